@@ -1,0 +1,42 @@
+.DEFAULT_GOAL := help
+export NO_MKDOCS_2_WARNING := 1
+.PHONY: setup demo test lint check lock docs clean help
+
+# Extras that the lock leaves out: nobody needs them to develop.
+UNLOCKED := azure
+EXTRAS = $(filter-out $(UNLOCKED),$(shell .venv/bin/python -c \
+	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])'))
+
+setup: ## Make .venv from the lock, and find or install PostgreSQL with PostGIS
+	@scripts/setup
+
+demo: setup ## Run the main job on the embedded default
+	@.venv/bin/anabranch demo
+
+test: setup ## Run the tests; ARGS="-k name" picks some
+	.venv/bin/pytest $(ARGS)
+
+lint: setup ## Check style, types, layers and docs
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	@site=$$(mktemp -d) && trap 'rm -rf "$$site"' EXIT && \
+		set -x && .venv/bin/mkdocs build --strict --site-dir "$$site"
+
+check: lint test ## Do both, as CI does
+
+lock: setup ## Remake requirements.lock; ARGS=--upgrade takes newer versions
+	.venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --system-certs --quiet \
+		$(EXTRAS:%=--extra %) $(ARGS) pyproject.toml -o requirements.lock
+
+docs: setup ## Build the docs into site/
+	.venv/bin/mkdocs build --strict
+
+clean: ## Remove all that the other targets made in this folder
+	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+help: ## Show this
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 10

@@ -1,0 +1,67 @@
+"""Anabranch: raw geospatial files in; published, catalogued, servable data out."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anabranch.engine.errors import (
+        AnabranchError,
+        BusinessLogicError,
+        Conflict,
+        ContractViolationError,
+        DefinitionError,
+        InputError,
+        NotFound,
+        Permanent,
+        Resource,
+        TaskError,
+        Throttled,
+        Transient,
+        Unavailable,
+    )
+    from anabranch.engine.from_stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
+    from anabranch.engine.handler import Context, HandlerContext, TaskContext, handler, register_handler
+    from anabranch.engine.workflow import Retry
+
+__all__ = [
+    "AnabranchError",
+    "BusinessLogicError",
+    "Conflict",
+    "Context",
+    "ContractViolationError",
+    "DefinitionError",
+    "HandlerContext",
+    "InputError",
+    "Job",
+    "JobBase",
+    "JobDeclaration",
+    "NotFound",
+    "Permanent",
+    "Resource",
+    "Retry",
+    "TaskContext",
+    "TaskError",
+    "TaskSpec",
+    "Throttled",
+    "Transient",
+    "Unavailable",
+    "handler",
+    "register_handler",
+    "register_job",
+]
+
+_HOMES = (
+    "anabranch.engine.errors",
+    "anabranch.engine.from_stages",
+    "anabranch.engine.handler",
+    "anabranch.engine.workflow",
+)
+
+
+def __getattr__(name: str) -> object:
+    """Import what is exported only when it is asked for: the command line must start fast."""
+    if name in __all__:
+        for home in _HOMES:
+            if hasattr(module := import_module(home), name):
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,115 @@
+"""Functions and queries of the schema, called by name over a pool; what goes wrong becomes an error of ours."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from anabranch.adapters.postgres.connect import Role, conninfo, unreachable
+from anabranch.adapters.postgres.files import Files
+from anabranch.engine.model import SessionId
+from anabranch.engine.ports import Refused, SessionGone
+
+__all__ = ["Database", "call_text", "query_text", "translate"]
+
+GONE = "AN001"
+
+
+class Database:
+    """A small pool of connections in one role. No connection is held between calls (E19)."""
+
+    def __init__(self, url: str, role: Role, *, name: str, size: int) -> None:
+        """Nothing is opened yet."""
+        self.url = url
+        self._checking: asyncio.Task[None] | None = None
+        self._pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
+            conninfo(url, role, name),
+            min_size=1,
+            max_size=size,
+            open=False,
+            timeout=10,
+            reconnect_timeout=5,
+            kwargs={"autocommit": True, "row_factory": dict_row},
+        )
+
+    async def open(self) -> None:
+        """Start connecting; the database need not answer yet."""
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._checking:
+            self._checking.cancel()
+        await self._pool.close(timeout=2)
+
+    async def call(self, function: str, *arguments: object) -> list[DictRow]:
+        """The rows of a function of schema app."""
+        return await self._fetch(call_text(function), arguments)
+
+    async def query(self, name: str, **parameters: object) -> list[DictRow]:
+        """The rows of a file in `queries/`."""
+        return await self._fetch(query_text(name), parameters)
+
+    async def _fetch(self, text: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[DictRow]:
+        async with self._connection() as connection:
+            cursor = await connection.execute(text.encode(), parameters)
+            return await cursor.fetchall()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
+        with translate(self.url):
+            try:
+                async with self._pool.connection() as connection:
+                    yield connection
+            except psycopg.OperationalError:
+                self._suspect()
+                raise
+
+    def _suspect(self) -> None:
+        # A server that went away takes every connection with it: look at the idle ones before they are lent again.
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._pool.check())
+
+
+@contextmanager
+def translate(url: str) -> Iterator[None]:
+    """Turn a driver's error into SessionGone, Unavailable (again later) or Refused (never)."""
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        raise unreachable(url, error) from error
+    except psycopg.Error as error:
+        if error.sqlstate == GONE:
+            raise SessionGone(SessionId(int(re.sub(r"\D", "", str(error.diag.message_primary))))) from None
+        raise Refused("database.refused", str(error)) from error
+
+
+@cache
+def call_text(function: str) -> str:
+    """The statement that calls a function, with a cast for every argument."""
+    header = Files()[f"functions/{function}.sql"].text.split(f"create function app.{function}", 1)[1]
+    listed = header[header.index("(") + 1 : _closing(header)]
+    arguments = [a.split() for a in listed.split(",") if a.strip() and a.split()[0] != "out"]
+    casts = ", ".join(f"%s::{' '.join(argument[1:])}" for argument in arguments)
+    return f"select * from app.{function}({casts})"  # noqa: S608  # names and types are our own files'
+
+
+@cache
+def query_text(name: str) -> str:
+    """The statement in a file of `queries/`."""
+    return Files()[f"queries/{name}.sql"].text
+
+
+def _closing(header: str) -> int:
+    depth = 0
+    for position, character in enumerate(header):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == ")" and depth == 0:
+            return position
+    raise ValueError("a function's header has no end")

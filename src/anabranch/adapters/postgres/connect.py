@@ -1,0 +1,125 @@
+"""Connections to PostgreSQL in one of three roles; an error never shows the password (S5)."""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
+
+from anabranch.engine.errors import AnabranchError, InputError, Unavailable
+
+__all__ = ["Role", "connect", "connect_async", "conninfo", "mask", "unreachable"]
+
+CONNECT_TIMEOUT_SECONDS = "10"
+
+
+class Role(Enum):
+    """Whom a connection acts as; the login user is a member of all three."""
+
+    OWNER = "anabranch_owner"
+    APP = "anabranch_app"
+    READER = "anabranch_reader"
+
+
+# One session that hangs stops the vacuum of hot tables and the locks of others, so all of them are bounded.
+SETTINGS: Mapping[Role, Mapping[str, str]] = {
+    Role.OWNER: {"statement_timeout": "0", "lock_timeout": "10s", "search_path": ""},
+    Role.APP: {
+        "statement_timeout": "60s",
+        "lock_timeout": "5s",
+        "idle_in_transaction_session_timeout": "10s",
+        "default_transaction_isolation": "read committed",
+    },
+    Role.READER: {"statement_timeout": "10s", "default_transaction_read_only": "on"},
+}
+
+
+def conninfo(url: str, role: Role | None, name: str) -> str:
+    """How to connect in a role, for psycopg and its pools; without a role, as the login user with the owner's settings.
+
+    Settings in the URL's own `options` are kept and stand above ours; the role is always ours.
+    """
+    given = _parse(url)
+    settings = {"timezone": "UTC", **SETTINGS[role or Role.OWNER]}
+    options = [*(_option(*setting) for setting in settings.items()), given.get("options", "")]
+    if role:
+        options.append(_option("role", role.value))
+    ours = {"options": " ".join(filter(None, options)), "application_name": name, "client_encoding": "UTF8"}
+    return make_conninfo("", **{"connect_timeout": CONNECT_TIMEOUT_SECONDS, **given, **ours})
+
+
+def connect(url: str, role: Role | None, *, name: str = "anabranch", autocommit: bool = True) -> Connection[TupleRow]:
+    """An open connection in a role."""
+    text = conninfo(url, role, name)
+    try:
+        return psycopg.connect(text, autocommit=autocommit)
+    except psycopg.OperationalError as error:
+        raise unreachable(url, error) from None
+
+
+async def connect_async(
+    url: str, role: Role | None, *, name: str = "anabranch", autocommit: bool = True
+) -> AsyncConnection[TupleRow]:
+    """An open connection in a role, for asyncio."""
+    text = conninfo(url, role, name)
+    try:
+        return await AsyncConnection.connect(text, autocommit=autocommit)
+    except psycopg.OperationalError as error:
+        raise unreachable(url, error) from None
+
+
+def mask(url: str) -> str:
+    """Which database a URL names, as it may be shown."""
+    given = _parse(url)
+    where = given.get("hostaddr") or given.get("host") or "the default socket"
+    port = f":{given['port']}" if "port" in given else ""
+    return f"{given.get('user', '')}@{where}{port}/{given.get('dbname', '')}"
+
+
+def unreachable(url: str, error: psycopg.Error) -> AnabranchError:
+    """The error that says why a database can't be used, without its secrets."""
+    reason = _without_secrets(url, str(error)).strip()
+    if any(f'"{role.value}"' in reason for role in Role):
+        return Unavailable(
+            "database.not_migrated",
+            f"the database {mask(url)} has no role for Anabranch, or its user may not take it: {reason}",
+            remedy="Run `anabranch db migrate` with this database URL.",
+        )
+    return Unavailable(
+        "database.unreachable",
+        f"PostgreSQL can't be used at {mask(url)}: {reason}",
+        remedy="Start the server, or mend ANABRANCH_DATABASE_URL.",
+    )
+
+
+def _parse(url: str) -> dict[str, str]:
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+    except psycopg.ProgrammingError:
+        given = {}
+    # A password that isn't encoded spills into the host, the port or the database name, and from there into errors.
+    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
+    spilled = authority.count("@") > 1 or "@" in path or "@" in given.get("host", "")
+    if spilled or not given or not re.fullmatch(r"[0-9,]*", given.get("port", "")):
+        raise InputError(
+            "database.url_invalid",
+            "the database URL can't be read",
+            remedy="Write postgresql://user:password@host:port/name, and encode @ : / ? # % in the password (%40).",
+        ) from None
+    return given
+
+
+def _without_secrets(url: str, text: str) -> str:
+    given = _parse(url)
+    secrets = sorted({given.get("password", ""), given.get("sslpassword", "")} - {""}, key=len, reverse=True)
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text
+
+
+def _option(name: str, value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace(" ", "\\ ")
+    return f"-c {name}={escaped}"

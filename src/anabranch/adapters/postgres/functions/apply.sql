@@ -1,0 +1,37 @@
+-- Apply what a right's holder planned, and spend the right: states, lanes and events in one commit (E17).
+-- SQL holds no graph rule. Answers null when the right was lost, false when the job moved on since it was read
+-- (plan again), true when applied; and the rights that came of it at once.
+create function app.apply(_right bigint, _session bigint, _takes integer, _version integer, _transitions jsonb)
+returns table (applied boolean, rights bigint[]) language plpgsql as $$
+declare
+    _job app.jobs;
+    _t jsonb;
+    _made bigint;
+begin
+    perform app.assert_read_committed();
+    select j.* into _job from app.jobs j join app.rights r on r.job = j.id where r.id = _right for update of j;
+    perform from app.rights r where r.id = _right and r.session = _session and r.takes = _takes for update;
+    if not found then
+        return query select null::boolean, '{}'::bigint[];
+        return;
+    end if;
+    if _job.last_event <> _version then
+        return query select false, '{}'::bigint[];
+        return;
+    end if;
+    rights := '{}';
+    for _t in select t from jsonb_array_elements(_transitions) as t loop
+        case _t ->> 'do'
+        when 'open' then
+            _made := app.open_lane(_job.id, _job.generation, _t, _session);
+            rights := rights || _made;
+        when 'node' then
+            perform app.set_node(_job.id, _t);
+        when 'job' then
+            perform app.set_job(_job.id, _t);
+        end case;
+    end loop;
+    delete from app.rights where id = _right;
+    return query select true, array_remove(apply.rights, null);
+end;
+$$;

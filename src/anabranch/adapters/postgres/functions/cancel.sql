@@ -1,0 +1,22 @@
+-- Cancel a job: the job, its nodes and its lanes in one commit, so that nothing more of it is dispatched and what runs
+-- reports in vain (E7). Answers null when there is no such job, else its state: a terminal one stays (E5).
+create function app.cancel(_job_id text, _reason text) returns app.job_state language plpgsql as $$
+declare
+    _job app.jobs;
+begin
+    perform app.assert_read_committed();
+    select j.* into _job from app.jobs j where j.job_id = _job_id for update;
+    if not found then
+        return null;
+    end if;
+    if _job.state in ('completed', 'failed', 'cancelled') then
+        return _job.state;
+    end if;
+    perform app.set_node(_job.id, jsonb_build_object('node', n.name, 'state', 'cancelled'))
+       from app.nodes n where n.job = _job.id and n.state in ('pending', 'running');
+    perform app.set_job(_job.id, jsonb_build_object(
+        'state', 'cancelled', 'error', jsonb_build_object('code', 'job.cancelled', 'message', _reason)));
+    delete from app.rights where job = _job.id;
+    return 'cancelled';
+end;
+$$;

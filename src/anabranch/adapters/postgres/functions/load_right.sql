@@ -1,0 +1,19 @@
+-- What the holder of a right needs to plan: the job, the states of its nodes, and how the lane ended.
+-- Version is the job's last event: apply refuses a plan that was made from an older one.
+create function app.load_right(_right bigint, _session bigint, _takes integer)
+returns table (
+    job_id text, workflow_hash text, parameters jsonb, priority smallint, version integer, state app.job_state,
+    node text, purpose app.lane_purpose, generation integer,
+    width integer, failed integer, tolerated integer, error jsonb, states jsonb
+) language sql stable as $$
+    select j.job_id, j.workflow_hash, j.parameters, j.priority, j.last_event, j.state, r.node, r.purpose, r.generation,
+           l.width, l.failed, l.tolerated,
+           (select o.error || jsonb_build_object('index', o.idx)
+              from app.outcomes o
+             where l.failed > 0 and o.lane = l.id and o.outcome = 'failed' order by o.idx limit 1),
+           (select jsonb_object_agg(n.name, n.state) from app.nodes n where n.job = j.id)
+      from app.rights r
+      join app.jobs j on j.id = r.job
+      left join app.lanes l on l.id = r.lane
+     where r.id = _right and r.session = _session and r.takes = _takes;
+$$;

@@ -1,0 +1,45 @@
+-- Open a node's lane with its tasks, whole or not at all (E11). Opening it twice is a no-op; one of width 0 is closed
+-- at once and gives its right. Answers that right, or null.
+create function app.open_lane(_job bigint, _generation integer, _open jsonb, _session bigint)
+returns bigint language plpgsql as $$
+declare
+    _source jsonb := _open -> 'source';
+    _from bigint;
+    _width integer := (_source ->> 'count')::integer;
+    _lane bigint;
+begin
+    if _source ->> 'node' is not null then
+        select l.id, case when _source ->> 'kind' = 'match' then l.width end into strict _from, _width
+          from app.lanes l
+         where l.job = _job and l.node = _source ->> 'node' and l.purpose = (_source ->> 'purpose')::app.lane_purpose
+         order by l.generation desc limit 1;
+    end if;
+    if _source ->> 'kind' = 'plan' then
+        select jsonb_array_length(o.result) into strict _width from app.outcomes o where o.lane = _from and o.idx = 0;
+    end if;
+    insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
+                           width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
+                           closed, opened_at, served_at)
+    values (_job, _open ->> 'node', (_open ->> 'purpose')::app.lane_purpose, _generation, _open ->> 'queue',
+            (select priority from app.jobs where id = _job), _open ->> 'handler', (_open ->> 'with_parameters')::boolean, _open -> 'policy',
+            _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
+            make_interval(secs => (_open #>> '{policy,queue_timeout_seconds}')::float),
+            _width = 0, app.now(), app.now())
+    on conflict do nothing
+    returning id into _lane;
+    if _lane is null then
+        return null;
+    end if;
+    if _source ->> 'kind' = 'plan' then
+        insert into app.items (lane, idx, key, handler, parameters, metadata)
+        select _lane, (i.idx - 1)::integer, i.item ->> 'key', i.item ->> 'handler', i.item -> 'parameters',
+               i.item -> 'metadata'
+          from app.outcomes o, jsonb_array_elements(o.result) with ordinality as i(item, idx)
+         where o.lane = _from and o.idx = 0;
+    elsif _source ->> 'kind' = 'match' then
+        insert into app.items (lane, idx, key, parameters)
+        select _lane, i.idx, i.key, '{}' from app.items i where i.lane = _from;
+    end if;
+    return case when _width = 0 then app.make_right(_lane, _session) end;
+end;
+$$;

@@ -1,0 +1,11 @@
+-- Give back what dead sessions hold: a task that had started is marked as a suspect and runs alone next time; one that
+-- had not is free (E21). Answers how many.
+create function app.release_dead(_batch integer) returns integer language sql as $$
+    select app.release(coalesce(jsonb_agg(jsonb_build_object(
+               'session', c.session, 'lane', c.lane, 'idx', c.idx, 'attempt', c.attempt,
+               'ended', case when c.started_at is null then 'lost' else 'suspect' end,
+               'body', '{"code": "worker.died", "message": "the worker died", "category": "transient"}'::jsonb)), '[]'))
+      from (select held.* from (select distinct session from app.claims) holder
+              join app.sessions s on s.id = holder.session and s.dead_at is not null
+              join app.claims held on held.session = s.id limit _batch) c;
+$$;

@@ -1,0 +1,16 @@
+-- Move a node to a state, with its event. The caller holds the job's row.
+create function app.set_node(_job bigint, _change jsonb) returns void language plpgsql as $$
+declare
+    _state app.node_state := (_change ->> 'state')::app.node_state;
+begin
+    update app.nodes
+       set state = _state, error = _change -> 'error',
+           opened_at = case when _state = 'running' then app.now() else opened_at end,
+           finished_at = case when _state <> 'running' then app.now() end
+     where job = _job and name = _change ->> 'node' and state <> _state;
+    if found then
+        perform app.add_event(_job, 'node.' || _state, _change ->> 'node',
+                              coalesce(_change -> 'error', '{}'));
+    end if;
+end;
+$$;

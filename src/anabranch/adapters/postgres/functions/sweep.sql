@@ -1,0 +1,12 @@
+-- The sweeper's tick: mark silent sessions dead (E21). Nobody is expired until one lease after the server's start, nor
+-- when the sweeper itself was away for a while. Answers how many were marked, or null when another sweeper is at it.
+create function app.sweep(_session bigint, _every interval, _batch integer) returns integer language plpgsql as $$
+declare
+    _since timestamptz;
+begin
+    perform app.assert_read_committed();
+    _since := app.tick('sweeper', _session, _every);
+    return case when _since is not null then
+        app.expire_sessions(greatest(pg_postmaster_start_time(), _since), _batch) end;
+end;
+$$;

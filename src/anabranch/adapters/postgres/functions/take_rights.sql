@@ -1,0 +1,25 @@
+-- Take rights to advance: those named, or any that are free: never taken, or taken by one whose lease or session ended.
+-- A dead session takes nothing (E3).
+create function app.take_rights(_session bigint, _rights bigint[], _limit integer)
+returns table (right_id bigint, takes integer) language plpgsql as $$
+declare
+    _lease interval;
+begin
+    perform app.assert_read_committed();
+    select s.lease into _lease from app.sessions s where s.id = _session and s.dead_at is null;
+    if not found then
+        return;
+    end if;
+    return query
+    with free as (
+        select r.id from app.rights r
+         where (_rights is null or r.id = any(_rights))
+           and (r.session is null or r.taken_until < app.now()
+                or exists (select from app.sessions s where s.id = r.session and s.dead_at is not null))
+         order by coalesce(r.taken_until, r.made_at) limit _limit
+           for update skip locked)
+    update app.rights r set session = _session, takes = r.takes + 1, taken_until = app.now() + _lease
+      from free where r.id = free.id
+    returning r.id, r.takes;
+end;
+$$;

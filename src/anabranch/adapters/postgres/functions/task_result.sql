@@ -1,0 +1,10 @@
+-- The accepted result of the task with this index of a node, or null.
+create function app.task_result(_job bigint, _node text, _key text) returns jsonb language sql stable as $$
+    select app.result_of(o)
+      from (select id from app.lanes where job = _job and node = _node and purpose = 'work'
+             order by generation desc limit 1) l
+      left join app.items i on i.lane = l.id and i.key = _key
+      join app.outcomes o on o.lane = l.id and o.outcome = 'completed'
+       and o.idx = coalesce(i.idx, case when _key ~ '^[0-9]{1,9}$' and not exists (
+               select from app.items x where x.lane = l.id) then _key::integer end);
+$$;

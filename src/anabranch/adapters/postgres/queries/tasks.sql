@@ -1,0 +1,8 @@
+-- The tasks of a job in order, after a cursor.
+select t.task_id, t.node, t.index, t.state as status, t.handler, t.parameters, t.attempt as attempts, t.failures,
+       t.crashes, t.claimed_at, t.started_at, t.finished_at, t.due_at, t.result, t.error, t.lane, t.position
+  from app.tasks t
+ where t.job = %(job)s and (t.lane, t.position) > (%(lane)s, %(position)s)
+   and (%(node)s::text is null or t.node = %(node)s)
+   and (%(status)s::text is null or t.state = %(status)s)
+ order by t.lane, t.position limit %(limit)s;

@@ -1,0 +1,89 @@
+"""What people and programs ask: read-only, in the reader's role, with its own small pool and short timeouts."""
+
+from anabranch.adapters.postgres.calls import Database
+from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.store import index_of
+from anabranch.engine.errors import Conflict, InputError, NotFound
+from anabranch.engine.model import (
+    Job,
+    JobDetail,
+    JobState,
+    NodeDetail,
+    NodeState,
+    SessionDetail,
+    SessionKind,
+    TaskDetail,
+    Vitals,
+)
+
+__all__ = ["PostgresReads"]
+
+
+class PostgresReads:
+    """Jobs, tasks and sessions as they stand."""
+
+    def __init__(self, url: str, *, name: str, connections: int = 4) -> None:
+        """Nothing is opened yet."""
+        self._database = Database(url, Role.READER, name=name, size=connections)
+
+    async def open(self) -> None:
+        """Start connecting."""
+        await self._database.open()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._database.close()
+
+    async def job(self, job_id: str) -> JobDetail:
+        """A job by its id, or by a start of it that fits no other."""
+        if not job_id or set(job_id) - set("0123456789abcdef"):
+            raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
+        rows = await self._database.query("job", job_id=job_id)
+        if not rows:
+            raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
+        if len(rows) > 1:
+            raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
+        job = _job(rows[0])
+        nodes = await self._database.query("nodes", job=job.id)
+        return JobDetail(job, [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in nodes])
+
+    async def jobs(self, *, limit: int, before: int | None, state: JobState | None, workflow: str | None) -> list[Job]:
+        """Jobs, the newest first."""
+        rows = await self._database.query("jobs", limit=limit, before=before, state=state, workflow=workflow)
+        return [_job(row) for row in rows]
+
+    async def tasks(
+        self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None
+    ) -> list[TaskDetail]:
+        """The tasks of a job, in order."""
+        lane, position = _cursor(after)
+        rows = await self._database.query(
+            "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
+        )
+        return [_task(row) for row in rows]
+
+    async def sessions(self) -> list[SessionDetail]:
+        """The live sessions."""
+        rows = await self._database.query("sessions")
+        return [SessionDetail(**{**row, "kind": SessionKind(row["kind"])}) for row in rows]
+
+    async def vitals(self) -> Vitals:
+        """What health is judged by."""
+        (row,) = await self._database.query("vitals")
+        return Vitals(**row)
+
+
+def _job(row: dict[str, object]) -> Job:
+    return Job(**{**row, "state": JobState(str(row["state"]))})  # type: ignore[arg-type]  # columns are checked by `db check`
+
+
+def _task(row: dict[str, object]) -> TaskDetail:
+    cursor = f"{row.pop('lane')}.{row.pop('position')}"
+    return TaskDetail(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+
+
+def _cursor(after: str | None) -> tuple[int, int]:
+    lane, dot, position = (after or "0.0").partition(".")
+    if not (lane.isdecimal() and dot and position.isdecimal()):
+        raise InputError("page.cursor", f"{after!r} is not a cursor", remedy="Use the `next` of the page before.")
+    return int(lane), int(position)

@@ -1,0 +1,225 @@
+-- The tables of schema app, as they stand after the newest migration.
+-- Tables never depend on functions, so that functions can be redeployed whole.
+
+create type app.job_state as enum ('pending', 'running', 'waiting', 'completed', 'failed', 'cancelled');
+create type app.node_state as enum ('pending', 'running', 'completed', 'failed', 'skipped', 'cancelled');
+create type app.lane_purpose as enum ('start', 'plan', 'work', 'aggregate');
+create type app.outcome as enum ('completed', 'failed', 'cancelled');
+create type app.attempt_end as enum ('failed', 'crashed', 'timed_out', 'handed_back', 'lost');
+create type app.session_kind as enum ('worker', 'orchestrator', 'api');
+
+-- A definition by the hash of its content; a job is pinned to one (E16).
+create table app.workflows (
+    hash text primary key,
+    workflow text not null,
+    definition jsonb not null,
+    created_at timestamptz not null
+);
+
+create table app.jobs (
+    id bigint generated always as identity primary key,
+    job_id text collate "C" not null unique,
+    identity text not null,
+    ordinal integer not null,
+    scope text not null,
+    workflow text not null,
+    workflow_hash text not null references app.workflows,
+    parameters jsonb not null,
+    priority smallint not null check (priority between 1 and 9),
+    state app.job_state not null,
+    generation integer not null,
+    result jsonb,
+    error jsonb,
+    correlation_id text not null,
+    last_event integer not null,
+    created_at timestamptz not null,
+    started_at timestamptz,
+    finished_at timestamptz,
+    unique (identity, ordinal)
+);
+
+create table app.nodes (
+    job bigint not null references app.jobs on delete cascade,
+    name text not null,
+    position integer not null,
+    state app.node_state not null,
+    generation integer not null,
+    output jsonb,
+    error jsonb,
+    opened_at timestamptz,
+    finished_at timestamptz,
+    primary key (job, name)
+);
+
+-- An open node. Claims raise next_index and running; reports lower running and remaining.
+create table app.lanes (
+    id bigint generated always as identity primary key,
+    job bigint not null references app.jobs on delete cascade,
+    node text not null,
+    purpose app.lane_purpose not null,
+    generation integer not null,
+    queue text not null,
+    priority smallint not null,
+    handler text not null,
+    with_parameters boolean not null,
+    policy jsonb not null,
+    width integer not null,
+    next_index integer not null,
+    running integer not null,
+    remaining integer not null,
+    failed integer not null,
+    tolerated integer not null,
+    max_running integer,
+    queue_timeout interval,
+    closed boolean not null,
+    opened_at timestamptz not null,
+    served_at timestamptz not null,
+    claimable boolean not null generated always as (
+        not closed and next_index < width and (max_running is null or running < max_running)
+    ) stored,
+    unique (job, node, purpose, generation)
+) with (fillfactor = 50);
+
+create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
+create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
+
+-- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none.
+create table app.items (
+    lane bigint not null references app.lanes on delete cascade,
+    idx integer not null,
+    key text not null,
+    handler text,
+    parameters jsonb not null,
+    metadata jsonb,
+    primary key (lane, idx),
+    unique (lane, key)
+);
+
+-- A task that runs now. The row is the fence: a report that doesn't find it changes nothing (E3).
+create table app.claims (
+    lane bigint not null references app.lanes on delete cascade,
+    idx integer not null,
+    attempt integer not null,
+    session bigint not null,
+    failures smallint not null,
+    crashes smallint not null,
+    first_at timestamptz not null,
+    claimed_at timestamptz not null,
+    started_at timestamptz,
+    progress jsonb,
+    progress_at timestamptz,
+    primary key (lane, idx)
+);
+
+create index claims_session on app.claims (session);
+
+-- A task between two attempts.
+create table app.due (
+    lane bigint not null references app.lanes on delete cascade,
+    idx integer not null,
+    queue text not null,
+    attempt integer not null,
+    failures smallint not null,
+    crashes smallint not null,
+    first_at timestamptz not null,
+    due_at timestamptz not null,
+    primary key (lane, idx)
+);
+
+create index due_queue on app.due (queue, due_at);
+
+-- How a task ended. The key admits one result per task, and nothing updates it (E4).
+create table app.outcomes (
+    lane bigint not null references app.lanes on delete cascade,
+    idx integer not null,
+    outcome app.outcome not null,
+    attempt integer not null,
+    session bigint not null,
+    failures smallint not null,
+    crashes smallint not null,
+    claimed_at timestamptz not null,
+    started_at timestamptz,
+    finished_at timestamptz not null,
+    result jsonb,
+    reference jsonb,
+    error jsonb,
+    primary key (lane, idx)
+);
+
+-- An attempt that did not end its task; the one that did is the outcome's own.
+create table app.attempts (
+    lane bigint not null references app.lanes on delete cascade,
+    idx integer not null,
+    attempt integer not null,
+    session bigint not null,
+    ended app.attempt_end not null,
+    claimed_at timestamptz not null,
+    started_at timestamptz,
+    finished_at timestamptz not null,
+    error jsonb,
+    stale_at timestamptz,
+    primary key (lane, idx, attempt)
+);
+
+-- What an attempt printed and measured, where it did.
+create table app.traces (
+    lane bigint not null references app.lanes on delete cascade,
+    idx integer not null,
+    attempt integer not null,
+    log text,
+    metrics jsonb,
+    primary key (lane, idx, attempt)
+);
+
+-- The right to advance a job, one per lane and generation (E6). Whoever holds it plans and applies what follows.
+create table app.rights (
+    id bigint generated always as identity primary key,
+    job bigint not null references app.jobs on delete cascade,
+    node text not null,
+    purpose app.lane_purpose not null,
+    generation integer not null,
+    lane bigint,
+    session bigint,
+    takes integer not null,
+    taken_until timestamptz,
+    made_at timestamptz not null,
+    unique (job, node, purpose, generation)
+);
+
+create index rights_free on app.rights (coalesce(taken_until, made_at));
+
+create table app.events (
+    job bigint not null references app.jobs on delete cascade,
+    seq integer not null,
+    at timestamptz not null,
+    kind text not null,
+    node text,
+    data jsonb not null,
+    primary key (job, seq)
+);
+
+-- One process from start to end. A dead session never comes back to life (E3).
+create table app.sessions (
+    id bigint generated always as identity primary key,
+    kind app.session_kind not null,
+    host text not null,
+    pid integer not null,
+    queues text[] not null,
+    slots integer not null,
+    lease interval not null,
+    began_at timestamptz not null,
+    beat_at timestamptz not null,
+    dead_at timestamptz,
+    end_reason text
+) with (fillfactor = 50);
+
+create index sessions_live on app.sessions (id) where dead_at is null;
+
+-- The heartbeat of each background duty (O2).
+create table app.duties (
+    name text primary key,
+    session bigint not null,
+    every interval not null,
+    unbroken_since timestamptz not null,
+    ticked_at timestamptz not null
+);

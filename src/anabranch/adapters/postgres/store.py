@@ -1,0 +1,269 @@
+"""The engine's store on PostgreSQL: converts, calls, and adds nothing."""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.calls import Database, call_text, translate
+from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.engine.canonical import Json, canonical, encode
+from anabranch.engine.errors import NotFound
+from anabranch.engine.evaluator import OpenLane, SetJob, SetNode, Transition
+from anabranch.engine.model import (
+    Answer,
+    Attempt,
+    Claim,
+    InHand,
+    JobState,
+    LaneFacts,
+    NodeState,
+    Purpose,
+    Report,
+    RightId,
+    RightView,
+    SessionId,
+    SessionKind,
+    TaskKey,
+)
+from anabranch.engine.ports import Applied, Submission, Submitted, Swept, TakenRight, Turn, Wanted
+from anabranch.engine.workflow import Workflow
+
+__all__ = ["PostgresPulse", "PostgresStore", "index_of"]
+
+CHANNEL = "anabranch"
+SWEEP_BATCH = 1000
+Row = dict[str, Any]  # a row of the driver, given its types here
+
+
+class PostgresStore:
+    """Jobs, tasks and sessions in schema app, by its functions only."""
+
+    def __init__(self, url: str, *, name: str, connections: int = 2) -> None:
+        """Nothing is opened yet."""
+        self._url = url
+        self._name = name
+        self._database = Database(url, Role.APP, name=name, size=connections)
+
+    async def open(self) -> None:
+        """Start connecting."""
+        await self._database.open()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._database.close()
+
+    def pulse(self) -> "PostgresPulse":
+        """A connection of its own for beats and doorbells."""
+        return PostgresPulse(self._url, f"{self._name} heart")
+
+    async def open_session(self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta) -> SessionId:
+        """Begin a session for this process."""
+        return SessionId(
+            await self._value("open_session", kind, socket.gethostname(), os.getpid(), list(queues), slots, lease)
+        )
+
+    async def end_session(self, session: SessionId, reason: str) -> None:
+        """End a session for good."""
+        await self._value("end_session", session, reason)
+
+    async def bury(self, pid: int) -> int:
+        """Mark the sessions of a process of this host as dead."""
+        return int(await self._value("bury", socket.gethostname(), pid))
+
+    async def submit(self, submission: Submission, session: SessionId) -> Submitted:
+        """Create a job whole, or find the one that is the same."""
+        head, tail = _identity(submission)
+        workflow = submission.workflow
+        (row,) = await self._database.call(
+            "submit", head, tail, submission.scope, workflow.id, workflow.hash, workflow.to_json(),
+            [node.name for node in workflow.nodes], encode(submission.parameters), submission.priority,
+            submission.rerun, submission.correlation_id, session,
+        )  # fmt: skip
+        right = TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None
+        return Submitted(row["job_id"], JobState(row["state"]), row["created"], right)
+
+    async def definition(self, workflow_hash: str) -> Workflow:
+        """The workflow that jobs were pinned to."""
+        found = await self._value("definition", workflow_hash)
+        if found is None:
+            raise NotFound("workflow.definition_missing", f"no definition has the hash {workflow_hash}")
+        return Workflow.from_json(found)
+
+    async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]:
+        """Take rights that nobody holds."""
+        rows = await self._database.call("take_rights", session, None, limit)
+        return [TakenRight(RightId(row["right_id"]), row["takes"]) for row in rows]
+
+    async def load_right(self, right: TakenRight, session: SessionId) -> RightView | None:
+        """What planning needs, or None when the right was lost."""
+        rows = await self._database.call("load_right", right.id, session, right.takes)
+        return _right_view(right, rows[0]) if rows else None
+
+    async def apply(
+        self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
+    ) -> Applied:
+        """Apply a plan and spend the right."""
+        changes = encode([_change(transition) for transition in transitions])
+        (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
+        return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
+
+    async def node_results(self, job_id: str, node: str) -> list[Json]:
+        """The results of a node's tasks, in order."""
+        found: list[Json] = await self._value("node_results", job_id, node)
+        return [{**result, "index": index_of(str(result["index"]))} for result in found if isinstance(result, dict)]
+
+    async def ring(self, queues: Sequence[str]) -> None:
+        """Ring the doorbell of queues; a hint and no more (E12)."""
+        await self._database.call("ring", list(queues))
+
+    async def claim(self, session: SessionId, queues: Sequence[str], limit: int) -> list[Claim]:
+        """Take up to this many tasks."""
+        return _claims(await self._value("claim", session, list(queues), limit, "{}", True))
+
+    async def report(self, session: SessionId, reports: Sequence[Report]) -> tuple[list[Answer], list[TakenRight]]:
+        """End attempts, a batch in one transaction."""
+        (row,) = await self._database.call("report", session, _reports(reports))
+        return _answers(row), _rights(row)
+
+    async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn:
+        """Report and claim in one transaction; with nothing to report, wait for a lane that others are at."""
+        queues, fast = list(wanted.queues), encode(dict(wanted.fast))
+        if not reports:
+            claims = await self._value("claim", session, queues, wanted.limit, fast, True)
+            return Turn([], [], _claims(claims))
+        (row,) = await self._database.call("turn", session, _reports(reports), queues, wanted.limit, fast)
+        return Turn(_answers(row), _rights(row), _claims(row["claims"]))
+
+    async def cancel(self, job_id: str, reason: str) -> JobState:
+        """Cancel a job; the state it is in now."""
+        state = await self._value("cancel", job_id, reason)
+        if state is None:
+            raise NotFound("job.not_found", f"there is no job {job_id}")
+        return JobState(state)
+
+    async def reconcile(self, session: SessionId, in_hand: Sequence[TaskKey]) -> int:
+        """Give back what the session holds by the tables but not in hand."""
+        lanes, indexes = [key.lane for key in in_hand], [key.index for key in in_hand]
+        return int(await self._value("reconcile", session, lanes, indexes) or 0)
+
+    async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept:
+        """One round of the sweeper; each act commits by itself, so that none locks lanes out of order."""
+        expired = await self._value("sweep", session, every, SWEEP_BATCH)
+        if expired is None:
+            return Swept(0, 0)
+        dead = await self._value("release_dead", SWEEP_BATCH)
+        overdue = await self._value("end_overdue", grace, SWEEP_BATCH)
+        unserved = await self._value("end_unserved", session, SWEEP_BATCH)
+        return Swept(expired, dead + overdue + unserved)
+
+    async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
+        rows = await self._database.call(function, *arguments)
+        return next(iter(rows[0].values())) if rows else None
+
+
+class PostgresPulse:
+    """A connection of its own for beats and doorbells."""
+
+    def __init__(self, url: str, name: str) -> None:
+        """Connect and listen."""
+        self._url = url
+        self._connection: Connection[TupleRow] = connect(url, Role.APP, name=name)
+        with translate(url):
+            self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
+
+    def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
+        """Renew the lease; the attempts to stop, or None when the session is gone."""
+        held = [
+            {"lane": h.attempt.key.lane, "idx": h.attempt.key.index, "attempt": h.attempt.number, "started": h.started,
+             "progress": h.progress}
+            for h in in_hand
+        ]  # fmt: skip
+        with translate(self._url):
+            row = self._connection.execute(call_text("beat").encode(), (session, encode(held))).fetchone()
+        if row is None or row[0] is None:
+            return None
+        return [Attempt(TaskKey(lane, index), number) for lane, index, number in row[0]]
+
+    def wait(self, timeout: timedelta) -> bool:
+        """True when a doorbell rang before the timeout."""
+        with translate(self._url):
+            return any(True for _ in self._connection.notifies(timeout=timeout.total_seconds(), stop_after=1))
+
+    def close(self) -> None:
+        """Give the connection up."""
+        self._connection.close()
+
+
+def _identity(submission: Submission) -> tuple[str, str]:
+    """The canonical JSON of a job's identity, cut where the ordinal stands: the database knows the ordinal."""
+    workflow, parameters = canonical(submission.workflow.id), canonical(submission.parameters)
+    head = f'{{"job_type":{workflow},"ordinal":'
+    return head, f',"parameters":{parameters},"scope":{canonical(submission.scope)}}}'
+
+
+def _change(transition: Transition) -> dict[str, Json]:
+    name = {OpenLane: "open", SetNode: "node", SetJob: "job"}[type(transition)]
+    return {"do": name, **asdict(transition)}
+
+
+def _right_view(right: TakenRight, row: Row) -> RightView:
+    known = {
+        **row,
+        "state": JobState(row["state"]),
+        "purpose": Purpose(row["purpose"]),
+        "states": {name: NodeState(state) for name, state in row["states"].items()},
+    }
+    return RightView(id=right.id, takes=right.takes, **known)
+
+
+def _facts(facts: Row) -> LaneFacts:
+    return LaneFacts(**{**facts, "purpose": Purpose(facts["purpose"])})
+
+
+def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "tasks": …} as app.claim makes it, or None
+    if found is None:
+        return []
+    lanes = {int(lane): _facts(facts) for lane, facts in found["lanes"].items()}
+    return [
+        Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler, item, predecessor, lanes[lane])
+        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor in found["tasks"]
+    ]
+
+
+def _reports(reports: Sequence[Report]) -> str:
+    """The reports as one JSON text; bodies are JSON text already and are not encoded again."""
+    return "[" + ",".join(map(_report, reports)) + "]"
+
+
+def _report(report: Report) -> str:
+    text = f'{{"lane":{report.key.lane},"idx":{report.key.index},"attempt":{report.attempt},"ended":"{report.ended}"'
+    if report.body is not None:
+        text += f',"body":{report.body}'
+    if report.delay is not None:
+        text += f',"delay":{report.delay.total_seconds()}'
+    if report.ran is not None:
+        text += f',"ran":{report.ran.total_seconds()}'
+    if report.log is not None:
+        text += f',"log":{encode(report.log)}'
+    if report.metrics is not None:
+        text += f',"metrics":{report.metrics}'
+    return text + "}"
+
+
+def _answers(row: Row) -> list[Answer]:
+    return [Answer(answer) for answer in row["answers"]]
+
+
+def _rights(row: Row) -> list[TakenRight]:
+    return [TakenRight(RightId(made), 1) for made in row["rights"]]
+
+
+def index_of(key: str) -> int | str:
+    """A number where the key is one as we write it, else the word."""
+    return int(key) if key.isdecimal() and str(int(key)) == key else key

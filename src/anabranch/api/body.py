@@ -1,0 +1,75 @@
+"""Bodies are read with a cap and parsed strictly: what PostgreSQL can't hold is refused here."""
+
+import json
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from anabranch.api.deps import CurrentSettings
+from anabranch.engine.canonical import Json, decode
+from anabranch.engine.errors import InputError
+
+__all__ = ["JsonObject"]
+
+
+async def read_object(request: Request, settings: CurrentSettings) -> dict[str, Json]:
+    """The JSON object in the body; no body is the empty one."""
+    body = await _read(request, settings.max_body_bytes)
+    if not body:
+        return {}
+    _check_media_type(request)
+    value = _parse(body)
+    if not isinstance(value, dict):
+        raise InputError("request.json", "the body must be a JSON object")
+    return value
+
+
+JsonObject = Annotated[dict[str, Json], Depends(read_object)]
+
+
+async def _read(request: Request, most: int) -> bytes:
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most:
+        raise _too_large(most)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise _too_large(most)
+    return bytes(body)
+
+
+def _check_media_type(request: Request) -> None:
+    given = request.headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != "application/json":
+        raise InputError(
+            "request.media_type",
+            f"the body is said to be {given or 'of no type'!r}",
+            remedy="Send JSON, with Content-Type: application/json.",
+        )
+
+
+def _parse(body: bytes) -> Json:
+    try:
+        text = body.decode()
+        value = decode(text)
+        json.loads(text, object_pairs_hook=_refuse_twins)
+    except ValueError as error:
+        raise InputError("request.json", f"the body is not JSON that can be stored: {error}") from error
+    return value
+
+
+def _refuse_twins(pairs: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise ValueError(f"the key {name[:80]!r} stands twice in one object")
+        seen.add(name)
+
+
+def _too_large(most: int) -> InputError:
+    return InputError(
+        "request.too_large",
+        f"the body is larger than {most} bytes",
+        remedy="Raise ANABRANCH_MAX_BODY_BYTES, or send less.",
+    )

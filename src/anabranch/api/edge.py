@@ -1,0 +1,137 @@
+"""The first thing a request meets: its correlation id, and whether the caller may be here at all."""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from uuid import uuid4
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anabranch.api.errors import respond
+from anabranch.engine.errors import AnabranchError
+
+__all__ = ["CORRELATION_ID", "Edge", "is_loopback"]
+
+log = structlog.get_logger()
+
+HEADER = "X-Correlation-ID"
+CORRELATION_ID = r"[\x20-\x7e]{1,128}"
+OPEN = frozenset({"/livez", "/readyz"})
+
+
+class Edge:
+    """Gives every request an id, refuses who may not call, and lets no exception out."""
+
+    def __init__(self, app: ASGIApp, *, host: str) -> None:
+        """Before an application that listens on a host."""
+        self._app = app
+        self._loopback = is_loopback(host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        state["correlation_id"] = _identify(Headers(scope=scope))
+        started = False
+
+        async def send_marked(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                _mark(message, state["correlation_id"])
+                log.debug("request.answered", method=scope["method"], path=scope["path"], status=message["status"])
+            await send(message)
+
+        try:
+            self._admit(scope)
+            await self._app(scope, receive, send_marked)
+            return
+        except ClientDisconnect:
+            log.info("request.abandoned", path=scope["path"])
+            return
+        except AnabranchError as refusal:
+            log.warning("request.refused", code=refusal.code, path=scope["path"])
+            error = refusal
+        except Exception:  # a mistake of ours: the caller gets an answer, the log gets the rest
+            log.exception("request.crashed", method=scope["method"], path=scope["path"])
+            if started:
+                raise
+            error = AnabranchError("internal", "something went wrong inside the API", remedy="Its log says what.")
+        await respond(error, path=scope["path"], correlation_id=state["correlation_id"])(scope, receive, send_marked)
+
+    def _admit(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        if not self._is_local(scope):
+            if scope["path"] not in OPEN:
+                raise AnabranchError(
+                    "auth.required",
+                    "this API listens beyond loopback, and keys are not built yet",
+                    remedy="Listen on 127.0.0.1 (ANABRANCH_HOST) and call from the same machine.",
+                )
+            return
+        _check_host(headers.getlist("host"))
+        _check_origin(headers.getlist("origin"), headers.getlist("host"))
+
+    def _is_local(self, scope: Scope) -> bool:
+        # The socket may be one that was opened for us, on an address that the settings don't know (S1).
+        server = scope.get("server")
+        return self._loopback and not (server and _is_address(server[0]) and not is_loopback(server[0]))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, by name or address, is this machine to itself."""
+    host = host.removeprefix("[").removesuffix("]").lower()
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _identify(headers: Headers) -> str:
+    given = headers.get(HEADER)
+    valid = given is not None and re.fullmatch(CORRELATION_ID, given) is not None
+    correlation_id = given if given is not None and valid else uuid4().hex
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(correlation_id=correlation_id)
+    if given is not None and not valid:
+        log.warning("correlation_id.replaced", reason="it must be 1 to 128 printable ASCII characters")
+    return correlation_id
+
+
+def _mark(start: Message, correlation_id: str) -> None:
+    headers = MutableHeaders(scope=start)
+    headers[HEADER] = correlation_id
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Cache-Control", "no-store")
+
+
+def _check_host(hosts: Iterable[str]) -> None:
+    # A page that rebinds its name to 127.0.0.1 still sends that name.
+    names = [re.sub(r":\d*$", "", host) for host in hosts]
+    if len(names) != 1 or not is_loopback(names[0]):
+        raise AnabranchError(
+            "request.host",
+            "the Host header must name loopback",
+            remedy="Call the API as 127.0.0.1, localhost or [::1].",
+        )
+
+
+def _check_origin(origins: Iterable[str], hosts: Iterable[str]) -> None:
+    # A browser says where a request comes from; one from another site could start jobs without reading the answer.
+    own = {f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")}
+    if set(origins) - own:
+        raise AnabranchError(
+            "request.origin",
+            "pages of another origin may not call this API",
+            remedy="Call it from its own pages, or outside a browser.",
+        )

@@ -1,0 +1,166 @@
+"""From errors to problem documents (RFC 9457): one shape for everything that goes wrong (O6)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.engine.ports import Refused, SessionGone
+
+__all__ = ["STATUS", "InvalidRequest", "Mistake", "Problem", "add_handlers", "respond", "status_of"]
+
+log = structlog.get_logger()
+
+MEDIA_TYPE = "application/problem+json"
+
+# A code stands above its class. What is in neither form is ours to mend: 500.
+STATUS: Mapping[str | type[AnabranchError], int] = {
+    "auth.required": 401,
+    "request.host": 403,
+    "request.origin": 403,
+    "request.method": 405,
+    "request.too_large": 413,
+    "request.media_type": 415,
+    NotFound: 404,
+    Conflict: 409,
+    InputError: 422,
+    Unavailable: 503,
+    SessionGone: 503,
+}
+HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": "Bearer"},
+    503: {"Retry-After": "1"},
+}
+RETRYABLE = frozenset({503})
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+class Mistake(BaseModel):
+    """One of the mistakes in a request."""
+
+    model_config = ConfigDict(frozen=True)
+    where: str
+    detail: str
+
+
+class Problem(BaseModel):
+    """What went wrong, under a stable code, and what to do about it."""
+
+    model_config = ConfigDict(frozen=True)
+    type: str = Field(description="The page of this code, relative to the API.")
+    title: str
+    status: int
+    detail: str
+    instance: str = Field(description="The path that was asked for.")
+    code: str
+    remedy: str
+    retryable: bool = Field(description="Whether the same request may succeed later.")
+    correlation_id: str
+    errors: tuple[Mistake, ...] | None = None
+
+
+class InvalidRequest(InputError):
+    """A request that breaks the rules of its route, with every mistake in it."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        super().__init__("request.invalid", "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes))
+        self.mistakes = tuple(mistakes)
+
+    @classmethod
+    def of(cls, errors: Sequence[Mapping[str, Any]], *parents: str) -> "InvalidRequest":  # pydantic's own form
+        """The mistakes that pydantic found, without the values that were given (S5)."""
+        return cls([Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in errors])
+
+
+def status_of(error: AnabranchError) -> int:
+    """The HTTP status of an error."""
+    classes = [kind for kind in type(error).__mro__ if issubclass(kind, AnabranchError)]
+    keys: list[str | type[AnabranchError]] = [error.code, *classes]
+    return next((STATUS[key] for key in keys if key in STATUS), 500)
+
+
+def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
+    """The answer that tells a caller of an error."""
+    status = status_of(error)
+    problem = Problem(
+        type=f"/errors/{error.code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=_detail(error),
+        instance=quote(path),
+        code=error.code,
+        remedy=error.remedy,
+        retryable=status in RETRYABLE,
+        correlation_id=correlation_id,
+        errors=error.mistakes if isinstance(error, InvalidRequest) else None,
+    )
+    body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
+    return Response(body, status, HEADERS.get(status), MEDIA_TYPE)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Make every error that a route or the framework raises a problem document."""
+    app.add_exception_handler(AnabranchError, _answer)
+    app.add_exception_handler(RequestValidationError, _answer_validation)
+    app.add_exception_handler(HTTPException, _answer_framework)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    if not isinstance(error, AnabranchError):
+        raise error
+    status = status_of(error)
+    if status >= 500:
+        log.warning("request.failed", code=error.code, reason=error.message, path=request.url.path, status=status)
+    return respond(error, path=request.url.path, correlation_id=request.state.correlation_id)
+
+
+async def _answer_validation(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    return await _answer(request, InvalidRequest.of(error.errors()))
+
+
+async def _answer_framework(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code != 405:
+        return await _answer(request, _framework_error(request, error))
+    allowed = ", ".join(_methods(request))
+    refused = InputError("request.method", f"{request.method} is not for this path", remedy=f"Use {allowed}.")
+    response = await _answer(request, refused)
+    response.headers["Allow"] = allowed
+    return response
+
+
+def _methods(request: Request) -> list[str]:
+    # The framework names those of the first route only, and a path may have several.
+    def serves(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+    return [method for method in METHODS if serves(method)]
+
+
+def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
+    if error.status_code == 404:
+        remedy = "The routes are listed at /openapi.json."
+        return NotFound("request.route", f"there is no {request.url.path}", remedy=remedy)
+    return InputError("request.invalid", str(error.detail))
+
+
+def _detail(error: AnabranchError) -> str:
+    # What a driver says names servers, users and rows: that is for the log.
+    if isinstance(error, Refused):
+        return "the database refused what it was given; the API's log says why"
+    if error.code.startswith("database."):
+        return "the database can't be used now; the API's log says why"
+    return error.message

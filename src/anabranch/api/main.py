@@ -1,0 +1,79 @@
+"""The HTTP application."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from anabranch.api.deps import Tick
+from anabranch.api.edge import Edge
+from anabranch.api.errors import add_handlers
+from anabranch.api.openapi import Api
+from anabranch.api.routes import health, jobs, workers
+from anabranch.app import Gateway
+from anabranch.engine.errors import InputError
+from anabranch.logs import configure_logs
+from anabranch.settings import Settings, load_settings
+
+__all__ = ["app_from_environment", "create_app"]
+
+
+def create_app(settings: Settings, database_url: str) -> FastAPI:
+    """The application; it serves from the database at this URL, which need not answer yet."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.gateway = Gateway(settings, database_url)
+        await app.state.gateway.open()
+        ticking = asyncio.create_task(app.state.tick.run())
+        try:
+            yield
+        finally:
+            ticking.cancel()
+            await app.state.gateway.close()
+
+    app = Api(
+        title="Anabranch",
+        summary="Durable geospatial workflows on PostgreSQL.",
+        version="1",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.settings = settings
+    app.state.tick = Tick()
+    app.add_middleware(Edge, host=settings.host)
+    add_handlers(app)
+    for module in (jobs, workers, health):
+        app.include_router(module.router)
+    return app
+
+
+def app_from_environment() -> FastAPI:
+    """The application as the environment says, for `uvicorn --factory`."""
+    settings = load_settings()
+    _take_logs(settings)
+    if settings.database_url is None:
+        raise InputError(
+            "settings.invalid",
+            "the API needs ANABRANCH_DATABASE_URL",
+            remedy="Set it, or run `anabranch up`, which sets it for the API it starts.",
+        )
+    return create_app(settings, settings.database_url.get_secret_value())
+
+
+def _take_logs(settings: Settings) -> None:
+    configure_logs(settings.log_level, settings.log_format)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

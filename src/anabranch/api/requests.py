@@ -1,0 +1,65 @@
+"""What callers send, checked once: frozen, and unknown keys are refused."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+
+from anabranch.api.edge import CORRELATION_ID
+from anabranch.api.schemas import TaskStatus
+from anabranch.engine.model import JobState
+
+__all__ = ["JobRequest", "JobsQuery", "SubmitQuery", "TasksQuery"]
+
+JsonValue = Any  # JSON of any shape, checked when the body was parsed
+Priority = Annotated[int, Field(ge=1, le=9, description="1 is the most urgent.")]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
+
+
+class Input(BaseModel):
+    """What a caller sends."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SubmitQuery(Input):
+    """How to submit the parameters in the body."""
+
+    rerun: bool = Field(False, description="Make a new job even if one of the same parameters exists.")
+    priority: Priority | None = None
+
+
+class JobRequest(Input):
+    """A job to submit."""
+
+    model_config = ConfigDict(strict=True)
+    workflow: Name
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    priority: Priority | None = None
+    rerun: bool = Field(False, description="Make a new job even if one of the same parameters exists.")
+    correlation_id: str | None = Field(None, pattern=f"^{CORRELATION_ID}$", description="Stands above the header's.")
+    callbacks: None = Field(None, description="Not built yet.")
+
+    @field_validator("callbacks", mode="before")
+    @classmethod
+    def _refuse_callbacks(cls, given: object) -> None:
+        if given is not None:
+            raise PydanticCustomError("not_built", "Callbacks are not built yet; ask for the job's status instead")
+
+
+class JobsQuery(Input):
+    """Which jobs to list."""
+
+    limit: int = Field(50, ge=1, le=500)
+    before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")
+    state: JobState | None = None
+    workflow: Name | None = None
+
+
+class TasksQuery(Input):
+    """Which tasks to list."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
+    node: Name | None = None
+    status: TaskStatus | None = None

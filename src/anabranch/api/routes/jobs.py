@@ -1,0 +1,114 @@
+"""Jobs: submit, list, look at."""
+
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import ValidationError
+
+from anabranch.api.body import JsonObject
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway
+from anabranch.api.errors import InvalidRequest
+from anabranch.api.openapi import Responses, body, problems
+from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
+from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
+from anabranch.app import Gateway
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+
+SUBMIT_PROBLEMS = problems(404, 413, 415, 422, 503)
+SAME: Responses = {200: {"model": SubmittedView, "description": "The same request made this job before"}}
+
+
+@router.post(
+    "/submit/{job_type}",
+    status_code=202,
+    responses={**SAME, **SUBMIT_PROBLEMS},
+    openapi_extra=body({"type": "object"}, required=False),
+)
+async def submit_parameters(
+    job_type: str,
+    query: Annotated[SubmitQuery, Query()],
+    parameters: JsonObject,
+    caller: CurrentCaller,
+    gateway: CurrentGateway,
+    response: Response,
+) -> SubmittedView:
+    """Accept a job; the body is its parameters. The same workflow and parameters are the same job."""
+    request = JobRequest.model_construct(
+        workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun
+    )
+    return await _submit(gateway, caller, request, response)
+
+
+@router.post(
+    "",
+    status_code=202,
+    responses={**SAME, **SUBMIT_PROBLEMS},
+    openapi_extra=body(JobRequest.model_json_schema(), required=True),
+)
+async def submit_job(
+    given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, request: Request, response: Response
+) -> SubmittedView:
+    """Accept a job. The same workflow and parameters are the same job."""
+    try:
+        wanted = JobRequest.model_validate(given)
+    except ValidationError as error:
+        raise InvalidRequest.of(error.errors(), "body") from error
+    if wanted.correlation_id:
+        caller = Caller(caller.scope, wanted.correlation_id)
+        request.state.correlation_id = caller.correlation_id
+        structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
+    return await _submit(gateway, caller, wanted, response)
+
+
+@router.get("", responses=problems(422, 503))
+async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
+    """Jobs, the newest first."""
+    found = await gateway.reads.jobs(
+        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow
+    )
+    shown = found[: query.limit]
+    return Page(
+        items=[JobSummary.of(job) for job in shown], next=str(shown[-1].id) if len(found) > len(shown) else None
+    )
+
+
+@router.get("/status/{job_id}", responses=problems(404, 409, 422, 503))
+async def show_status(job_id: str, gateway: CurrentGateway) -> JobView:
+    """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other."""
+    return JobView.of(await gateway.reads.job(job_id))
+
+
+@router.get("/{job_id}", responses=problems(404, 409, 422, 503))
+async def show_job(job_id: str, gateway: CurrentGateway) -> JobView:
+    """The same as its status."""
+    return JobView.of(await gateway.reads.job(job_id))
+
+
+@router.get("/{job_id}/tasks", responses=problems(404, 409, 422, 503))
+async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
+    """The tasks of a job, in order."""
+    job = (await gateway.reads.job(job_id)).job
+    found = await gateway.reads.tasks(
+        job.id, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
+    )
+    shown = found[: query.limit]
+    return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
+
+
+async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response: Response) -> SubmittedView:
+    submitted = await gateway.submit(
+        wanted.workflow,
+        wanted.parameters,
+        scope=caller.scope,
+        correlation_id=caller.correlation_id,
+        priority=wanted.priority,
+        rerun=wanted.rerun,
+    )
+    log.info("job.accepted", job=submitted.job_id, job_type=wanted.workflow, created=submitted.created)
+    response.status_code = 202 if submitted.created else 200
+    return SubmittedView.of(wanted.workflow, submitted)

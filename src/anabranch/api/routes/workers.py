@@ -1,0 +1,17 @@
+"""The processes of the stack."""
+
+from fastapi import APIRouter
+
+from anabranch.api.deps import CurrentGateway
+from anabranch.api.openapi import problems
+from anabranch.api.schemas import WorkerView
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/workers", tags=["workers"])
+
+
+@router.get("", responses=problems(503))
+async def list_workers(gateway: CurrentGateway) -> list[WorkerView]:
+    """The live sessions: workers, orchestrators and the API itself."""
+    return [WorkerView.of(session) for session in await gateway.reads.sessions()]

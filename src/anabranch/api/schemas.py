@@ -1,0 +1,280 @@
+"""What callers get: views built from the engine's values."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Generic, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from anabranch.engine.model import (
+    Job,
+    JobDetail,
+    JobState,
+    NodeDetail,
+    NodeState,
+    SessionDetail,
+    SessionKind,
+    TaskDetail,
+)
+from anabranch.engine.ports import Submitted
+
+__all__ = ["JobSummary", "JobView", "Page", "SubmittedView", "TaskStatus", "TaskView", "WorkerView"]
+
+JsonValue = Any  # JSON of any shape, checked when it was stored
+Item = TypeVar("Item")
+TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelled"]
+ENDED_NODE = frozenset(NodeState) - {NodeState.PENDING, NodeState.RUNNING}
+
+
+class View(BaseModel):
+    """What a caller gets."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Page(View, Generic[Item]):
+    """Some of a list, and the cursor of the next page; null is the end."""
+
+    items: list[Item]
+    next: str | None
+
+
+class Links(View):
+    """Where to go from a job."""
+
+    self: str
+    status: str
+    tasks: str
+
+    @classmethod
+    def of(cls, job_id: str) -> Self:
+        """The links of a job."""
+        path = f"/api/jobs/{job_id}"
+        return cls(self=path, status=f"/api/jobs/status/{job_id}", tasks=f"{path}/tasks")
+
+
+class SubmittedView(View):
+    """The job of a submission; `created` is false when the same request made it before."""
+
+    job_id: str
+    job_type: str
+    status: JobState
+    created: bool
+    links: Links
+
+    @classmethod
+    def of(cls, job_type: str, submitted: Submitted) -> Self:
+        """The view of what became of a submission."""
+        return cls(
+            job_id=submitted.job_id,
+            job_type=job_type,
+            status=submitted.state,
+            created=submitted.created,
+            links=Links.of(submitted.job_id),
+        )
+
+
+class ErrorView(View):
+    """Why a job, a node or a task failed."""
+
+    model_config = ConfigDict(extra="allow")
+    code: str
+    message: str
+    remedy: str
+    node: str | None = None
+
+    @classmethod
+    def of(cls, error: Mapping[str, JsonValue] | None) -> Self | None:
+        """The view of a stored error, if there is one."""
+        return None if error is None else cls.model_validate({"code": "unknown", "message": "", "remedy": "", **error})
+
+
+class JobFields(View):
+    """What every view of a job shows."""
+
+    job_id: str
+    job_type: str
+    status: JobState
+    priority: int
+    error: ErrorView | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    correlation_id: str
+    links: Links
+
+
+class JobSummary(JobFields):
+    """A job in a list."""
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """The view of a job."""
+        return cls(**_fields(job))
+
+
+class TaskCounts(View):
+    """Tasks by status, as far as they are known: a node has none before it opens."""
+
+    total: int
+    ready: int
+    running: int
+    due: int
+    completed: int
+    failed: int
+    cancelled: int
+
+    @classmethod
+    def of(cls, *nodes: NodeDetail) -> Self:
+        """The counts over nodes."""
+        return cls(**{name: sum(getattr(node, name) for node in nodes) for name in cls.model_fields})
+
+
+class NodeView(View):
+    """A node of a job."""
+
+    name: str
+    state: NodeState
+    tasks: TaskCounts
+    error: ErrorView | None
+    opened_at: datetime | None
+    finished_at: datetime | None
+
+    @classmethod
+    def of(cls, node: NodeDetail) -> Self:
+        """The view of a node."""
+        return cls(
+            name=node.name,
+            state=node.state,
+            tasks=TaskCounts.of(node),
+            error=ErrorView.of(node.error),
+            opened_at=node.opened_at,
+            finished_at=node.finished_at,
+        )
+
+
+class StageResult(View):
+    """What became of a finished node."""
+
+    node: str
+    state: NodeState
+    tasks: TaskCounts
+
+
+class JobView(JobFields):
+    """A job with its nodes, its progress and its result."""
+
+    stage: int = Field(description="The number of the node that runs, or ran last; from 1.")
+    total_stages: int
+    nodes: list[NodeView]
+    progress: float = Field(ge=0, le=1, description="The share of the known tasks that have ended.")
+    tasks: TaskCounts
+    stage_results: dict[str, StageResult] = Field(description="The finished nodes, by number.")
+    parameters: dict[str, JsonValue]
+    result: JsonValue
+    result_data: JsonValue = Field(description="The same as `result`.")
+
+    @classmethod
+    def of(cls, detail: JobDetail) -> Self:
+        """The view of a job and its nodes."""
+        nodes = [NodeView.of(node) for node in detail.nodes]
+        tasks = TaskCounts.of(*detail.nodes)
+        return cls(
+            **_fields(detail.job),
+            stage=_stage(detail),
+            total_stages=len(nodes),
+            nodes=nodes,
+            progress=_progress(detail.job.state, tasks),
+            tasks=tasks,
+            stage_results={
+                str(number): StageResult(node=node.name, state=node.state, tasks=node.tasks)
+                for number, node in enumerate(nodes, 1)
+                if node.state in ENDED_NODE
+            },
+            parameters=detail.job.parameters,
+            result=detail.job.result,
+            result_data=detail.job.result,
+        )
+
+
+class TaskView(View):
+    """A task with its parameters and what became of it."""
+
+    task_id: str
+    node: str
+    index: int | str
+    status: TaskStatus
+    handler: str
+    parameters: dict[str, JsonValue]
+    attempts: int
+    failures: int
+    crashes: int
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    result: JsonValue
+    error: ErrorView | None
+
+    @classmethod
+    def of(cls, task: TaskDetail) -> Self:
+        """The view of a task."""
+        known = {name: getattr(task, name) for name in cls.model_fields}
+        return cls(**{**known, "error": ErrorView.of(task.error)})
+
+
+class WorkerView(View):
+    """A process of the stack while it lives."""
+
+    id: int
+    kind: SessionKind
+    host: str
+    pid: int
+    queues: list[str]
+    slots: int
+    running: int
+    began_at: datetime
+    last_beat: datetime
+
+    @classmethod
+    def of(cls, session: SessionDetail) -> Self:
+        """The view of a session."""
+        return cls(
+            id=session.id,
+            kind=session.kind,
+            host=session.host,
+            pid=session.pid,
+            queues=session.queues,
+            slots=session.slots,
+            running=session.running,
+            began_at=session.began_at,
+            last_beat=session.beat_at,
+        )
+
+
+def _fields(job: Job) -> dict[str, Any]:  # the fields of JobFields
+    return {
+        "job_id": job.job_id,
+        "job_type": job.workflow,
+        "status": job.state,
+        "priority": job.priority,
+        "error": ErrorView.of(job.error),
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+        "correlation_id": job.correlation_id,
+        "links": Links.of(job.job_id),
+    }
+
+
+def _stage(detail: JobDetail) -> int:
+    numbered = list(enumerate(detail.nodes, 1))
+    running = [number for number, node in numbered if node.state is NodeState.RUNNING]
+    opened = [number for number, node in numbered if node.opened_at is not None]
+    return running[0] if running else max(opened, default=1)
+
+
+def _progress(state: JobState, tasks: TaskCounts) -> float:
+    if state is JobState.COMPLETED or not tasks.total:
+        return float(state is JobState.COMPLETED)
+    return (tasks.completed + tasks.failed) / tasks.total

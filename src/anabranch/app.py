@@ -1,0 +1,182 @@
+"""The one place where the parts are put together."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from datetime import timedelta
+
+import structlog
+
+from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.postgres.reads import PostgresReads
+from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.engine.canonical import Json, encode
+from anabranch.engine.children import Children
+from anabranch.engine.errors import AnabranchError, InputError, Unavailable
+from anabranch.engine.model import SessionKind
+from anabranch.engine.orchestrator import Advancer, Orchestrator
+from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.ports import Submission, Submitted, TakenRight
+from anabranch.engine.results import Results
+from anabranch.engine.session import Live, Part, keep_session
+from anabranch.engine.worker import Worker, WorkerOptions
+from anabranch.settings import Settings
+
+__all__ = ["Gateway", "load_registry", "run_orchestrator", "run_worker"]
+
+log = structlog.get_logger()
+GRACE = timedelta(seconds=30)
+
+
+def load_registry(settings: Settings) -> Registry:
+    """What the installed and the configured plugins bring."""
+    return load_plugins(settings.plugins)
+
+
+def results(settings: Settings) -> Results:
+    """Where large results are put aside."""
+    return Results(LocalFiles(settings.home / "work"), inline=settings.inline_result_bytes)
+
+
+def run_worker(settings: Settings, database_url: str) -> None:
+    """Run a worker in this process until SIGTERM."""
+    asyncio.run(_run_worker(settings, database_url))
+
+
+def run_orchestrator(settings: Settings, database_url: str) -> None:
+    """Run an orchestrator in this process until SIGTERM."""
+    asyncio.run(_run_orchestrator(settings, database_url))
+
+
+class Gateway:
+    """What the API serves from: it submits under a session of its own, starts what it submitted, and reads."""
+
+    def __init__(self, settings: Settings, database_url: str) -> None:
+        """Nothing is opened yet."""
+        self.settings = settings
+        self.registry = load_registry(settings)
+        self.reads = PostgresReads(database_url, name="anabranch api reads")
+        self._store = PostgresStore(database_url, name="anabranch api")
+        self._stop = asyncio.Event()
+        self._live: Live | None = None
+        self._has_session = asyncio.Event()
+        self._session: asyncio.Task[None] | None = None
+        self._advances: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Open the pools and begin a session; the database need not answer yet."""
+        await self._store.open()
+        await self.reads.open()
+        lease = timedelta(seconds=self.settings.lease_seconds)
+        self._session = asyncio.create_task(
+            keep_session(self._store, self, self._stop, kind=SessionKind.API, lease=lease)
+        )
+
+    async def ready(self) -> None:
+        """Wait until there is a session to submit under."""
+        await self._has_session.wait()
+
+    async def close(self) -> None:
+        """End the session and close the pools."""
+        self._stop.set()
+        if self._live:
+            self._live.ring()
+        if self._session:
+            await self._session
+        await self._store.close()
+        await self.reads.close()
+
+    async def serve(self, live: Live, stop: asyncio.Event) -> None:
+        """Lend the session to submissions while it lives."""
+        self._live = live
+        self._has_session.set()
+        try:
+            while not stop.is_set():
+                live.check()
+                await live.wait(timedelta(seconds=1))
+        finally:
+            self._live = None
+            self._has_session.clear()
+
+    async def submit(
+        self,
+        workflow_id: str,
+        parameters: Mapping[str, Json],
+        *,
+        scope: str,
+        correlation_id: str,
+        priority: int | None = None,
+        rerun: bool = False,
+    ) -> Submitted:
+        """Accept a job. The same workflow and parameters are the same job (E15)."""
+        declared = self.registry.declaration(workflow_id)
+        checked = _storable(declared.check(parameters))
+        if self._live is None:
+            raise Unavailable(
+                "database.unreachable", "the API has no session with the database yet", remedy="Try again."
+            )
+        submission = Submission(
+            declared.workflow, checked, scope, priority or declared.workflow.priority, rerun, correlation_id
+        )
+        submitted = await self._store.submit(submission, self._live.session)
+        if submitted.right:
+            self._start(submitted.right, self._live)
+        return submitted
+
+    def _start(self, right: TakenRight, live: Live) -> None:
+        task = asyncio.create_task(self._advance(right, live))
+        self._advances.add(task)
+        task.add_done_callback(self._advances.discard)
+
+    async def _advance(self, right: TakenRight, live: Live) -> None:
+        try:
+            await Advancer(self._store, live.session).advance([right])
+        except AnabranchError as error:  # an orchestrator takes the right when its lease ends
+            log.warning("advance.interrupted", reason=error.message)
+
+
+async def _run_worker(settings: Settings, database_url: str) -> None:
+    registry = load_registry(settings)
+    children = Children(settings.slots, settings.plugins, memory=settings.child_memory_mb * 2**20)
+    await children.warm()
+    store = PostgresStore(database_url, name="anabranch worker")
+    options = WorkerOptions(registry.queues, settings.slots, GRACE, settings.home / "scratch" / str(os.getpid()))
+    worker = Worker(store, registry, children, results(settings), options)
+    try:
+        await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=registry.queues, slots=settings.slots)
+    finally:
+        children.close()
+
+
+async def _run_orchestrator(settings: Settings, database_url: str) -> None:
+    store = PostgresStore(database_url, name="anabranch orchestrator")
+    await _serve(store, Orchestrator(store), settings, kind=SessionKind.ORCHESTRATOR)
+
+
+async def _serve(
+    store: PostgresStore,
+    part: Part,
+    settings: Settings,
+    *,
+    kind: SessionKind,
+    queues: list[str] | None = None,
+    slots: int = 0,
+) -> None:
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    await store.open()
+    try:
+        lease = timedelta(seconds=settings.lease_seconds)
+        await keep_session(store, part, stop, kind=kind, lease=lease, queues=queues or (), slots=slots)
+    finally:
+        await store.close()
+
+
+def _storable(parameters: dict[str, Json]) -> dict[str, Json]:
+    try:
+        encode(parameters)
+    except ValueError as error:
+        raise InputError("job.parameters", f"the parameters can't be stored: {error}") from error
+    return parameters

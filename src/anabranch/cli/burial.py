@@ -1,0 +1,42 @@
+"""What the supervisor does to the database: prepares it, and tells it of processes that died."""
+
+import asyncio
+
+import structlog
+
+from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.engine.errors import AnabranchError
+
+__all__ = ["Undertaker"]
+
+log = structlog.get_logger()
+
+
+class Undertaker:
+    """Knows the stack's database from its preparation on."""
+
+    def __init__(self) -> None:
+        self._url = ""
+
+    def prepare(self, url: str) -> None:
+        """Migrate the database before anything uses it."""
+        self._url = url
+        migrate(url)
+
+    def bury(self, role: str, pid: int) -> None:
+        """Give a dead process's tasks back at once; where that fails, they come back when its lease ends."""
+        try:
+            buried = asyncio.run(self._bury(pid))
+        except AnabranchError as error:
+            log.warning("session.not_buried", role=role, pid=pid, reason=error.message)
+        else:
+            log.info("session.buried", role=role, pid=pid, sessions=buried)
+
+    async def _bury(self, pid: int) -> int:
+        store = PostgresStore(self._url, name="anabranch supervisor", connections=1)
+        await store.open()
+        try:
+            return await store.bury(pid)
+        finally:
+            await store.close()

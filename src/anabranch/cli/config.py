@@ -1,0 +1,38 @@
+"""`config`: the settings and where each came from."""
+
+import typer
+
+from anabranch.cli.options import Json
+from anabranch.cli.show import print_json, print_table
+from anabranch.embedded.home import Home
+
+__all__ = ["cli"]
+
+cli = typer.Typer(name="config", help="Show the settings.")
+
+
+@cli.callback()
+def group() -> None:
+    """Show the settings."""
+
+
+@cli.command()
+def show(json: Json = False) -> None:
+    """Show every setting with its value and origin."""
+    from anabranch.settings import load_settings, origins
+
+    settings = load_settings()
+    stack = Home(settings.home).read_stack()
+    api_url = stack.api_url if stack else None
+    known = list(origins(settings))
+    if json:
+        print_json({"api_url": api_url, "settings": {o.name: {"value": o.value, "origin": o.origin} for o in known}})
+        return
+    rows = [[o.name, _spell(o.value), o.origin] for o in known]
+    print_table(["setting", "value", "origin"], [*rows, ["api_url", _spell(api_url), "the running stack"]])
+
+
+def _spell(value: object) -> str:
+    if value is None or value == []:
+        return "-"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,117 @@
+"""`db`: the schema of the database, as code."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from anabranch.cli.exits import UsageMistake
+from anabranch.cli.options import Json, Yes
+from anabranch.cli.place import database_url
+from anabranch.cli.setup import prepare
+from anabranch.cli.show import coloured, note, print_json, print_line
+from anabranch.engine.errors import Conflict
+
+if TYPE_CHECKING:
+    from anabranch.adapters.postgres.migrate import Applied
+
+__all__ = ["cli", "models"]
+
+cli = typer.Typer(name="db", help="Make, check and remake the database's schema.")
+
+
+@cli.command()
+def migrate(json: Json = False) -> None:
+    """Bring the database to the newest schema and functions."""
+    from anabranch.adapters.postgres.migrate import migrate
+
+    _show(migrate(_url()), json)
+
+
+@cli.command()
+def status(json: Json = False) -> None:
+    """Show which migrations are applied and which are not."""
+    from anabranch.adapters.postgres.migrate import status
+
+    found = status(_url())
+    if json:
+        print_json({**asdict(found), "current": found.current})
+        return
+    print_line(f"database   {found.database}")
+    print_line(f"server     PostgreSQL {found.server_version}")
+    print_line(f"applied    {', '.join(found.applied) or 'nothing'}")
+    print_line(f"pending    {', '.join(found.pending) or 'nothing'}")
+    print_line(f"functions  {'current' if found.functions_current else 'not current'}")
+    if not found.current:
+        note(found.problem or "Run `anabranch db migrate`.")
+
+
+@cli.command()
+def redeploy(json: Json = False) -> None:
+    """Make functions, views, triggers and grants anew."""
+    from anabranch.adapters.postgres.migrate import redeploy
+
+    _show(redeploy(_url()), json)
+
+
+@cli.command()
+def check(json: Json = False) -> None:
+    """Prove that schema, files and models agree."""
+    from anabranch.adapters.postgres.check import check
+
+    differences = check(_url(), models())
+    if json:
+        print_json([asdict(difference) for difference in differences])
+    else:
+        for difference in differences:
+            print_line(str(difference))
+    if differences:
+        raise Conflict(
+            "database.differs",
+            f"the database differs from the files in {len(differences)} places",
+            remedy="`anabranch db redeploy` mends functions, views, triggers and grants; tables need a migration.",
+        )
+    if not json:
+        print_line(coloured("ok"))
+
+
+@cli.command()
+def reset(yes: Yes = False, json: Json = False) -> None:
+    """Remove schema app with all jobs, and make it anew."""
+    from anabranch.adapters.postgres.migrate import reset
+
+    if not yes:
+        raise UsageMistake(
+            "database.unconfirmed", "`db reset` removes all jobs and their history", remedy="Say so with `--yes`."
+        )
+    _show(reset(_url()), json)
+
+
+@cli.command()
+def url(json: Json = False) -> None:
+    """Print the database's URL, with its password if it has one."""
+    found = _url()
+    if json:
+        print_json({"url": found})
+    else:
+        print_line(found)
+
+
+def models() -> dict[str, type]:
+    """The engine's values that stand for rows, by table."""
+    from anabranch.engine.model import Event, Job, NodeRow, Session
+
+    return {"jobs": Job, "nodes": NodeRow, "events": Event, "sessions": Session}
+
+
+def _url() -> str:
+    return database_url(prepare(quiet=True))
+
+
+def _show(applied: "Applied", json: bool) -> None:
+    if json:
+        print_json(asdict(applied))
+        return
+    for migration in applied.migrations:
+        print_line(f"applied {migration}")
+    print_line("functions deployed" if applied.redeployed else "nothing to do")

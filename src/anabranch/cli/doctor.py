@@ -1,0 +1,31 @@
+"""`doctor`: what this machine and this home have, and what to do where something is missing."""
+
+from dataclasses import asdict
+
+import typer
+
+from anabranch.cli.exits import UNAVAILABLE
+from anabranch.cli.options import Json
+from anabranch.cli.show import coloured, print_json, print_line
+
+__all__ = ["cli"]
+
+cli = typer.Typer()
+
+
+@cli.command()
+def doctor(json: Json = False) -> None:
+    """Check the machine, the home and what runs there."""
+    from anabranch.cli.checks import examine
+
+    findings = list(examine())
+    failed = any(finding.status == "fail" for finding in findings)
+    if json:
+        print_json({"ok": not failed, "checks": [asdict(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            print_line(f"{coloured(finding.status.ljust(4))}  {finding.check.ljust(10)}  {finding.message}")
+            if finding.remedy:
+                print_line(f"{'':18}{finding.remedy}")
+    if failed:
+        raise typer.Exit(UNAVAILABLE)

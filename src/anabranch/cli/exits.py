@@ -1,0 +1,49 @@
+"""The code a command exits with, and the words for it."""
+
+import json
+import sys
+
+from anabranch.engine.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Unavailable
+
+__all__ = ["INTERRUPTED", "UNAVAILABLE", "JobFailed", "UsageMistake", "exit_code", "tell"]
+
+INTERNAL = 1
+UNAVAILABLE = 9
+INTERRUPTED = 130
+
+
+class UsageMistake(AnabranchError):
+    """The command was called wrongly."""
+
+
+class JobFailed(AnabranchError):
+    """The job that was waited for did not complete."""
+
+
+def exit_code(error: AnabranchError) -> int:
+    """The exit code that an error means."""
+    from anabranch.client import NotAllowed, TimedOut
+
+    codes: dict[type[AnabranchError], int] = {
+        UsageMistake: 2,
+        NotFound: 3,
+        NotAllowed: 4,
+        InputError: 5,
+        DefinitionError: 5,
+        Conflict: 6,
+        JobFailed: 7,
+        TimedOut: 8,
+        Unavailable: UNAVAILABLE,
+    }
+    if error.code == "database.not_allowed":
+        return codes[NotAllowed]
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), INTERNAL)
+
+
+def tell(error: AnabranchError, *, as_json: bool) -> None:
+    """Say on stderr what went wrong and what to do."""
+    if as_json:
+        text = json.dumps({"code": error.code, "message": error.message, "remedy": error.remedy}, ensure_ascii=False)
+    else:
+        text = f"error: {error.message}" + (f"\n{error.remedy}" if error.remedy else "")
+    sys.stderr.write(f"{text}\n")

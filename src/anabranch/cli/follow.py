@@ -1,0 +1,80 @@
+"""A job handed in, followed to its end, and what its end means for the command."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from anabranch.cli.exits import JobFailed
+from anabranch.cli.parameters import Parameters
+from anabranch.cli.show import note, print_json, span
+from anabranch.engine.errors import InputError
+
+if TYPE_CHECKING:
+    from anabranch.client import Client
+
+__all__ = ["JobView", "follow", "hand_in", "outcome", "print_end", "require_success", "took"]
+
+JobView = Mapping[str, Any]  # a job as the API tells it
+
+
+def hand_in(
+    client: "Client", workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
+) -> JobView:
+    """The job as it was accepted."""
+    try:
+        return client.submit(workflow, parameters.values, priority=priority, rerun=rerun).raw
+    except InputError:
+        # `-p message=5` was read as a number. Only now is it worth asking whether text is wanted: that takes a while.
+        declared = parameters.as_declared(workflow)
+        if declared == parameters.values:
+            raise
+    return client.submit(workflow, declared, priority=priority, rerun=rerun).raw
+
+
+def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) -> JobView:
+    """The job when it has ended; its progress is shown meanwhile, and with JSON how it stands when the time is over."""
+    from anabranch.cli.progress import show_progress
+    from anabranch.client import TimedOut
+
+    try:
+        with show_progress(quiet=json) as show:
+            return client.wait(job_id, timeout, lambda job: show(job.raw)).raw
+    except TimedOut:
+        if json:
+            print_json(outcome(client.job(job_id).raw))
+        raise
+
+
+def print_end(job: JobView, *, json: bool) -> None:
+    """Print how a job ended as JSON, or its result; JobFailed when it did not complete."""
+    if json:
+        print_json(outcome(job))
+    require_success(job)
+    if not json:
+        note(f"job {job['job_id']} completed in {took(job)}")
+        print_json(job["result"])
+
+
+def outcome(job: JobView) -> dict[str, Any]:
+    """The one object that says how a job ended."""
+    wanted = ("job_id", "status", "result", "error", "created_at", "finished_at")
+    counted = ("total", "completed", "failed")
+    return {**{name: job[name] for name in wanted}, "tasks": {name: job["tasks"][name] for name in counted}}
+
+
+def require_success(job: JobView) -> None:
+    """JobFailed, with the reason, when the job did not complete."""
+    if job["status"] == "completed":
+        return
+    error = job["error"] or {}
+    place = f" in {error['node']}" if error.get("node") else ""
+    reason = f": {error['message']}" if error.get("message") else ""
+    raise JobFailed(
+        error.get("code") or "job.failed",
+        f"job {job['job_id']} {job['status']}{place}{reason}",
+        remedy=error.get("remedy") or f"See `anabranch tasks {job['job_id'][:12]} --status failed`.",
+    )
+
+
+def took(job: JobView) -> str:
+    """How long a job took from its submission to its end."""
+    return span(job["created_at"], job["finished_at"])

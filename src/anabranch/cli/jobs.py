@@ -1,0 +1,109 @@
+"""`jobs`, `status` and `tasks`: how work stands."""
+
+from json import dumps
+from typing import Annotated, Any
+
+import typer
+
+from anabranch.cli.follow import JobView, took
+from anabranch.cli.options import JobId, Json
+from anabranch.cli.place import connect
+from anabranch.cli.show import age, coloured, note, print_json, print_line, print_table, span
+
+__all__ = ["cli"]
+
+cli = typer.Typer()
+
+WIDTH = 80
+
+
+@cli.command()
+def jobs(
+    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
+    before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
+    json: Json = False,
+) -> None:
+    """List jobs, the newest first."""
+    with connect() as client:
+        page = client.jobs(state=state, workflow=workflow, limit=limit, before=before)
+    found = [job.raw for job in page.items]
+    if json:
+        print_json(found)
+    else:
+        rows = ([j["job_id"][:12], j["job_type"], j["status"], age(j["created_at"]), took(j)] for j in found)
+        print_table(["job", "workflow", "status", "age", "took"], rows)
+    if page.next:
+        note(f"There are more: --before {page.next}")
+
+
+@cli.command()
+def status(job: JobId, json: Json = False) -> None:
+    """Show a job with its nodes, its progress and its result."""
+    with connect() as client:
+        found = client.job(job).raw
+    if json:
+        print_json(found)
+    else:
+        _show_job(found)
+
+
+@cli.command()
+def tasks(
+    job: JobId,
+    node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only tasks with this status.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
+    after: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
+    all: Annotated[bool, typer.Option("--all", help="Every task, as JSON, one in a line.")] = False,
+    json: Json = False,
+) -> None:
+    """List a job's tasks and what came of them."""
+    with connect() as client:
+        if all:
+            for task in client.all_tasks(job, node=node, status=status):
+                print_json(task.raw, indent=None)
+            return
+        page = client.tasks(job, node=node, status=status, limit=limit, after=after)
+    found = [task.raw for task in page.items]
+    if json:
+        print_json(found)
+    else:
+        print_table(["node", "index", "status", "attempts", "took", "what came of it"], map(_row, found))
+    if page.next:
+        note(f"There are more: --after {page.next}")
+
+
+def _show_job(job: JobView) -> None:
+    counts = job["tasks"]
+    print_line(f"job       {job['job_id']}")
+    print_line(f"workflow  {job['job_type']}")
+    print_line(f"status    {coloured(job['status'])}")
+    print_line(f"created   {job['created_at']} ({age(job['created_at'])} ago)")
+    print_line(f"took      {took(job)}")
+    print_line(f"tasks     {counts['completed']} of {counts['total']} completed, {counts['failed']} failed")
+    if error := job["error"]:
+        print_line(f"error     {error['message']}")
+        if error["remedy"]:
+            print_line(f"          {error['remedy']}")
+    print_line("")
+    counted = ("total", "completed", "failed")
+    rows = ([node["name"], node["state"], *(node["tasks"][name] for name in counted)] for node in job["nodes"])
+    print_table(["node", "state", "tasks", "completed", "failed"], rows)
+    if job["result"] is not None:
+        print_line("")
+        print_json(job["result"])
+
+
+def _row(task: JobView) -> list[object]:
+    came = task["error"]["message"] if task["error"] else task["result"]
+    ran = span(task["claimed_at"], task["finished_at"])
+    return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, _cut(came)]
+
+
+def _cut(value: Any) -> str | None:  # JSON of any shape
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else dumps(value, ensure_ascii=False)
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"

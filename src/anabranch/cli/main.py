@@ -1,0 +1,97 @@
+"""The command line: its commands, and the one place where what goes wrong becomes words and an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from anabranch.cli import config, database, doctor, jobs, processes, run, stack, submit
+from anabranch.cli.exits import INTERRUPTED, UsageMistake, exit_code, tell
+from anabranch.cli.show import print_line
+from anabranch.engine.errors import AnabranchError
+
+__all__ = ["call", "cli", "main"]
+
+# As of a program that SIGPIPE ended.
+BROKEN_PIPE = 141
+
+cli = typer.Typer(
+    name="anabranch",
+    help="Durable geospatial workflows on PostgreSQL.",
+    epilog="Settings come from ANABRANCH_* and anabranch.toml; `anabranch config show` lists them.",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for part in (run, stack, submit, jobs, processes, doctor, database, config):
+    cli.add_typer(part.cli)
+
+
+@cli.callback(invoke_without_command=True)
+def root(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    """Durable geospatial workflows on PostgreSQL."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        print_line(f"anabranch {version_of('anabranch')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print_line(context.get_help())
+        raise typer.Exit(2)
+
+
+def main() -> None:
+    """Run the command that this process was called with, and exit."""
+    code = call(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = BROKEN_PIPE
+    if code == BROKEN_PIPE:
+        # The interpreter flushes once more when it ends; nobody is there to read it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Run a command; its exit code."""
+    try:
+        _invoke(arguments)
+    except typer.Exit as ended:
+        return ended.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001  the boundary: nothing passes it as a traceback
+        known = _describe(error)
+        tell(known, as_json="--json" in arguments)
+        return exit_code(known)
+    return 0
+
+
+def _invoke(arguments: Sequence[str]) -> None:
+    command = typer.main.get_command(cli)
+    with command.make_context("anabranch", list(arguments)) as context:
+        command.invoke(context)
+
+
+def _describe(error: Exception) -> AnabranchError:
+    if isinstance(error, AnabranchError):
+        return error
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "anabranch"
+        return UsageMistake("usage", error.format_message().strip(), remedy=f"See `{path} --help`.")
+    return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> AnabranchError:
+    from anabranch.cli.crash import keep_details
+
+    kind = type(error).__name__
+    return AnabranchError("internal", f"{kind}: {error}".splitlines()[0], remedy=keep_details(error))

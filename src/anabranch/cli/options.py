@@ -1,0 +1,26 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["JobId", "Json", "ParameterList", "ParametersFile", "Priority", "Rerun", "Timeout", "WorkflowName", "Yes"]
+
+WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The workflow's name.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or a start of it that fits no other.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Yes, destroy it.")]
+
+ParameterList = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--param", metavar="KEY=VALUE", help="A parameter: JSON where it is JSON, else text."),
+]
+ParametersFile = Annotated[
+    Path | None, typer.Option("--params", metavar="FILE", help="A JSON object of parameters; - is stdin.")
+]
+Priority = Annotated[int | None, typer.Option(min=1, max=9, help="1 is first, 9 is last.")]
+Rerun = Annotated[bool, typer.Option("--rerun", help="Run it anew even if the same job exists.")]
+Timeout = Annotated[
+    float | None, typer.Option(min=0, metavar="SECONDS", help="How long to wait for the job; by default without end.")
+]

@@ -1,0 +1,95 @@
+"""Job parameters as the command line gives them."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from anabranch.engine.errors import AnabranchError, InputError
+
+__all__ = ["Parameters", "read_parameters"]
+
+JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
+
+
+class Parameters:
+    """Values by name, and of those given as text, the text."""
+
+    def __init__(self, values: dict[str, JsonValue], texts: dict[str, str]) -> None:
+        self.values = values
+        self._texts = texts
+
+    def as_declared(self, workflow: str) -> dict[str, JsonValue]:
+        """The values with the text kept wherever the workflow, if it is known here, wants text."""
+        texts = {name: text for name, text in self._texts.items() if not isinstance(self.values[name], str)}
+        wanted = _text_inputs(workflow) if texts else set()
+        return {**self.values, **{name: text for name, text in texts.items() if name in wanted}}
+
+
+def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
+    """The parameters of a file, and above them those given as KEY=VALUE."""
+    values = _read_file(file) if file else {}
+    texts: dict[str, str] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise InputError("parameters.invalid", f"{pair!r} is not KEY=VALUE", remedy="Write `-p n=5`.")
+        if name in texts:
+            raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
+        if text.startswith("@"):
+            raise InputError(
+                "parameters.upload_unavailable",
+                f"`-p {pair}` would upload a file, and uploads are not available yet",
+                remedy="Give the value itself, or `--params FILE` for a JSON object of parameters.",
+            )
+        texts[name] = text
+        values[name] = _read_value(text)
+    return Parameters(values, texts)
+
+
+def _read_value(text: str) -> JsonValue:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _read_file(file: Path) -> dict[str, JsonValue]:
+    if file.suffix.lower() in (".yaml", ".yml"):
+        raise InputError(
+            "parameters.yaml_unavailable", f"{file}: YAML is not available here yet", remedy="Write them as JSON."
+        )
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text()
+        values = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+    except OSError as error:
+        raise InputError("parameters.unreadable", f"{file} can't be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError("parameters.invalid", f"{file} is not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError("parameters.invalid", f"{file} does not hold a JSON object", remedy='Write {"n": 5}.')
+    return values
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    names = [name for name, _ in pairs]
+    if twins := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"the key {twins[0]!r} stands twice")
+    return dict(pairs)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _text_inputs(workflow: str) -> set[str]:
+    """The inputs that are declared as text; none where the workflow is not known on this machine."""
+    from anabranch.cli.setup import prepare
+    from anabranch.engine.plugin import load_plugins
+
+    try:
+        declared = load_plugins(prepare(quiet=True).plugins).declaration(workflow).workflow.inputs
+    except AnabranchError:
+        return set()
+    return {name for name, wanted in (declared or {}).items() if wanted.type == "string"}

@@ -1,0 +1,65 @@
+"""A job's progress on stderr: bars for a person at a terminal, a line for each change elsewhere."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from anabranch.cli.show import note, wants_colour
+
+__all__ = ["show_progress"]
+
+Job = Mapping[str, Any]  # a job as the API tells it
+
+
+@contextmanager
+def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
+    """What to call with every change of a job."""
+    if quiet:
+        yield lambda _job: None
+        return
+    if not sys.stderr.isatty():
+        yield _Lines().show
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, no_color=not wants_colour(terminal=True), highlight=False)
+    columns = (
+        TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[state]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as bars:
+        yield _Bars(bars).show
+
+
+class _Lines:
+    """Says how far each node is, once for each change."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+
+    def show(self, job: Job) -> None:
+        for node in job["nodes"]:
+            tasks = node["tasks"]
+            failed = f", {tasks['failed']} failed" if tasks["failed"] else ""
+            line = f"{node['name']}: {node['state']} {tasks['completed']}/{tasks['total']}{failed}"
+            if tasks["total"] and self._said.get(node["name"]) != line:
+                self._said[node["name"]] = line
+                note(line)
+
+
+class _Bars:
+    """A bar for each node."""
+
+    def __init__(self, bars: "Any") -> None:  # rich's Progress, which is imported only where it is used
+        self._bars = bars
+        self._ids: dict[str, Any] = {}
+
+    def show(self, job: Job) -> None:
+        for node in job["nodes"]:
+            name, tasks = node["name"], node["tasks"]
+            if name not in self._ids:
+                self._ids[name] = self._bars.add_task(name, total=None, state="")
+            done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
+            self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=node["state"])

@@ -1,0 +1,86 @@
+"""`run` and `demo`: a job from start to end, on a stack that is started for it where none is up."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from anabranch.cli.follow import follow, hand_in, outcome, print_end, require_success, took
+from anabranch.cli.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
+from anabranch.cli.parameters import Parameters, read_parameters
+from anabranch.cli.place import connect, find_home
+from anabranch.cli.setup import prepare
+from anabranch.cli.show import note, print_json, print_line
+
+__all__ = ["cli"]
+
+cli = typer.Typer()
+
+PATIENCE = 120.0
+NEXT = """
+What to try next:
+  anabranch up --detach                            start the stack in the background
+  anabranch submit hello_world -p n=20 --wait      run a job on it
+  anabranch jobs                                   list the jobs, this one too
+  anabranch down                                   stop the stack"""
+
+
+@cli.command()
+def demo(json: Json = False) -> None:
+    """Run hello_world and show what came of it."""
+    with borrow_stack(), connect() as client:
+        submitted = hand_in(client, "hello_world", Parameters({"n": 5}, {}), rerun=True)
+        job = follow(client, submitted["job_id"], PATIENCE, json=json)
+        require_success(job)
+        results = [task.result for task in client.all_tasks(job["job_id"])]
+    if json:
+        print_json(outcome(job))
+        return
+    for result in results:
+        print_line(str(*result.values()))
+    print_line(f"job {job['job_id']}: {job['tasks']['completed']} tasks in {took(job)}")
+    note(NEXT)
+
+
+@cli.command()
+def run(
+    workflow: WorkflowName,
+    param: ParameterList = None,
+    params: ParametersFile = None,
+    priority: Priority = None,
+    rerun: Rerun = False,
+    timeout: Timeout = None,
+    json: Json = False,
+) -> None:
+    """Run a job to its end, on a stack of its own if none is up."""
+    parameters = read_parameters(param or (), params)
+    with borrow_stack(), connect() as client:
+        submitted = hand_in(client, workflow, parameters, priority=priority, rerun=rerun)
+        print_end(follow(client, submitted["job_id"], timeout, json=json), json=json)
+
+
+@contextmanager
+def borrow_stack() -> Iterator[None]:
+    """The running stack, or one that is started now and stopped at the end, whatever the end is."""
+    if find_home().read_stack():
+        yield
+        return
+    from anabranch.cli.stack import start, stoppable
+    from anabranch.embedded.detach import stop
+    from anabranch.embedded.processes import send
+
+    settings = prepare(quiet=True, port=0)
+    note(f"starting a stack in {settings.home}")
+    with stoppable():
+        # Outside the try: where it fails nothing is left of it, and what runs then is another's.
+        supervisor = start(settings).supervisor
+        try:
+            yield
+        except KeyboardInterrupt:
+            # With the signal of `stop` the second: it does not wait for handlers. Their tasks run again another time.
+            send(supervisor, signal.SIGINT)
+            raise
+        finally:
+            note("stopping it")
+            stop(find_home())

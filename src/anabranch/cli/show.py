@@ -1,0 +1,67 @@
+"""What commands print: data on stdout, notes on stderr, colour only for a person who wants it."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+__all__ = ["age", "coloured", "note", "print_json", "print_line", "print_table", "span", "wants_colour"]
+
+COLOURS = {
+    "completed": 32, "ok": 32, "running": 36, "ready": 36,
+    "waiting": 33, "warn": 33, "cancelled": 33, "failed": 31, "fail": 31,
+}  # fmt: skip
+
+
+def print_json(value: object, *, indent: int | None = 2) -> None:
+    """Print a value as JSON."""
+    print_line(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
+
+
+def print_line(text: str) -> None:
+    """Print a line of data."""
+    sys.stdout.write(f"{text}\n")
+
+
+def note(text: str) -> None:
+    """Say something to the person on stderr."""
+    sys.stderr.write(f"{text}\n")
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows in columns as wide as they need; a state stands in its colour."""
+    cells = [[str(cell) if cell is not None else "-" for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    for row in ([name.upper() for name in head], *cells):
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print_line("  ".join(map(coloured, padded)).rstrip())
+
+
+def coloured(text: str) -> str:
+    """A state in its colour; anything else as it is."""
+    number = COLOURS.get(text.strip())
+    return f"\x1b[{number}m{text}\x1b[0m" if number and wants_colour(sys.stdout.isatty()) else text
+
+
+def wants_colour(terminal: bool) -> bool:
+    """Whether colour may be used on a stream."""
+    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def age(moment: str | None) -> str:
+    """How long ago a moment of the API was, in one number."""
+    if not moment:
+        return "-"
+    seconds = max(0.0, (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def span(start: str | None, end: str | None) -> str:
+    """The time between two moments of the API."""
+    if not start or not end:
+        return "-"
+    return f"{(datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds():.2f} s"

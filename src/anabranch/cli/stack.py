@@ -1,0 +1,182 @@
+"""`up` and `down`: the whole stack of a home."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from time import sleep
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.cli.exits import UsageMistake
+from anabranch.cli.options import Json, Yes
+from anabranch.cli.place import find_home, is_ready
+from anabranch.cli.setup import prepare
+from anabranch.cli.show import note, print_json, print_line
+from anabranch.embedded.home import Home, Stack
+from anabranch.engine.errors import InputError
+
+if TYPE_CHECKING:
+    from anabranch.settings import Settings
+
+__all__ = ["cli", "require_loopback", "start", "stoppable"]
+
+cli = typer.Typer()
+
+
+@cli.command()
+def up(
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Run in the background; return when ready.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, max=64, help="Worker processes.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The API's port; 0 takes any free one.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address the API listens on.")] = None,
+    json: Json = False,
+    log_to_files: Annotated[bool, typer.Option("--log-to-files", hidden=True)] = False,
+) -> None:
+    """Run the stack: database, API, orchestrator and workers."""
+    settings = prepare(quiet=detach, workers=workers, port=port, host=host)
+    if detach:
+        _show(start(settings), Home(settings.home), json)
+        return
+    _supervise(settings, log_to_files, json)
+
+
+@cli.command()
+def down(
+    purge: Annotated[bool, typer.Option("--purge", help="Remove the embedded database, too.")] = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Stop the stack, and clear what a killed one left."""
+    from anabranch.embedded.detach import stop
+
+    home = find_home()
+    if purge and not yes:
+        raise UsageMistake(
+            "down.unconfirmed",
+            f"`--purge` removes the embedded database of {home.path} with all its data",
+            remedy="Say so with `--yes`.",
+        )
+    stopped = stop(home)
+    if purge:
+        _purge(home)
+    if json:
+        facts = {"home": str(home.path), "stopped": stopped.supervisor, "orphans": stopped.orphans, "purged": purge}
+        print_json(facts)
+        return
+    note(f"stopped the stack in {home.path}" if stopped.supervisor else f"nothing ran in {home.path}")
+    if stopped.orphans:
+        note(f"cleared {stopped.orphans} processes that a killed stack had left")
+    if purge:
+        note("removed the embedded database")
+
+
+def start(settings: "Settings") -> Stack:
+    """Start the stack in the background; it is ready when this returns, or nothing is left of it."""
+    from anabranch.embedded.detach import start_detached
+    from anabranch.embedded.listener import listen
+    from anabranch.engine.plugin import load_plugins
+
+    require_loopback(settings.host)
+    home = Home(settings.home)
+    if home.read_stack() is None:
+        # Asked here, where the answer can still be told plainly: its processes would only say it to their logs.
+        listen(settings.host, settings.port).close()
+        load_plugins(settings.plugins)
+    chosen = {name: str(getattr(settings, name)) for name in ("home", "host", "port", "workers")}
+    environment = {**os.environ, **{f"ANABRANCH_{name.upper()}": value for name, value in chosen.items()}}
+    with stoppable():
+        return start_detached(_command("up", "--log-to-files"), environment, home, is_ready)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal end the command as ^C does, so that what it started is cleared."""
+    # What is ignored stays so: a shell that runs us under nohup means it.
+    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    former = {number: signal.signal(number, _interrupt) for number in wanted}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def require_loopback(host: str) -> None:
+    """Refuse to serve beyond this machine: there are no keys yet to ask for."""
+    from ipaddress import ip_address
+
+    try:
+        loopback = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise InputError(
+            "stack.open_address",
+            f"the API can't listen on {host}: without keys, which are not available yet, it serves loopback only",
+            remedy="Use 127.0.0.1, ::1 or localhost.",
+        )
+
+
+def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
+    from anabranch.cli.burial import Undertaker
+    from anabranch.embedded.cluster import Cluster
+    from anabranch.embedded.supervisor import ChildSpec, Supervisor
+
+    require_loopback(settings.host)
+    home, undertaker = Home(settings.home), Undertaker()
+    children = [
+        ChildSpec("api", _command("api"), {"ANABRANCH_HOST": settings.host}, listens=True),
+        ChildSpec("orchestrator", _command("orchestrator")),
+        *(ChildSpec(f"worker-{number}", _command("worker")) for number in range(1, settings.workers + 1)),
+    ]
+    Supervisor(
+        home,
+        settings.database_url.get_secret_value() if settings.database_url else Cluster(home),
+        children,
+        host=settings.host,
+        port=settings.port,
+        prepare=undertaker.prepare,
+        on_start=lambda stack: Thread(target=_announce, args=(stack, home, json), daemon=True).start(),
+        on_death=undertaker.bury,
+        log_to_files=log_to_files,
+    ).run()
+
+
+def _command(*arguments: str) -> list[str]:
+    # -P: a module in the caller's folder must not stand in for one of ours.
+    return [sys.executable, "-P", "-m", "anabranch", *arguments]
+
+
+def _announce(stack: Stack, home: Home, json: bool) -> None:
+    while not is_ready(stack):
+        sleep(0.1)
+    _show(stack, home, json)
+
+
+def _show(stack: Stack, home: Home, json: bool) -> None:
+    facts = {"url": stack.api_url, "home": str(home.path), "pid": stack.supervisor.pid, "logs": str(home.logs)}
+    if json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            print_line(f"{name:5} {value}")
+    sys.stdout.flush()
+    note("It listens on loopback only, so no key is asked for.")
+
+
+def _purge(home: Home) -> None:
+    from anabranch.embedded.cluster import Cluster
+
+    if home.path.exists():
+        try:
+            Cluster(home).purge()
+        finally:
+            home.release()

@@ -1,0 +1,34 @@
+"""The typed client of the HTTP API."""
+
+from anabranch.client.answers import (
+    Component,
+    Health,
+    JobError,
+    JobStatus,
+    JobSummary,
+    Node,
+    Page,
+    SubmittedJob,
+    Task,
+    TaskCounts,
+    Worker,
+)
+from anabranch.client.client import Client
+from anabranch.client.errors import NotAllowed, TimedOut
+
+__all__ = [
+    "Client",
+    "Component",
+    "Health",
+    "JobError",
+    "JobStatus",
+    "JobSummary",
+    "Node",
+    "NotAllowed",
+    "Page",
+    "SubmittedJob",
+    "Task",
+    "TaskCounts",
+    "TimedOut",
+    "Worker",
+]

@@ -1,0 +1,271 @@
+"""What the API answers, as frozen values; `raw` keeps the JSON it came in."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+__all__ = [
+    "Component",
+    "Health",
+    "JobError",
+    "JobStatus",
+    "JobSummary",
+    "Node",
+    "Page",
+    "SubmittedJob",
+    "Task",
+    "TaskCounts",
+    "Worker",
+]
+
+Raw = dict[str, Any]  # a JSON object of the API
+JsonValue = Any  # JSON of any shape
+Item = TypeVar("Item")
+ENDED = frozenset({"completed", "failed", "cancelled"})
+
+
+@dataclass(frozen=True)
+class SubmittedJob:
+    """The job of a submission; `created` is false when the same request made it before."""
+
+    job_id: str
+    job_type: str
+    status: str
+    created: bool
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "SubmittedJob":
+        """Read an answer."""
+        return cls(raw["job_id"], raw["job_type"], raw["status"], raw["created"], raw)
+
+
+@dataclass(frozen=True)
+class JobError:
+    """Why a job, a node or a task failed."""
+
+    code: str
+    message: str
+    remedy: str
+    node: str | None
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw | None) -> "JobError | None":
+        """Read an error, if there is one."""
+        return None if raw is None else cls(raw["code"], raw["message"], raw["remedy"], raw.get("node"), raw)
+
+
+@dataclass(frozen=True)
+class TaskCounts:
+    """Tasks by status, as far as they are known."""
+
+    total: int
+    ready: int
+    running: int
+    due: int
+    completed: int
+    failed: int
+    cancelled: int
+
+    @classmethod
+    def of(cls, raw: Raw) -> "TaskCounts":
+        """Read counts."""
+        return cls(**{name: raw[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a job."""
+
+    name: str
+    state: str
+    tasks: TaskCounts
+    error: JobError | None
+    opened_at: datetime | None
+    finished_at: datetime | None
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Node":
+        """Read a node."""
+        return cls(
+            name=raw["name"],
+            state=raw["state"],
+            tasks=TaskCounts.of(raw["tasks"]),
+            error=JobError.of(raw["error"]),
+            opened_at=_moment(raw["opened_at"]),
+            finished_at=_moment(raw["finished_at"]),
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True)
+class JobSummary:
+    """A job in a list."""
+
+    job_id: str
+    job_type: str
+    status: str
+    priority: int
+    error: JobError | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    correlation_id: str
+    raw: Raw = field(repr=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.status in ENDED
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it completed."""
+        return self.status == "completed"
+
+    @classmethod
+    def of(cls, raw: Raw) -> "JobSummary":
+        """Read a job."""
+        return cls(**_job(raw))
+
+
+@dataclass(frozen=True)
+class JobStatus(JobSummary):
+    """A job with its nodes, its progress and its result."""
+
+    stage: int
+    total_stages: int
+    nodes: tuple[Node, ...]
+    progress: float
+    tasks: TaskCounts
+    parameters: Mapping[str, JsonValue]
+    result: JsonValue
+
+    @classmethod
+    def of(cls, raw: Raw) -> "JobStatus":
+        """Read a job's status."""
+        return cls(
+            **_job(raw),
+            stage=raw["stage"],
+            total_stages=raw["total_stages"],
+            nodes=tuple(Node.of(node) for node in raw["nodes"]),
+            progress=raw["progress"],
+            tasks=TaskCounts.of(raw["tasks"]),
+            parameters=raw["parameters"],
+            result=raw["result"],
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task with its parameters and what became of it."""
+
+    task_id: str
+    node: str
+    index: int | str
+    status: str
+    handler: str
+    parameters: Mapping[str, JsonValue]
+    attempts: int
+    failures: int
+    crashes: int
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    result: JsonValue
+    error: JobError | None
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Task":
+        """Read a task."""
+        moments = {name: _moment(raw[name]) for name in ("claimed_at", "started_at", "finished_at", "due_at")}
+        names = cls.__dataclass_fields__.keys() - {"raw"}
+        return cls(**{name: raw[name] for name in names} | moments | {"error": JobError.of(raw["error"]), "raw": raw})
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process of the stack while it lives."""
+
+    id: int
+    kind: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    slots: int
+    running: int
+    began_at: datetime
+    last_beat: datetime
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Worker":
+        """Read a session."""
+        return cls(
+            id=raw["id"],
+            kind=raw["kind"],
+            host=raw["host"],
+            pid=raw["pid"],
+            queues=tuple(raw["queues"]),
+            slots=raw["slots"],
+            running=raw["running"],
+            began_at=datetime.fromisoformat(raw["began_at"]),
+            last_beat=datetime.fromisoformat(raw["last_beat"]),
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True)
+class Component:
+    """One part of the stack: ok, degraded or down."""
+
+    status: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """The state of every part, and the tasks that wait by queue."""
+
+    status: str
+    components: Mapping[str, Component]
+    queues: Mapping[str, int]
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Health":
+        """Read the health."""
+        parts = {name: Component(part["status"], part["detail"]) for name, part in raw["components"].items()}
+        return cls(raw["status"], parts, raw["queues"], raw)
+
+
+@dataclass(frozen=True)
+class Page(Generic[Item]):
+    """Some of a list, and the cursor of the next page; None is the end."""
+
+    items: tuple[Item, ...]
+    next: str | None
+    raw: Raw = field(repr=False)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    @classmethod
+    def of(cls, read: Callable[[Raw], Item], raw: Raw) -> "Page[Item]":
+        """Read a page of what `read` reads."""
+        return cls(tuple(read(item) for item in raw["items"]), raw["next"], raw)
+
+
+def _job(raw: Raw) -> Raw:
+    names = ("job_id", "job_type", "status", "priority", "correlation_id")
+    moments = {name: _moment(raw[name]) for name in ("created_at", "started_at", "finished_at")}
+    return {name: raw[name] for name in names} | moments | {"error": JobError.of(raw["error"]), "raw": raw}
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,172 @@
+"""A client of the HTTP API, with a method for each question."""
+
+from collections.abc import Callable, Iterator, Mapping
+from time import monotonic, sleep
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
+
+from anabranch.client.answers import Health, JobStatus, JobSummary, Page, SubmittedJob, Task, Worker
+from anabranch.client.errors import TimedOut
+from anabranch.client.transport import Transport
+from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from anabranch.engine.canonical import Json
+
+__all__ = ["Client"]
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
+PATIENCE_SECONDS = 30.0
+SHORTEST_TIMEOUT_SECONDS = 0.1
+LARGEST_PAGE = 1000
+
+
+class Client:
+    """The API at a URL; close it, or use it in a `with`. `timeout` bounds a request, in seconds."""
+
+    def __init__(self, base_url: str, *, timeout: float = 30.0) -> None:
+        """Nothing is called yet."""
+        self._transport = Transport(base_url, timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._transport.close()
+
+    def submit(
+        self,
+        workflow: str,
+        parameters: "Mapping[str, Json] | None" = None,
+        *,
+        priority: int | None = None,
+        rerun: bool = False,
+        correlation_id: str | None = None,
+    ) -> SubmittedJob:
+        """Submit a job. The same workflow and parameters are the same job."""
+        given = {"priority": priority, "correlation_id": correlation_id}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        body = _encode({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
+        return self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body)
+
+    def job(self, job_id: str) -> JobStatus:
+        """A job by its id, or by a start of it that fits no other."""
+        return self._transport.call(JobStatus.of, "GET", _path(job_id))
+
+    def jobs(
+        self,
+        *,
+        limit: int | None = None,
+        before: str | None = None,
+        state: str | None = None,
+        workflow: str | None = None,
+    ) -> Page[JobSummary]:
+        """Jobs, the newest first."""
+        query = {"limit": limit, "before": before, "state": state, "workflow": workflow}
+        return self._transport.call(lambda raw: Page.of(JobSummary.of, raw), "GET", "/api/jobs", query=query)
+
+    def tasks(
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        node: str | None = None,
+        status: str | None = None,
+    ) -> Page[Task]:
+        """The tasks of a job, in order."""
+        query = {"limit": limit, "after": after, "node": node, "status": status}
+        return self._transport.call(lambda raw: Page.of(Task.of, raw), "GET", f"{_path(job_id)}/tasks", query=query)
+
+    def all_tasks(self, job_id: str, *, node: str | None = None, status: str | None = None) -> Iterator[Task]:
+        """Every task of a job, in order, a page at a time."""
+        page = self.tasks(job_id, limit=LARGEST_PAGE, node=node, status=status)
+        yield from page
+        while page.next is not None:
+            page = self.tasks(job_id, limit=LARGEST_PAGE, after=page.next, node=node, status=status)
+            yield from page
+
+    def workers(self) -> list[Worker]:
+        """The live processes of the stack."""
+        return self._transport.call(lambda raw: [Worker.of(one) for one in raw], "GET", "/api/workers")
+
+    def health(self) -> Health:
+        """The state of every part; one that is down is told, not raised."""
+        return self._transport.call(Health.of, "GET", "/api/health", also=503)
+
+    def ready(self) -> bool:
+        """Whether jobs can be submitted and read."""
+        try:
+            return self._transport.call(lambda raw: bool(raw["status"] == "ok"), "GET", "/readyz")
+        except AnabranchError:
+            return False
+
+    def wait(
+        self, job_id: str, timeout: float | None = None, on_change: Callable[[JobStatus], None] | None = None
+    ) -> JobStatus:
+        """The job when it has ended, whether it completed or not; TimedOut after `timeout` seconds.
+
+        It outlasts a restart of the API. `on_change` gets the job at first and whenever it has moved on.
+        """
+        began = heard = monotonic()
+        pause, seen = FIRST_PAUSE_SECONDS, None
+        while True:
+            remaining = _remaining(began, timeout)
+            try:
+                job = self._ask(job_id, remaining)
+            except Unavailable:
+                if monotonic() - heard > PATIENCE_SECONDS:
+                    raise
+            else:
+                heard = monotonic()
+                if on_change and job != seen:
+                    on_change(job)
+                if job.ended:
+                    return job
+                seen = job
+            remaining = _remaining(began, timeout)
+            if timeout is not None and remaining <= 0:
+                raise _timed_out(job_id, timeout, seen)
+            sleep(min(pause, remaining))
+            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+    def _ask(self, job_id: str, patience: float) -> JobStatus:
+        timeout = max(min(patience, self._transport.timeout), SHORTEST_TIMEOUT_SECONDS)
+        return self._transport.call(JobStatus.of, "GET", _path(job_id), timeout=timeout)
+
+
+def _encode(value: object) -> bytes:
+    from anabranch.engine.canonical import encode
+
+    try:
+        return encode(value).encode()
+    except ValueError as error:
+        raise InputError("job.parameters", f"the parameters can't be sent: {error}") from error
+
+
+def _path(job_id: str) -> str:
+    # Of dots a URL makes steps, and of nothing the list of jobs.
+    if not job_id.strip("."):
+        raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
+    return f"/api/jobs/{quote(job_id, safe='')}"
+
+
+def _remaining(began: float, timeout: float | None) -> float:
+    return float("inf") if timeout is None else began + timeout - monotonic()
+
+
+def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
+    state = f"is still {seen.status}" if seen else "could not be asked for"
+    return TimedOut(
+        "job.timed_out",
+        f"job {job_id} {state} after {timeout:g} s",
+        remedy="It goes on; wait again, or look with `anabranch status`.",
+    )

@@ -1,0 +1,38 @@
+"""From problem documents to errors; codes, messages and remedies are the API's own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+
+__all__ = ["NotAllowed", "TimedOut", "error_of"]
+
+
+class NotAllowed(AnabranchError):
+    """The caller may not do this."""
+
+
+class TimedOut(AnabranchError):
+    """The job had not ended when the time was over."""
+
+
+KINDS: dict[int, type[AnabranchError]] = {
+    400: InputError,
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    413: InputError,
+    415: InputError,
+    422: InputError,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
+}
+
+
+def error_of(status: int, problem: Mapping[str, Any]) -> AnabranchError:  # JSON of any shape: a proxy may have sent it
+    """The error that an answer tells of."""
+    kind = KINDS.get(status, AnabranchError)
+    code, message = problem.get("code") or f"http.{status}", problem.get("detail") or f"the API answered {status}"
+    return kind(str(code), str(message), remedy=str(problem.get("remedy") or ""))

@@ -1,0 +1,86 @@
+"""Finds the PostgreSQL server programs that are installed."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.embedded.account import Account
+from anabranch.engine.errors import Unavailable
+
+__all__ = ["OLDEST", "Binaries", "find_binaries"]
+
+OLDEST = 15
+INSTALLED = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/postgresql/*/bin")
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """The server programs of one version."""
+
+    folder: Path
+    major: int
+    postgis: bool
+
+    def __getitem__(self, program: str) -> str:
+        """The path of a program."""
+        return str(self.folder / program)
+
+
+def find_binaries(account: Account, major: int | None = None) -> Binaries:
+    """The newest that the account can run, those with PostGIS first; of one major version if the data needs it."""
+    found = [binaries for folder in _folders() if (binaries := _inspect(folder, account))]
+    fit = [binaries for binaries in found if binaries.major == (major or binaries.major)]
+    if fit:
+        return max(fit, key=lambda binaries: (binaries.postgis, binaries.major))
+    raise _wrong_version(major, found) if major and found else _missing()
+
+
+def _folders() -> Iterator[Path]:
+    folders = [folder for pattern in INSTALLED for folder in Path("/").glob(pattern.lstrip("/"))]
+    if path := shutil.which("postgres"):
+        folders.append(Path(os.path.realpath(path)).parent)
+    if bindir := _ask("pg_config", "--bindir"):
+        folders.append(Path(bindir))
+    yield from dict.fromkeys(folders)
+
+
+def _inspect(folder: Path, account: Account) -> Binaries | None:
+    if not all((folder / program).is_file() for program in ("postgres", "initdb")):
+        return None
+    version = re.search(r"\d+", _ask(str(folder / "postgres"), "--version"))
+    if not version or int(version[0]) < OLDEST or not account.can_use(folder / "postgres"):
+        return None
+    share = _ask(str(folder / "pg_config"), "--sharedir") or f"/usr/share/postgresql/{version[0]}"
+    return Binaries(folder, int(version[0]), (Path(share) / "extension" / "postgis.control").is_file())
+
+
+def _ask(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _missing() -> Unavailable:
+    return Unavailable(
+        "cluster.no_server",
+        f"no PostgreSQL server of version {OLDEST} or newer is installed",
+        remedy=f"{_apt('postgresql postgresql-postgis')} (or set ANABRANCH_DATABASE_URL to a server you have)",
+    )
+
+
+def _wrong_version(major: int, found: list[Binaries]) -> Unavailable:
+    have = ", ".join(sorted({str(binaries.major) for binaries in found}))
+    return Unavailable(
+        "cluster.wrong_version",
+        f"the data was made by PostgreSQL {major}, and only {have} is installed",
+        remedy=f"{_apt(f'postgresql-{major} postgresql-{major}-postgis-3')} (or start anew: `anabranch down --purge`)",
+    )
+
+
+def _apt(packages: str) -> str:
+    return f"{'' if os.geteuid() == 0 else 'sudo '}apt-get install -y {packages}"

@@ -1,0 +1,108 @@
+"""Starts a supervisor in the background, and stops the one of a home."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
+from anabranch.embedded.logfiles import open_log, read_tail, trim_logs
+from anabranch.embedded.orphans import clear_orphans
+from anabranch.embedded.processes import Process, alive, end
+from anabranch.engine.errors import Conflict, Unavailable
+
+__all__ = ["Stopped", "start_detached", "stop"]
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What `stop` did: the supervisor it stopped, if one ran, and how many processes a dead one had left."""
+
+    supervisor: int | None
+    orphans: int
+
+
+def start_detached(
+    argv: Sequence[str], env: Mapping[str, str], home: Home, ready: Callable[[Stack], bool], timeout: float = 120
+) -> Stack:
+    """Run `argv`, a supervisor of this home, in the background; the stack when it is ready, else nothing is left."""
+    with home.locked():
+        trim_logs(home.logs)
+    log = home.logs / "supervisor.log"
+    before = log.stat().st_size if log.exists() else 0
+    pid = _spawn(argv, env, log)
+    try:
+        if (stack := _wait_ready(pid, home, ready, timeout)) is None:
+            raise Unavailable(
+                "stack.failed",
+                f"the stack did not start, or was not ready in {timeout:.0f} s:\n{read_tail(log, before)}",
+                remedy=f"Mend what the lines above say; the whole log is {log}.",
+            )
+        return stack
+    except BaseException:
+        _abandon(pid, home)
+        raise
+
+
+def stop(home: Home, timeout: float = 90) -> Stopped:
+    """Stop what runs in the home, and clear what a killed supervisor left there."""
+    if home.stack_id is None:
+        return Stopped(None, 0)
+    pid, deadline = None, time.monotonic() + timeout
+    while True:
+        if stack := home.read_stack():
+            pid = stack.supervisor.pid
+            _end(stack.supervisor, timeout)
+        try:
+            return Stopped(pid, clear_orphans(home))
+        except Conflict as error:
+            # One that starts has locked the home and not yet written down who it is.
+            if error.code != "stack.running" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        finally:
+            home.release()
+
+
+def _spawn(argv: Sequence[str], env: Mapping[str, str], log: Path) -> int:
+    # A stack that is started from inside another is not a part of it.
+    own = {name: value for name, value in env.items() if name not in (STACK_MARK, CHILD_MARK)}
+    output = open_log(log)
+    try:
+        streams = (
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, output, 1),
+            (os.POSIX_SPAWN_DUP2, output, 2),
+        )
+        return os.posix_spawnp(argv[0], list(argv), own, file_actions=streams, setsid=True)
+    finally:
+        os.close(output)
+
+
+def _wait_ready(pid: int, home: Home, ready: Callable[[Stack], bool], timeout: float) -> Stack | None:
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return None
+        stack = home.read_stack()
+        if stack and stack.api_url and ready(stack):
+            return stack
+        time.sleep(0.05)
+    return None
+
+
+def _abandon(pid: int, home: Home) -> None:
+    # Not reaped yet, so the pid is still its own.
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + 60
+    while not os.waitpid(pid, os.WNOHANG)[0]:
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    stop(home)
+
+
+def _end(supervisor: Process, timeout: float) -> None:
+    end(lambda: [supervisor] if alive(supervisor) else [], (signal.SIGTERM, timeout), (signal.SIGKILL, 5.0))

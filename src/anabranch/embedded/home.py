@@ -1,0 +1,182 @@
+"""The data folder of one stack: its lock, and the records by which other processes find it."""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch.embedded.processes import Process, alive, boot_id
+from anabranch.engine.errors import Conflict, InputError
+
+__all__ = ["CHILD_MARK", "STACK_MARK", "Child", "Home", "Stack", "conflict"]
+
+# Every process of a stack carries the first in its environment, and one child with all its descendants the second:
+# that is how they are found when nothing else is left to tell whose they are.
+STACK_MARK = "ANABRANCH_STACK_ID"
+CHILD_MARK = "ANABRANCH_CHILD_ID"
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process of the stack and what it is for."""
+
+    role: str
+    process: Process
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What runs in a home, as its supervisor wrote it down."""
+
+    boot: str
+    supervisor: Process
+    api_url: str | None = None
+    database_url: str | None = None
+    cluster: Process | None = None
+    children: tuple[Child, ...] = ()
+
+
+class Home:
+    """One data folder; made when it is first locked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.logs = self.path / "logs"
+        self._stack_file = self.path / "run" / "stack.json"
+        self._place_file = self.path / "cluster.json"
+        self._lock: int | None = None
+
+    @property
+    def stack_id(self) -> str | None:
+        """The id that marks this home's processes; None before first use."""
+        text = _read(self.path / "id")
+        # With the inode a copied home has an id of its own, and never takes the original's processes for its own.
+        return f"{text.strip()}-{self.path.stat().st_ino}" if text else None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the home, and let it go at the end."""
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def acquire(self) -> None:
+        """Hold the home until `release` or the end of this process; a second time is a no-op; Conflict when held."""
+        if self._lock is not None:
+            return
+        self._make()
+        # Python's descriptors close on exec, so no child can keep the lock when the supervisor is gone.
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(lock)
+            raise conflict(self) from error
+        self._lock = lock
+        if self.stack_id is None:
+            _write(self.path / "id", secrets.token_hex(16))
+
+    def release(self) -> None:
+        """Let the home go."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def read_stack(self) -> Stack | None:
+        """The stack that runs here now; None when its supervisor is gone."""
+        stack = self.last_stack()
+        return stack if stack and alive(stack.supervisor) else None
+
+    def last_stack(self) -> Stack | None:
+        """The stack that was last started here in this boot and not stopped in order, alive or not."""
+        try:
+            stack = _parse(json.loads(_read(self._stack_file)))
+        except (KeyError, TypeError, ValueError):
+            return None
+        return stack if stack.boot == boot_id() else None
+
+    def write_stack(self, stack: Stack) -> None:
+        """Record what runs here."""
+        _write(self._stack_file, json.dumps(asdict(stack), indent=1))
+
+    def clear_stack(self) -> None:
+        """Record that nothing runs here."""
+        self._stack_file.unlink(missing_ok=True)
+
+    def read_place(self) -> dict[str, Path]:
+        """The folders of the cluster that are not inside the home, by name."""
+        try:
+            return {name: Path(folder) for name, folder in json.loads(_read(self._place_file)).items()}
+        except (AttributeError, ValueError):
+            return {}
+
+    def write_place(self, place: dict[str, Path]) -> None:
+        """Record the folders of the cluster that are not inside the home."""
+        _write(self._place_file, json.dumps({name: str(folder) for name, folder in place.items()}))
+
+    def _make(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            for folder in (self.path, self.logs, self._stack_file.parent):
+                folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                "home.unusable",
+                f"{self.path} can't be used as the data folder: {error.strerror}",
+                remedy="Set ANABRANCH_HOME to a folder that you own.",
+            ) from error
+
+
+def conflict(home: Home) -> Conflict:
+    """The error that says what runs in a home already."""
+    stack = home.read_stack()
+    what = (
+        f"a stack is already running in {home.path}: {stack.api_url or 'still starting'}, pid {stack.supervisor.pid}"
+        if stack
+        else f"another process is starting or stopping the stack in {home.path}"
+    )
+    return Conflict(
+        "stack.running", what, remedy="Use it, stop it by `anabranch down`, or set ANABRANCH_HOME to another folder."
+    )
+
+
+def _read(path: Path) -> str:
+    """What the file holds; nothing when there is none."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except PermissionError as error:
+        raise InputError(
+            "home.unusable",
+            f"{path} belongs to another user",
+            remedy="Run this as that user, or set ANABRANCH_HOME to a folder that you own.",
+        ) from error
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file whole, and durably."""
+    new = path.with_name(f"{path.name}.new")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _parse(data: Any) -> Stack:  # what json.loads gave
+    return Stack(
+        boot=str(data["boot"]),
+        supervisor=Process(**data["supervisor"]),
+        api_url=data["api_url"],
+        database_url=data["database_url"],
+        cluster=Process(**data["cluster"]) if data["cluster"] else None,
+        children=tuple(Child(child["role"], Process(**child["process"])) for child in data["children"]),
+    )

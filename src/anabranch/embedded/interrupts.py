@@ -1,0 +1,59 @@
+"""The signals that ask a supervisor to stop, and the one that tells it of a death."""
+
+import select
+import signal
+import socket
+from types import FrameType, TracebackType
+from typing import Self
+
+__all__ = ["Interrupted", "Interrupts"]
+
+STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """A signal came while the work could still be dropped."""
+
+
+class Interrupts:
+    """Stop signals: the first is raised while it starts, all are counted (`asked`) once it runs."""
+
+    def __enter__(self) -> Self:
+        self.asked = 0
+        self._raising = True
+        self._reader, self._writer = socket.socketpair()
+        for end in (self._reader, self._writer):
+            end.setblocking(False)
+        self._wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        # What is ignored stays so: a shell that runs us under nohup means it.
+        wanted = [number for number in STOP if signal.getsignal(number) is not signal.SIG_IGN]
+        self._former = {number: signal.signal(number, self._ask) for number in wanted}
+        self._former[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._wake)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup)
+        self._reader.close()
+        self._writer.close()
+
+    def count(self) -> None:
+        """From now on signals raise nothing."""
+        self._raising = False
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until a signal comes or the time is over."""
+        if select.select([self._reader], [], [], max(0.0, seconds))[0]:
+            self._reader.recv(4096)
+
+    def _wake(self, number: int, frame: FrameType | None) -> None:
+        """A signal without a handler would not end `wait`."""
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked += 1
+        if self._raising:
+            self._raising = False
+            raise Interrupted

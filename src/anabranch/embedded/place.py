@@ -1,0 +1,134 @@
+"""Where a home's cluster lies: in the home, unless the server's user or the socket's path can't be there."""
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+from anabranch.embedded.account import Account
+from anabranch.embedded.home import Home
+from anabranch.engine.errors import Conflict, Unavailable
+
+__all__ = ["PORT", "STATE", "Place"]
+
+STATE = Path("/var/lib/anabranch")
+PORT = 5432
+SOCKET_LIMIT = 107
+
+
+class Place:
+    """The folders of one cluster."""
+
+    def __init__(self, home: Home, state: Path = STATE) -> None:
+        self.home = home
+        self._state = state
+        self._inside = home.path / "postgres"
+
+    @property
+    def _hash(self) -> str:
+        return hashlib.sha256(str(self.home.stack_id).encode()).hexdigest()[:16]
+
+    @property
+    def _prefix(self) -> str:
+        return f"anabranch-{self._hash}-"
+
+    @property
+    def folder(self) -> Path:
+        """What holds everything of the cluster, except a socket moved for its length; Conflict if it is another's."""
+        outside = self.home.read_place().get("folder")
+        if outside:
+            self._check_owner(outside)
+        return outside or self._inside
+
+    @property
+    def data(self) -> Path:
+        """The server's data folder."""
+        return self.folder / "data"
+
+    @property
+    def socket(self) -> Path:
+        """The folder of the server's socket."""
+        moved = self.home.read_place().get("socket")
+        # By its name: the record of a copied home names the original's.
+        return moved if moved and moved.name.startswith(self._prefix) else self.folder / "socket"
+
+    def settle(self, account: Account) -> None:
+        """Make the folders, where the account can use them."""
+        if not self.data.exists() and not account.can_use(self.home.path.parent):
+            self._move_out(account)
+        if self.folder == self._inside:
+            account.let_in(self.home.path)
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        account.let_in(self.folder)
+        if not account.can_use(self.folder):
+            raise Unavailable(
+                "cluster.closed_folder",
+                f"the server's user can't enter {self.folder}",
+                remedy="Open the folders above it (chmod o+x), or set ANABRANCH_HOME to another folder.",
+            )
+        if self.folder != self._inside:
+            (self.folder / "home").write_text(f"{self.home.path}\n{self.home.stack_id}")
+        self._settle_socket(account)
+
+    def leave_socket(self) -> None:
+        """Remove a socket folder that lies outside; the next start makes another."""
+        if self.socket.parent != self.folder:
+            shutil.rmtree(self.socket, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Remove the cluster with all its data."""
+        self.leave_socket()
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.home.write_place({})
+
+    def _move_out(self, account: Account) -> None:
+        self._state.mkdir(mode=0o711, parents=True, exist_ok=True)
+        account.let_in(self._state)
+        self._record("folder", self._state / self._hash)
+
+    def _check_owner(self, outside: Path) -> None:
+        """Refuse the cluster of another home that is still there: this one is a copy of it."""
+        note = outside / "home"
+        path, _, owner = note.read_text().partition("\n") if note.exists() else ("", "", "")
+        if owner and owner != self.home.stack_id and Home(Path(path)).stack_id == owner:
+            raise Conflict(
+                "cluster.foreign",
+                f"{self.home.path} is a copy of {path}, whose database lies in {outside}",
+                remedy=f"Remove {self.home.path}/cluster.json to give the copy a new database.",
+            )
+
+    def _settle_socket(self, account: Account) -> None:
+        near = self.folder / "socket"
+        if _fits(near):
+            self._record("socket", None)
+            near.mkdir(mode=0o700, exist_ok=True)
+            account.give(near)
+        elif self.socket == near or not _is_private(self.socket, account):
+            parent = "/run" if os.access("/run", os.W_OK) else "/tmp"  # noqa: S108  mkdtemp makes a fresh 0700 folder
+            short = Path(tempfile.mkdtemp(prefix=self._prefix, dir=parent))
+            account.give(short)
+            self._record("socket", short)
+
+    def _record(self, name: str, folder: Path | None) -> None:
+        place = self.home.read_place()
+        if place.get(name) != folder:
+            place.pop(name, None)
+            self.home.write_place({**place, name: folder} if folder else place)
+
+
+def _fits(folder: Path) -> bool:
+    # A comma or a quote would make a list of it, for the server and for its clients.
+    path = str(folder / f".s.PGSQL.{PORT}")
+    return len(os.fsencode(path)) <= SOCKET_LIMIT and not set(path) & set(",\"'\\")
+
+
+def _is_private(folder: Path, account: Account) -> bool:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    owner = os.geteuid() if account.uid is None else account.uid
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o077

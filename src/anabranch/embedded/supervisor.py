@@ -1,0 +1,194 @@
+"""Keeps a stack running: PostgreSQL, then the processes that use it."""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from datetime import timedelta
+from functools import partial
+from signal import SIGKILL, SIGTERM
+
+import structlog
+
+from anabranch.embedded.child import ChildSpec, Kept
+from anabranch.embedded.cluster import Cluster
+from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Child, Home, Stack
+from anabranch.embedded.interrupts import Interrupted, Interrupts
+from anabranch.embedded.listener import api_url, listen
+from anabranch.embedded.logfiles import open_log, trim_logs
+from anabranch.embedded.orphans import clear_orphans, find_orphans
+from anabranch.embedded.processes import Process, boot_id, end, identify, marked
+
+__all__ = ["LISTEN_FD", "ChildSpec", "Supervisor"]
+
+# The child that listens finds the descriptor of its socket here.
+LISTEN_FD = "ANABRANCH_LISTEN_FD"
+TICK = 1.0
+
+log = structlog.get_logger()
+
+
+def _ignore(*_: object) -> None:
+    """What is called when nobody wants to know."""
+
+
+class Supervisor:
+    """Runs the stack of a home until a signal asks it to stop.
+
+    `database` is the cluster to run, or the URL of a server that others run. `prepare` gets the URL before any child
+    starts. `on_start` gets the stack when all have started; `on_death` gets role and pid, in a thread of its own.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        database: Cluster | str,
+        children: Sequence[ChildSpec],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        prepare: Callable[[str], None] = _ignore,
+        on_start: Callable[[Stack], None] = _ignore,
+        on_death: Callable[[str, int], None] = _ignore,
+        grace: timedelta = timedelta(seconds=30),
+        log_to_files: bool = False,
+    ) -> None:
+        self.home = home
+        self._cluster = database if isinstance(database, Cluster) else None
+        self._database_url = database if isinstance(database, str) else ""
+        self._address = (host, port)
+        self._prepare, self._on_start, self._on_death = prepare, on_start, on_death
+        self._grace = grace.total_seconds()
+        self._log_to_files = log_to_files
+        self._server = Kept("postgres", lambda _: database.launch()) if isinstance(database, Cluster) else None
+        self._children = [Kept(spec.role, partial(self._launch, spec)) for spec in children]
+
+    def run(self) -> None:
+        """Run the stack; returns when it has stopped in order. Conflict: it runs already, or the port is taken."""
+        with self.home.locked():
+            clear_orphans(self.home)
+            with closing(listen(*self._address)) as self._listener, Interrupts() as self._interrupts:
+                try:
+                    self._start()
+                    self._interrupts.count()
+                    self._watch()
+                except Interrupted:
+                    _say("stack.interrupted")
+                finally:
+                    self._interrupts.count()
+                    self._stop()
+
+    def _start(self) -> None:
+        self._record(None)
+        if self._cluster and self._server:
+            self._raise(self._server)
+            self._cluster.wait_ready()
+            self._cluster.ensure_database()
+            self._database_url = self._cluster.url()
+            self._record(None)
+        self._prepare(self._database_url)
+        for child in self._children:
+            self._raise(child)
+        stack = self._record(api_url(self._listener))
+        _say("stack.started", url=stack.api_url, home=str(self.home.path))
+        _attempt(partial(self._on_start, stack))
+
+    def _watch(self) -> None:
+        kept = [self._server, *self._children] if self._server else self._children
+        while not self._interrupts.asked:
+            for act in (*(partial(self._tend, one) for one in kept), partial(trim_logs, self.home.logs)):
+                _attempt(act)
+            due = min((one.due for one in kept if one.process is None), default=time.monotonic() + TICK)
+            self._interrupts.wait(min(TICK, due - time.monotonic()))
+
+    def _tend(self, kept: Kept) -> None:
+        if dead := kept.take_dead():
+            wait = max(0.0, round(kept.due - time.monotonic(), 1))
+            _say("child.died", role=kept.role, pid=dead.pid, exit=dead.returncode, restart_in_seconds=wait)
+            if kept is not self._server:
+                self._bury(kept, dead.pid)
+        if kept.process is None and kept.due <= time.monotonic():
+            self._raise(kept)
+            self._record(api_url(self._listener))
+
+    def _bury(self, kept: Kept, pid: int) -> None:
+        # Its own children would go on with work that is about to be given to another.
+        end(partial(marked, CHILD_MARK, kept.mark), (SIGKILL, 2.0))
+        threading.Thread(target=_attempt, args=[partial(self._on_death, kept.role, pid)], daemon=True).start()
+
+    def _raise(self, kept: Kept) -> None:
+        process = kept.start()
+        _say("child.started", role=kept.role, pid=process.pid)
+
+    def _launch(self, spec: ChildSpec, mark: str) -> subprocess.Popen[bytes]:
+        ours = {
+            "ANABRANCH_HOME": str(self.home.path),
+            "ANABRANCH_DATABASE_URL": self._database_url,
+            STACK_MARK: str(self.home.stack_id),
+            CHILD_MARK: mark,
+        }
+        fds = spec.pass_fds
+        if spec.listens:
+            ours[LISTEN_FD] = str(self._listener.fileno())
+            fds = (*fds, self._listener.fileno())
+        output = open_log(self.home.logs / f"{spec.role}.log") if self._log_to_files else None
+        try:
+            # A session of its own: a terminal's ^C reaches the supervisor only, which then stops all in order.
+            return subprocess.Popen(
+                spec.argv, env={**os.environ, **spec.env, **ours}, pass_fds=fds, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            )  # fmt: skip
+        finally:
+            if output is not None:
+                os.close(output)
+
+    def _record(self, url: str | None) -> Stack:
+        children = [Child(kept.role, found) for kept in self._children if (found := _identity(kept))]
+        supervisor = identify(os.getpid()) or Process(os.getpid(), 0)
+        server = _identity(self._server) if self._server else None
+        stack = Stack(boot_id(), supervisor, url, self._database_url or None, server, tuple(children))
+        self.home.write_stack(stack)
+        return stack
+
+    def _stop(self) -> None:
+        _say("stack.stopping")
+        for child in reversed(self._children):
+            child.tell(SIGTERM)
+        self._wait_for_children()
+        for child in self._children:
+            child.kill()
+        end(partial(find_orphans, self.home), (SIGKILL, 5.0))
+        if self._cluster:
+            self._cluster.stop("fast", patience=3 if self._hastened else 30)
+        self.home.clear_stack()
+        _say("stack.stopped")
+
+    def _wait_for_children(self) -> None:
+        deadline = time.monotonic() + self._grace
+        while any(child.process and child.process.poll() is None for child in self._children):
+            if self._hastened or time.monotonic() > deadline:
+                return
+            self._interrupts.wait(0.1)
+
+    @property
+    def _hastened(self) -> bool:
+        return self._interrupts.asked > 1
+
+
+def _identity(kept: Kept) -> Process | None:
+    return identify(kept.process.pid) if kept.process else None
+
+
+def _attempt(act: Callable[[], None]) -> None:
+    try:
+        act()
+    except Exception as error:  # noqa: BLE001  the stack must go on: a full disk passes, a callback may be wrong
+        _say("supervisor.failed", error=repr(error))
+
+
+def _say(event: str, **facts: object) -> None:
+    # A full disk or a closed terminal under the log is no reason to fall.
+    with suppress(OSError):
+        log.info(event, **facts)

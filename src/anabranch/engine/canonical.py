@@ -1,0 +1,95 @@
+"""JSON as the engine stores and hashes it: what PostgreSQL can't hold is refused here, where it enters."""
+
+import hashlib
+import json
+import math
+import re
+
+from typing_extensions import TypeAliasType
+
+__all__ = ["Json", "canonical", "decode", "encode", "sha256"]
+
+Json = TypeAliasType("Json", "bool | int | float | str | list[Json] | dict[str, Json] | None")
+
+MAX_DEPTH = 64
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def encode(value: object) -> str:
+    """JSON text of a value that PostgreSQL can hold; ValueError says what it can't, and where."""
+    _require_sound(value)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, exact integers."""
+    _require_sound(value)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+
+
+def decode(text: str | bytes) -> Json:
+    """The value of a JSON text; ValueError where encode would refuse it."""
+    try:
+        value: Json = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
+    _require_sound(value)
+    return value
+
+
+def sha256(text: str) -> str:
+    """The SHA-256 of a text, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _require_sound(value: object) -> None:
+    # Every result passes here: the quick look has no names to build, the slow one says what is wrong and where.
+    if not _is_sound(value, 0):
+        _explain(value, "$", 0)
+
+
+def _is_sound(value: object, depth: int) -> bool:
+    kind = type(value)
+    if kind is str:
+        return _UNSTORABLE.search(value) is None  # type: ignore[call-overload]  # it is text
+    if kind is int or kind is bool or value is None:
+        return True
+    if kind is float:
+        return math.isfinite(value)  # type: ignore[arg-type]  # it is a number
+    if depth >= MAX_DEPTH:
+        return False
+    if kind is dict:
+        return all(
+            type(key) is str and _UNSTORABLE.search(key) is None and _is_sound(item, depth + 1)
+            for key, item in value.items()  # type: ignore[attr-defined]  # it is a dict
+        )
+    return kind is list and all(_is_sound(item, depth + 1) for item in value)  # type: ignore[attr-defined]  # a list
+
+
+def _explain(value: object, where: str, depth: int) -> None:
+    if isinstance(value, str):
+        _explain_text(value, where)
+    elif isinstance(value, dict | list | tuple) and depth >= MAX_DEPTH:
+        raise ValueError(f"{where[:80]} is nested deeper than {MAX_DEPTH} levels")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{where} has a key that is not text: {key!r}")
+            _explain_text(key, where)
+            _explain(item, f"{where}.{key}", depth + 1)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _explain(item, f"{where}[{index}]", depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{where} is {value}, which JSON can't hold")
+    elif value is not None and not isinstance(value, bool | int | float):
+        raise ValueError(f"{where} is a {type(value).__name__}, which JSON can't hold")
+
+
+def _explain_text(text: str, where: str) -> None:
+    if found := _UNSTORABLE.search(text):
+        raise ValueError(f"{where} holds the character U+{ord(found[0]):04X}, which can't be stored")

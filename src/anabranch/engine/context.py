@@ -1,0 +1,140 @@
+"""What a handler knows about its task, and what it may say while it runs."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import Permanent
+
+__all__ = ["Context", "Silence", "TaskFacts", "Voice"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """A task as its handler sees it; it travels to the process that runs it."""
+
+    job_id: str
+    task_id: str
+    node_id: str
+    index: int | str
+    attempt: int
+    params: dict[str, Json]
+    correlation_id: str
+    predecessor: Json
+    scratch: Path
+
+
+class Voice(Protocol):
+    """The line between a handler and its worker."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task was cancelled."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker is about to stop."""
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        """Say how far the task is."""
+
+
+class Silence:
+    """The line of a handler that is too short to say or hear anything."""
+
+    cancelled = False
+    stopping = False
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        """Nobody listens."""
+
+
+class Context:
+    """What a handler knows about its task, and what it may say while it runs."""
+
+    __slots__ = ("_facts", "_voice", "metrics")
+
+    def __init__(self, facts: TaskFacts, voice: Voice) -> None:
+        """Made by the engine for each attempt."""
+        self._facts = facts
+        self._voice = voice
+        self.metrics: dict[str, Json] = {}
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self._facts.job_id
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self._facts.task_id
+
+    @property
+    def node_id(self) -> str:
+        """The node's name."""
+        return self._facts.node_id
+
+    @property
+    def index(self) -> int | str:
+        """The task's index in its node."""
+        return self._facts.index
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._facts.attempt
+
+    @property
+    def params(self) -> Mapping[str, Json]:
+        """The task's parameters."""
+        return self._facts.params
+
+    @property
+    def correlation_id(self) -> str:
+        """The id that ties log lines, events and answers of a job together."""
+        return self._facts.correlation_id
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose lines are kept with the attempt."""
+        return logging.LoggerAdapter(logging.getLogger("anabranch.task"), {"task": self._facts.task_id})
+
+    @property
+    def scratch(self) -> Path:
+        """A folder of this attempt's own, removed after it (W6)."""
+        self._facts.scratch.mkdir(parents=True, exist_ok=True)
+        return self._facts.scratch
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job was cancelled: stop soon, or be killed after the grace."""
+        return self._voice.cancelled
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker is about to stop: save what you can within the grace."""
+        return self._voice.stopping
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the task is; a node with a heartbeat timeout must hear this in time."""
+        self._voice.progress({"done": done, "total": total, "message": message})
+
+    def predecessor(self) -> Any:  # as the handler of the stage before returned it
+        """The result of the task with the same index in the stage before."""
+        if self._facts.predecessor is None:
+            raise Permanent(
+                f"task {self.task_id} has no predecessor",
+                code="task.no_predecessor",
+                remedy="Declare uses_lineage on the stage, and give both stages the same indexes.",
+            )
+        return self._facts.predecessor
+
+    def has_predecessor(self) -> bool:
+        """Whether the stage before has a result with the same index."""
+        return self._facts.predecessor is not None
+
+    get_predecessor_result = predecessor

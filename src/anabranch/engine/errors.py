@@ -1,0 +1,104 @@
+"""One tree of errors.
+
+AnabranchError
+├── DefinitionError     a workflow, handler or plugin is wrong; found when it is loaded
+├── InputError          the caller's inputs are wrong; never retried
+├── NotFound, Conflict  no such thing; the state has moved on since it was read
+├── Unavailable         a part that is needed does not answer
+└── TaskError           a handler failed
+    ├── Permanent       trying again can't help
+    ├── Transient       trying again may help
+    ├── Throttled       trying again later may help
+    └── Resource        memory, disk or time ran out
+"""
+
+from datetime import timedelta
+
+__all__ = [
+    "AnabranchError",
+    "BusinessLogicError",
+    "Conflict",
+    "ContractViolationError",
+    "DefinitionError",
+    "InputError",
+    "NotFound",
+    "Permanent",
+    "Resource",
+    "TaskError",
+    "Throttled",
+    "Transient",
+    "Unavailable",
+]
+
+
+class AnabranchError(Exception):
+    """What went wrong (`message`), under a stable `code`, and what to do about it (`remedy`)."""
+
+    def __init__(self, code: str, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+
+class DefinitionError(AnabranchError):
+    """A workflow, handler or plugin is wrong."""
+
+
+class InputError(AnabranchError):
+    """The caller's inputs are wrong."""
+
+
+class NotFound(AnabranchError):
+    """There is no such thing."""
+
+
+class Conflict(AnabranchError):
+    """The state has moved on, or another holds it."""
+
+
+class Unavailable(AnabranchError):
+    """A part that is needed does not answer."""
+
+
+class TaskError(AnabranchError):
+    """A handler failed; raised by handlers with a message, and a code where one helps."""
+
+    category = "permanent"
+
+    def __init__(self, message: str, *, code: str = "", remedy: str = "") -> None:
+        super().__init__(code or f"handler.{self.category}", message, remedy=remedy)
+
+
+class Permanent(TaskError):
+    """Trying again can't help."""
+
+
+class BusinessLogicError(Permanent):
+    """The seeds' word for a failure that the handler foresaw."""
+
+
+class Transient(TaskError):
+    """Trying again may help."""
+
+    category = "transient"
+
+
+class Throttled(TaskError):
+    """The other side asks us to slow down."""
+
+    category = "throttled"
+
+    def __init__(self, message: str, *, retry_after: timedelta | None = None, code: str = "", remedy: str = "") -> None:
+        super().__init__(message, code=code, remedy=remedy)
+        self.retry_after = retry_after
+
+
+class Resource(TaskError):
+    """Memory, disk or time ran out."""
+
+    category = "resource"
+
+
+class ContractViolationError(TypeError):
+    """A handler or planner broke its contract: a bug, never retried."""

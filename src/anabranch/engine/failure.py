@@ -1,0 +1,75 @@
+"""From an exception to an error that is kept, and from that to the next attempt."""
+
+import random
+import traceback
+from collections.abc import Mapping
+from datetime import timedelta
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import AnabranchError, ContractViolationError, TaskError, Throttled
+from anabranch.engine.workflow import Backoff
+
+__all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]
+
+CRASH_LIMIT = 3
+_ATTEMPTS = {"transient": 3, "throttled": 5, "resource": 2}
+_MAX_MESSAGE = 4_000
+
+
+def describe_error(error: BaseException) -> dict[str, Json]:
+    """What is kept of a handler's failure: code, message, category, remedy and where it was raised."""
+    described: dict[str, Json] = {
+        "code": _code(error),
+        "message": _storable(str(error) or type(error).__name__),
+        "category": _category(error),
+        "type": type(error).__name__,
+    }
+    if isinstance(error, AnabranchError) and error.remedy:
+        described["remedy"] = _storable(error.remedy)
+    if isinstance(error, Throttled) and error.retry_after is not None:
+        described["retry_after_seconds"] = error.retry_after.total_seconds()
+    if frames := traceback.extract_tb(error.__traceback__):
+        described["where"] = _storable(f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}")
+    return described
+
+
+def next_delay(policy: Mapping[str, Json], failures: int, error: Mapping[str, Json]) -> timedelta | None:
+    """How long to wait before the next attempt, with jitter; None when this failure was the last (E9)."""
+    category = str(error.get("category"))
+    declared = policy.get("max_attempts")
+    allowed = declared if isinstance(declared, int) else _ATTEMPTS.get(category, 1)
+    if category in ("permanent", "bug") or failures + 1 >= allowed:
+        return None
+    asked = error.get("retry_after_seconds")
+    if isinstance(asked, int | float):
+        return timedelta(seconds=asked)
+    first, longest = _number(policy, "initial_delay_seconds", 5), _number(policy, "max_delay_seconds", 300)
+    growth = {Backoff.FIXED: 1, Backoff.LINEAR: failures + 1}.get(
+        Backoff(str(policy.get("backoff", Backoff.EXPONENTIAL))), 2.0 ** min(failures, 30)
+    )
+    return timedelta(seconds=min(first * growth, longest) * random.uniform(0.8, 1.0))  # noqa: S311  # spread, not secrecy
+
+
+def _number(policy: Mapping[str, Json], key: str, default: float) -> float:
+    value = policy.get(key, default)
+    return value if isinstance(value, int | float) else default
+
+
+def _code(error: BaseException) -> str:
+    if isinstance(error, AnabranchError):
+        return error.code
+    return "handler.contract" if isinstance(error, ContractViolationError) else f"handler.{_category(error)}"
+
+
+def _category(error: BaseException) -> str:
+    if isinstance(error, TaskError):
+        return error.category
+    if isinstance(error, ContractViolationError):
+        return "bug"
+    if isinstance(error, MemoryError):
+        return "resource"
+    return "transient" if isinstance(error, TimeoutError | ConnectionError) else "permanent"
+
+
+def _storable(text: str) -> str:
+    return text[:_MAX_MESSAGE].encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")

@@ -1,0 +1,255 @@
+"""Stages declared in Python become a Workflow. Both spellings of the declaration are read here, and only here."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from anabranch.engine.canonical import Json, encode
+from anabranch.engine.errors import ContractViolationError, DefinitionError, InputError
+from anabranch.engine.inputs import check_inputs, read_input
+from anabranch.engine.workflow import Backoff, Node, OnFailure, Retry, Spread, Workflow
+
+__all__ = ["Declaration", "Job", "JobBase", "JobDeclaration", "TaskSpec", "classes_in", "declare", "register_job"]
+
+_MARK = "__anabranch_job__"
+_IGNORED = ("generate_job_id", "create_job_record", "queue_job")
+
+
+class Job:
+    """Base of job declarations; it adds nothing but a name to look for."""
+
+    job_type: ClassVar[str]
+
+
+JobBase = Job
+JobDeclaration = Job
+Class = TypeVar("Class", bound=type)
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A task as a planner names it."""
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # JSON, checked when the plan is stored
+    index: int | str | None = None
+    task_type: str | None = None
+    metadata: Mapping[str, Any] | None = None  # JSON, checked when the plan is stored
+
+
+class RetrySpec(BaseModel):
+    """A stage's `retry`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    max_attempts: int | None = Field(None, ge=1)
+    backoff: Backoff = Backoff.EXPONENTIAL
+    initial_delay_seconds: float = Field(5, ge=0)
+    max_delay_seconds: float = Field(300, ge=0)
+
+    def to_retry(self) -> Retry:
+        """The engine's form of it."""
+        initial, longest = timedelta(seconds=self.initial_delay_seconds), timedelta(seconds=self.max_delay_seconds)
+        return Retry(self.max_attempts, self.backoff, initial, longest)
+
+
+class Stage(BaseModel):
+    """A stage as it is declared; the first spelling of a key is ours, the other the seeds'."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    number: int = Field(ge=1)
+    name: str
+    task_type: str
+    parallelism: Spread = Spread.SINGLE
+    count: int | None = None
+    count_param: str | None = None
+    max_parallel_tasks: int | None = None
+    timeout_seconds: float | None = None
+    depends_on_stage: int | None = None
+    uses_lineage: bool = False
+    queue: str | None = None
+    retry: RetrySpec | None = None
+    on_failure: OnFailure = OnFailure.FAIL
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A registered job type: its workflow, and the functions of its class that the engine calls."""
+
+    workflow: Workflow
+    instance: object
+    stages: Mapping[str, int]
+    model: type[BaseModel] | None = None
+    ignored: tuple[str, ...] = ()
+
+    def check(self, given: Mapping[str, Json]) -> dict[str, Json]:
+        """The job's parameters, checked and with defaults applied, or InputError (G9)."""
+        checked = dict(given)
+        if self.model is not None:
+            checked = _check_model(self.model, checked)
+        elif self.workflow.inputs is not None:
+            checked = check_inputs(self.workflow.inputs, checked)
+        validate = getattr(self.instance, "validate_job_parameters", None)
+        if validate is None:
+            return checked
+        try:
+            return dict(validate(checked))
+        except ValueError as error:
+            raise InputError("job.parameters", str(error)) from error
+
+    def plan(self, node: Node, params: dict[str, Json], job_id: str, previous: list[Json]) -> list[Json]:
+        """The planner's tasks for a node, in the form the store keeps."""
+        stage = self.stages[node.name]
+        given = self.model.model_validate(params) if self.model else params
+        planner = self.instance.create_tasks_for_stage  # type: ignore[attr-defined]  # a planned node's class has it
+        extras = {"job_id": job_id, "previous_results": previous}
+        wanted = list(inspect.signature(planner).parameters)[2:]
+        tasks = planner(stage, given, *(extras[name] for name in wanted if name in extras))
+        if not isinstance(tasks, Sequence) or isinstance(tasks, str):
+            raise ContractViolationError(f"create_tasks_for_stage({stage}) returned {type(tasks).__name__}, not a list")
+        if node.spread is Spread.MATCH_PREVIOUS and len(tasks) != len(previous):
+            raise ContractViolationError(
+                f"create_tasks_for_stage({stage}) returned {len(tasks)} tasks; match_previous needs {len(previous)}"
+            )
+        return _items(tasks, node, job_id, stage)
+
+    def aggregate(self, node: Node, results: list[Json]) -> object:
+        """The answer of `aggregate_stage_results` for a node."""
+        return self.instance.aggregate_stage_results(self.stages[node.name], results)  # type: ignore[attr-defined]  # as above
+
+
+def register_job(declared: Class) -> Class:
+    """Declare a class as a job type."""
+    setattr(declared, _MARK, declared)
+    return declared
+
+
+def classes_in(namespace: Mapping[str, object]) -> list[type]:
+    """The job classes that a module declares, by decorator or in its `ALL_JOBS`."""
+    found = [value for value in namespace.values() if getattr(value, _MARK, None) is value]
+    listed = namespace.get("ALL_JOBS", {})
+    if not isinstance(listed, dict):
+        raise DefinitionError("plugin.invalid", "ALL_JOBS must be a dict of names and classes")
+    return [value for value in dict.fromkeys([*found, *listed.values()]) if isinstance(value, type)]
+
+
+def declare(declared: type) -> Declaration:
+    """The Declaration of a class with stages; every mistake in it is a DefinitionError that names the class."""
+    name = _either(declared, "job_type", "JOB_TYPE", "")
+    if not isinstance(name, str) or not name:
+        raise DefinitionError("workflow.invalid", f"{declared.__qualname__} has no job_type")
+    stages = sorted(_stages(name, _either(declared, "stages", "STAGES", [])), key=lambda stage: stage.number)
+    schema = _either(declared, "parameters_schema", "PARAMETERS", None)
+    model = schema if isinstance(schema, type) and issubclass(schema, BaseModel) else None
+    inputs = {key: read_input(key, value) for key, value in schema.items()} if isinstance(schema, Mapping) else None
+    instance = declared()
+    workflow = Workflow(
+        id=name,
+        description=str(getattr(declared, "description", "") or inspect.getdoc(declared) or "").split("\n")[0],
+        inputs=inputs,
+        nodes=tuple(_node(stage, stages, instance) for stage in stages),
+    )
+    ignored = tuple(method for method in _IGNORED if hasattr(declared, method))
+    return Declaration(workflow, instance, {stage.name: stage.number for stage in stages}, model, ignored)
+
+
+def _either(declared: type, ours: str, theirs: str, default: object) -> Any:  # checked by the caller
+    return getattr(declared, ours, getattr(declared, theirs, default))
+
+
+def _stages(job_type: str, given: Sequence[Mapping[str, Any]]) -> list[Stage]:  # raw declarations
+    mistakes, stages = [], []
+    for position, raw in enumerate(given, 1):
+        try:
+            stages.append(Stage.model_validate(_one_spelling(raw)))
+        except (ValidationError, TypeError) as error:
+            found = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
+            mistakes += [f"stage {position}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found]
+    numbers = [stage.number for stage in stages]
+    mistakes += [f"stage number {n} stands twice" for n in sorted(set(numbers)) if numbers.count(n) > 1]
+    if mistakes:
+        raise DefinitionError("workflow.invalid", f"job {job_type!r}: " + "; ".join(mistakes))
+    return stages
+
+
+def _one_spelling(raw: Mapping[str, Any]) -> dict[str, Any]:  # raw declaration
+    stage = dict(raw)
+    for theirs, ours in (("stage_number", "number"), ("stage_name", "name")):
+        if theirs in stage:
+            stage[ours] = stage.pop(theirs)
+    if "timeout_minutes" in stage:
+        stage["timeout_seconds"] = stage.pop("timeout_minutes") * 60
+    stage.setdefault("name", f"stage{stage.get('number')}")
+    return stage
+
+
+def _node(stage: Stage, stages: Sequence[Stage], instance: object) -> Node:
+    earlier = [other for other in stages if other.number < stage.number]
+    if stage.depends_on_stage is not None:
+        after = tuple(other.name for other in stages if other.number == stage.depends_on_stage)
+        if not after or stage.depends_on_stage >= stage.number:
+            raise DefinitionError("workflow.invalid", f"stage {stage.number} depends on stage {stage.depends_on_stage}")
+    else:
+        after = (earlier[-1].name,) if earlier else ()
+    return Node(
+        name=stage.name,
+        handler=stage.task_type,
+        after=after,
+        spread=stage.parallelism,
+        count=stage.count,
+        count_param=stage.count_param,
+        planned=hasattr(instance, "create_tasks_for_stage"),
+        aggregated=hasattr(instance, "aggregate_stage_results"),
+        lineage=stage.uses_lineage,
+        queue=stage.queue,
+        max_running=stage.max_parallel_tasks,
+        timeout=None if stage.timeout_seconds is None else timedelta(seconds=stage.timeout_seconds),
+        retry=stage.retry.to_retry() if stage.retry else None,
+        on_failure=stage.on_failure,
+    )
+
+
+def _check_model(model: type[BaseModel], given: dict[str, Json]) -> dict[str, Json]:
+    try:
+        return model.model_validate(given).model_dump(mode="json")
+    except ValidationError as error:
+        mistakes = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'parameters'}: {e['msg']}" for e in error.errors())
+        raise InputError("job.parameters", mistakes) from error
+
+
+def _items(tasks: Sequence[object], node: Node, job_id: str, stage: int) -> list[Json]:
+    items: list[Json] = []
+    for position, task in enumerate(tasks):
+        spec = task if isinstance(task, TaskSpec) else _spec(task, node, job_id, stage)
+        key = str(position if spec.index is None else spec.index)
+        items.append({"key": key, "handler": spec.task_type, "parameters": dict(spec.parameters),
+                      "metadata": None if spec.metadata is None else dict(spec.metadata)})  # fmt: skip
+    keys = [item["key"] for item in items if isinstance(item, dict)]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ContractViolationError(f"create_tasks_for_stage({stage}) names the index {twice!r} twice")
+    encode(items)
+    return items
+
+
+def _spec(task: object, node: Node, job_id: str, stage: int) -> TaskSpec:
+    if not isinstance(task, Mapping):
+        raise ContractViolationError(f"create_tasks_for_stage({stage}) returned a task that is not a dict: {task!r}")
+    if not isinstance(task.get("parameters"), Mapping):
+        return TaskSpec(parameters=task, index=task.get("index"))
+    index = task.get("index")
+    if index is None and "task_id" in task:
+        index = _index_of(str(task["task_id"]), node, job_id, stage)
+    return TaskSpec(task["parameters"], index, task.get("task_type"), task.get("metadata"))
+
+
+def _index_of(task_id: str, node: Node, job_id: str, stage: int) -> str:
+    rest = task_id
+    for prefix in (f"{job_id}-", f"{job_id[:8]}-"):
+        rest = rest.removeprefix(prefix)
+    for prefix in (f"s{stage}-", f"stage{stage}-", f"{stage}-", f"{node.name}-"):
+        if rest.startswith(prefix) and rest != prefix:
+            return rest.removeprefix(prefix)
+    return rest

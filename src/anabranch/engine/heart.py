@@ -1,0 +1,87 @@
+"""The beat of a session, from a thread and a connection of its own, so that no handler can stop it (W4)."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+import structlog
+
+from anabranch.engine.errors import Unavailable
+from anabranch.engine.model import Attempt, InHand, SessionId
+from anabranch.engine.ports import Pulse
+
+__all__ = ["Heart"]
+
+log = structlog.get_logger()
+
+
+class Heart:
+    """Beats every third of the lease and passes on what it hears: doorbells, attempts to stop, and a lost session.
+
+    The callbacks are called from the heart's thread.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Pulse],
+        session: SessionId,
+        lease: timedelta,
+        *,
+        in_hand: Callable[[], Sequence[InHand]],
+        on_ring: Callable[[], None],
+        on_stop: Callable[[list[Attempt]], None],
+        on_gone: Callable[[], None],
+    ) -> None:
+        """Prepare; `start` begins the beat."""
+        self._connect = connect
+        self._session = session
+        self._every = lease / 3
+        self._in_hand = in_hand
+        self._on_ring, self._on_stop, self._on_gone = on_ring, on_stop, on_gone
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop beating; returns when the connection is closed or after a second."""
+        self._stop.set()
+        self._thread.join(timeout=1)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                if not self._beat_until_lost():
+                    return
+            except Unavailable as error:
+                log.warning("heart.interrupted", session=self._session, reason=error.message)
+                self._stop.wait(min(1.0, self._every.total_seconds()))
+
+    def _beat_until_lost(self) -> bool:
+        pulse = self._connect()
+        try:
+            self._on_ring()
+            due = 0.0
+            while not self._stop.is_set():
+                if time.monotonic() >= due:
+                    due = time.monotonic() + self._every.total_seconds()
+                    if not self._beat(pulse):
+                        return False
+                if pulse.wait(timedelta(seconds=min(0.5, max(0.0, due - time.monotonic())))):
+                    self._on_ring()
+            return False
+        finally:
+            pulse.close()
+
+    def _beat(self, pulse: Pulse) -> bool:
+        answer = pulse.beat(self._session, self._in_hand())
+        if answer is None:
+            log.error("session.gone", session=self._session)
+            self._on_gone()
+            return False
+        if answer:
+            self._on_stop(answer)
+        return True

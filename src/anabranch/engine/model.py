@@ -1,0 +1,333 @@
+"""Jobs, nodes, tasks and sessions as the tables hold them: frozen values, one per row."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NewType
+
+from anabranch.engine.canonical import Json
+
+__all__ = [
+    "TERMINAL",
+    "Answer",
+    "Attempt",
+    "Claim",
+    "Event",
+    "InHand",
+    "Job",
+    "JobDetail",
+    "JobState",
+    "LaneFacts",
+    "NodeDetail",
+    "NodeRow",
+    "NodeState",
+    "Purpose",
+    "Report",
+    "RightId",
+    "RightView",
+    "Session",
+    "SessionDetail",
+    "SessionId",
+    "SessionKind",
+    "TaskDetail",
+    "TaskKey",
+    "Vitals",
+]
+
+SessionId = NewType("SessionId", int)
+RightId = NewType("RightId", int)
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class NodeState(StrEnum):
+    """Where a node stands; `running` means opened."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+
+
+class Purpose(StrEnum):
+    """What a lane is for: the node's own work, or the engine's small tasks around it."""
+
+    START = "start"
+    PLAN = "plan"
+    WORK = "work"
+    AGGREGATE = "aggregate"
+
+
+class SessionKind(StrEnum):
+    """What kind of process a session is."""
+
+    WORKER = "worker"
+    ORCHESTRATOR = "orchestrator"
+    API = "api"
+
+
+class Answer(StrEnum):
+    """What became of a report."""
+
+    APPLIED = "applied"
+    DUPLICATE = "duplicate"
+    STALE = "stale"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a workflow."""
+
+    id: int
+    job_id: str
+    identity: str
+    ordinal: int
+    scope: str
+    workflow: str
+    workflow_hash: str
+    parameters: dict[str, Json]
+    priority: int
+    state: JobState
+    generation: int
+    result: Json | None
+    error: dict[str, Json] | None
+    correlation_id: str
+    last_event: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """The state of one node of a job."""
+
+    job: int
+    name: str
+    position: int
+    state: NodeState
+    generation: int
+    output: Json | None
+    error: dict[str, Json] | None
+    opened_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened to a job."""
+
+    job: int
+    seq: int
+    at: datetime
+    kind: str
+    node: str | None
+    data: dict[str, Json]
+
+
+@dataclass(frozen=True)
+class Session:
+    """One process from its start to its end."""
+
+    id: int
+    kind: SessionKind
+    host: str
+    pid: int
+    queues: list[str]
+    slots: int
+    lease: timedelta
+    began_at: datetime
+    beat_at: datetime
+    dead_at: datetime | None
+    end_reason: str | None
+
+
+@dataclass(frozen=True, order=True)
+class TaskKey:
+    """A task inside the engine: its lane and its place in it."""
+
+    lane: int
+    index: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try of a task."""
+
+    key: TaskKey
+    number: int
+
+
+@dataclass(frozen=True)
+class InHand:
+    """An attempt that a worker has, as its heart tells it."""
+
+    attempt: Attempt
+    started: bool
+    progress: dict[str, Json] | None = None
+
+
+@dataclass(frozen=True)
+class LaneFacts:
+    """What all tasks of a lane have in common."""
+
+    job_id: str
+    workflow: str
+    workflow_hash: str
+    correlation_id: str
+    node: str
+    purpose: Purpose
+    generation: int
+    parameters: dict[str, Json]
+    policy: dict[str, Json]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A task in hand: attempt and session fence every report of it (E3)."""
+
+    key: TaskKey
+    attempt: int
+    failures: int
+    crashes: int
+    index: int | str
+    handler: str
+    item: dict[str, Json] | None
+    predecessor: Json | None
+    lane: LaneFacts
+
+    @property
+    def task_id(self) -> str:
+        """The task's name outside the engine."""
+        return f"{self.lane.job_id}-{self.lane.node}-{self.index}"
+
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """What the handler gets: the job's parameters, the task's own, and its index where the node counts."""
+        index: dict[str, Json] = {"index": self.index} if "indexed" in self.lane.policy else {}
+        return {**self.lane.parameters, **(self.item or {}), **index}
+
+
+@dataclass(frozen=True)
+class Report:
+    """How an attempt ended; `body` is the result or the error, and `metrics` what it measured, as JSON text."""
+
+    key: TaskKey
+    attempt: int
+    ended: str
+    body: str | None = None
+    delay: timedelta | None = None
+    ran: timedelta | None = None
+    log: str | None = None
+    metrics: str | None = None
+
+
+@dataclass(frozen=True)
+class RightView:
+    """A right to advance with all that planning needs."""
+
+    id: RightId
+    takes: int
+    job_id: str
+    workflow_hash: str
+    parameters: dict[str, Json]
+    priority: int
+    version: int
+    state: JobState
+    node: str
+    purpose: Purpose
+    generation: int
+    width: int | None
+    failed: int | None
+    tolerated: int | None
+    error: dict[str, Json] | None
+    states: dict[str, NodeState]
+
+
+@dataclass(frozen=True)
+class NodeDetail:
+    """A node with the count of its tasks by state; a node that isn't open yet has none."""
+
+    name: str
+    state: NodeState
+    total: int
+    ready: int
+    running: int
+    due: int
+    completed: int
+    failed: int
+    cancelled: int
+    error: dict[str, Json] | None
+    opened_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class JobDetail:
+    """A job with its nodes."""
+
+    job: Job
+    nodes: list[NodeDetail]
+
+
+@dataclass(frozen=True)
+class TaskDetail:
+    """A task as people see it."""
+
+    task_id: str
+    node: str
+    index: int | str
+    status: str
+    handler: str
+    parameters: dict[str, Json]
+    attempts: int
+    failures: int
+    crashes: int
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    result: Json | None
+    error: dict[str, Json] | None
+    cursor: str
+
+
+@dataclass(frozen=True)
+class SessionDetail:
+    """A live session with the count of tasks it holds."""
+
+    id: int
+    kind: SessionKind
+    host: str
+    pid: int
+    queues: list[str]
+    slots: int
+    running: int
+    began_at: datetime
+    beat_at: datetime
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """What health is judged by: ages in seconds, counts, and ready tasks by queue."""
+
+    workers: int
+    orchestrators: int
+    sweeper_age_seconds: float | None
+    sweeper_every_seconds: float | None
+    untaken_rights: int
+    queues: dict[str, int]

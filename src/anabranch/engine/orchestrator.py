@@ -1,0 +1,121 @@
+"""Advance jobs: load what a right's holder needs, plan, apply. And the loop that takes the rights nobody took."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from datetime import timedelta
+
+import structlog
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import Unavailable
+from anabranch.engine.evaluator import LaneEnded, OpenLane, SetJob, SetNode, Started, Transition, plan
+from anabranch.engine.failure import describe_error
+from anabranch.engine.model import JobState, NodeState, Purpose, RightView, SessionId
+from anabranch.engine.ports import Applied, JobStore, Refused, Store, TakenRight
+from anabranch.engine.session import Live
+from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.workflow import Workflow
+
+__all__ = ["Advancer", "Orchestrator"]
+
+log = structlog.get_logger()
+POLL = timedelta(seconds=1)
+
+
+class Advancer:
+    """Spends rights for one session; the last one out turns off the lights."""
+
+    def __init__(self, store: JobStore, session: SessionId) -> None:
+        """For this session only: a new session needs a new one."""
+        self._store = store
+        self._session = session
+        self._definitions: dict[str, Workflow] = {}
+
+    async def advance(self, rights: Sequence[TakenRight]) -> int:
+        """Spend rights and those that come of them; answers how many were applied."""
+        waiting, spent = deque(rights), 0
+        while waiting:
+            applied = await self._advance_one(waiting.popleft())
+            spent += applied.applied is True
+            waiting.extend(applied.rights)
+        return spent
+
+    async def take_free(self, limit: int = 100) -> int:
+        """Take rights that nobody holds and spend them; answers how many were taken."""
+        rights = await self._store.take_rights(self._session, limit)
+        await self.advance(rights)
+        return len(rights)
+
+    async def _advance_one(self, right: TakenRight) -> Applied:
+        while True:
+            view = await self._store.load_right(right, self._session)
+            if view is None:
+                return Applied(None, ())
+            transitions = await self._plan(view)
+            try:
+                applied = await self._store.apply(right, self._session, view, transitions)
+            except Refused as error:
+                transitions = _fail_job(view, describe_error(error))
+                applied = await self._store.apply(right, self._session, view, transitions)
+            if applied.applied is not False:
+                await self._ring(view, transitions)
+                return applied
+
+    async def _plan(self, view: RightView) -> tuple[Transition, ...]:
+        try:
+            if view.workflow_hash not in self._definitions:
+                self._definitions[view.workflow_hash] = await self._store.definition(view.workflow_hash)
+            return plan(self._definitions[view.workflow_hash], view.parameters, view.states, _event(view))
+        except Unavailable:
+            raise
+        except Exception as error:  # a poison job hurts only itself (E10)
+            log.exception("job.plan_failed", job=view.job_id)
+            return _fail_job(view, describe_error(error))
+
+    async def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:
+        for change in transitions:
+            if isinstance(change, SetJob):
+                log.info("job.moved", job=view.job_id, state=change.state)
+        if queues := sorted({change.queue for change in transitions if isinstance(change, OpenLane)}):
+            await self._store.ring(queues)
+
+
+class Orchestrator:
+    """Takes the rights that nobody took, and sweeps."""
+
+    def __init__(self, store: Store) -> None:
+        """On this store."""
+        self._store = store
+
+    async def serve(self, live: Live, stop: asyncio.Event) -> None:
+        """Run until told to stop; SessionGone when the session was lost."""
+        advancer, sweeper = Advancer(self._store, live.session), Sweeper(self._store, live.session)
+        while not stop.is_set():
+            live.check()
+            try:
+                await sweeper.tick()
+                if not await advancer.take_free():
+                    await live.wait(POLL)
+            except Unavailable as error:
+                log.warning("orchestrator.interrupted", reason=error.message)
+                await live.wait(POLL)
+
+
+def _event(view: RightView) -> Started | LaneEnded:
+    if view.purpose is Purpose.START:
+        return Started()
+    return LaneEnded(view.node, view.purpose, view.failed or 0, view.error)
+
+
+def _fail_job(view: RightView, error: dict[str, Json]) -> tuple[Transition, ...]:
+    if view.state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED):
+        return ()
+    open_nodes = (name for name, state in view.states.items() if state in (NodeState.PENDING, NodeState.RUNNING))
+    nodes = (
+        SetNode(
+            name, NodeState.FAILED if name == view.node else NodeState.CANCELLED, error if name == view.node else None
+        )
+        for name in open_nodes
+    )
+    return (*nodes, SetJob(JobState.FAILED, error))

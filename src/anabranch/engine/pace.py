@@ -1,0 +1,39 @@
+"""How fast handlers are, and so how many of their tasks a worker may take ahead."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+__all__ = ["Pace"]
+
+FAST = timedelta(milliseconds=50)
+AHEAD = timedelta(milliseconds=100)
+MOST = 500
+
+
+class Pace:
+    """A moving mean of each handler's run time."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet: a handler is slow until it was seen."""
+        self._means: dict[str, float] = {}
+
+    def note(self, handler: str, seconds: float) -> None:
+        """Learn from one run."""
+        mean = self._means.get(handler)
+        self._means[handler] = seconds if mean is None else mean + 0.1 * (seconds - mean)
+
+    def is_fast(self, handler: str) -> bool:
+        """Whether tasks of this handler may be taken ahead."""
+        return self._means.get(handler, 1.0) < FAST.total_seconds()
+
+    def work(self, handlers: Iterable[str]) -> float:
+        """How many seconds these would take."""
+        return sum(self._means.get(handler, 1.0) for handler in handlers)
+
+    def allowances(self) -> dict[str, int]:
+        """How many tasks of each fast handler may be taken at once."""
+        return {
+            handler: max(1, min(MOST, int(AHEAD.total_seconds() / max(mean, 1e-6))))
+            for handler, mean in self._means.items()
+            if self.is_fast(handler)
+        }

@@ -1,0 +1,94 @@
+"""Run one attempt: a handler, or a job type's planner or aggregator. An exception becomes an error that is kept."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.engine.canonical import Json, encode
+from anabranch.engine.context import Context, TaskFacts, Voice
+from anabranch.engine.errors import ContractViolationError, DefinitionError
+from anabranch.engine.failure import describe_error
+from anabranch.engine.handler import Handler, call_handler, check_result
+from anabranch.engine.model import Claim, Purpose
+from anabranch.engine.plugin import Registry
+
+__all__ = ["Call", "Performed", "perform", "perform_async"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """All that an attempt needs; it travels to the process that runs it."""
+
+    purpose: Purpose
+    handler: str
+    workflow: str
+    facts: TaskFacts
+    previous: list[Json] | None = None
+
+    @classmethod
+    def of(cls, claim: Claim, previous: list[Json] | None, scratch: Path) -> "Call":
+        """The call for a task in hand."""
+        params = claim.parameters
+        if previous is not None and claim.lane.purpose is Purpose.WORK:
+            params = {**params, "previous_results": previous}
+        facts = TaskFacts(
+            job_id=claim.lane.job_id,
+            task_id=claim.task_id,
+            node_id=claim.lane.node,
+            index=claim.index,
+            attempt=claim.attempt,
+            params=params,
+            correlation_id=claim.lane.correlation_id,
+            predecessor=claim.predecessor,
+            scratch=scratch,
+        )
+        return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous)
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """How an attempt went: its result as JSON text or its error, what it measured as JSON text, and what it printed."""
+
+    result: str | None = None
+    error: Mapping[str, Json] | None = None
+    metrics: str | None = None
+    log: str | None = None
+
+
+def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
+    """Run a call to its end in this thread."""
+    context = Context(call.facts, voice)
+    try:
+        return _performed(context, _answer(registry, call, context), call.handler)
+    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+        return Performed(error=describe_error(error))
+
+
+async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
+    """Run an async handler to its end in this loop."""
+    context = Context(call.facts, voice)
+    try:
+        answer = await call_handler(found, context)
+        return _performed(context, check_result(found, answer), call.handler)
+    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+        return Performed(error=describe_error(error))
+
+
+def _answer(registry: Registry, call: Call, context: Context) -> object:
+    if call.purpose is Purpose.WORK:
+        found = registry.handlers.get(call.handler)
+        if found is None:
+            raise DefinitionError("handler.missing", f"no plugin of this worker brings the handler {call.handler!r}")
+        return check_result(found, call_handler(found, context))
+    declared = registry.declaration(call.workflow)
+    node = declared.workflow.node(call.facts.node_id)
+    if call.purpose is Purpose.PLAN:
+        return declared.plan(node, dict(call.facts.params), call.facts.job_id, call.previous or [])
+    return declared.aggregate(node, call.previous or [])
+
+
+def _performed(context: Context, value: object, handler: str) -> Performed:
+    try:
+        return Performed(result=encode(value), metrics=encode(context.metrics) if context.metrics else None)
+    except ValueError as error:
+        raise ContractViolationError(f"{handler} returned what can't be stored: {error}") from error

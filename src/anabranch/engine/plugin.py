@@ -1,0 +1,144 @@
+"""Plugins bring handlers and workflows; the Registry holds what they brought, checked against each other."""
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+import structlog
+
+from anabranch.engine.errors import DefinitionError, NotFound
+from anabranch.engine.evaluator import internal_queue
+from anabranch.engine.from_stages import Declaration, classes_in, declare
+from anabranch.engine.handler import Handler, handlers_in
+from anabranch.engine.workflow import Node, Workflow
+
+__all__ = ["GROUP", "Registry", "is_folder", "load_plugins"]
+
+GROUP = "anabranch.plugins"
+log = structlog.get_logger()
+
+
+class Registry:
+    """The handlers and job types of this process. A later one of the same name takes the place of an earlier."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.handlers: dict[str, Handler] = {}
+        self.declarations: dict[str, Declaration] = {}
+        self.refused: dict[str, str] = {}
+
+    def add(self, module: ModuleType) -> None:
+        """Take what a module declares."""
+        for found in handlers_in(vars(module)):
+            self._warn_if_known("handler", found.name, self.handlers, module)
+            self.handlers[found.name] = found
+        for found_class in classes_in(vars(module)):
+            try:
+                self._declare(declare(found_class), module)
+            except DefinitionError as error:
+                self.refuse(f"{module.__name__}.{found_class.__qualname__}", error.message)
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Note that a plugin or job type can't be used; the others go on (G5)."""
+        self.refused[name] = reason
+        log.error("plugin.refused", name=name, reason=reason)
+
+    def resolve(self) -> None:
+        """Give nodes what their handlers decide; a job type whose handler is missing is refused alone (G5)."""
+        for name, declared in list(self.declarations.items()):
+            if missing := sorted({n.handler for n in declared.workflow.nodes} - set(self.handlers)):
+                self.refuse(name, f"no plugin brings the handlers {', '.join(missing)}")
+                del self.declarations[name]
+                continue
+            nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
+            self.declarations[name] = replace(declared, workflow=replace(declared.workflow, nodes=nodes))
+
+    def declaration(self, workflow_id: str) -> Declaration:
+        """The job type of this name."""
+        if workflow_id in self.declarations:
+            return self.declarations[workflow_id]
+        reason = self.refused.get(workflow_id)
+        raise NotFound(
+            "workflow.not_found",
+            f"workflow {workflow_id!r} was refused: {reason}" if reason else f"there is no workflow {workflow_id!r}",
+            remedy=f"Known: {', '.join(sorted(self.declarations)) or 'none'}. Plugins are named by ANABRANCH_PLUGINS.",
+        )
+
+    @property
+    def workflows(self) -> list[Workflow]:
+        """Every workflow, by name."""
+        return [self.declarations[name].workflow for name in sorted(self.declarations)]
+
+    @property
+    def queues(self) -> list[str]:
+        """Every queue that a registered workflow names, and the queues of the planners."""
+        named = {node.queue for workflow in self.workflows for node in workflow.nodes if node.queue}
+        return sorted(named | {internal_queue(workflow.id) for workflow in self.workflows})
+
+    def _declare(self, declared: Declaration, module: ModuleType) -> None:
+        name = declared.workflow.id
+        self._warn_if_known("job type", name, self.declarations, module)
+        self.declarations[name] = declared
+        for method in declared.ignored:
+            log.warning("job.method_ignored", job_type=name, method=method)
+
+    def _resolve_node(self, node: Node) -> Node:
+        found = self.handlers[node.handler]
+        return replace(
+            node,
+            queue=node.queue or found.queue,
+            timeout=node.timeout or found.timeout,
+            retry=node.retry or found.retry,
+        )
+
+    def _warn_if_known(self, kind: str, name: str, known: Iterable[str], module: ModuleType) -> None:
+        if name in known:
+            log.warning("plugin.overrides", kind=kind, name=name, plugin=module.__name__)
+
+
+def load_plugins(extra: Iterable[str] = ()) -> Registry:
+    """What the installed plugins and the extra ones bring: entry points first, then modules, packages or folders."""
+    registry = Registry()
+    installed = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    for plugin in [*(point.value for point in installed), *extra]:
+        for name, load in _loaders(plugin):
+            try:
+                registry.add(load())
+            except Exception as error:  # noqa: BLE001  # a plugin's own code may raise anything when it is imported
+                registry.refuse(name, f"{type(error).__name__}: {error}")
+    registry.resolve()
+    return registry
+
+
+def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
+    if is_folder(plugin):
+        folder = Path(plugin).expanduser()
+        for path in sorted(folder.glob("*.py")) or [folder]:
+            yield str(path), partial(_load_file, path)
+        return
+    yield plugin, partial(importlib.import_module, plugin)
+    for found in pkgutil.walk_packages(getattr(sys.modules.get(plugin), "__path__", ()), f"{plugin}."):
+        yield found.name, partial(importlib.import_module, found.name)
+
+
+def is_folder(plugin: str) -> bool:
+    """Whether a plugin is named by its folder, not as a module."""
+    return "/" in plugin or plugin.startswith(".")
+
+
+def _load_file(path: Path) -> ModuleType:
+    name = f"anabranch_plugin_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path) if path.is_file() else None
+    if spec is None or spec.loader is None:
+        raise DefinitionError("plugin.missing", f"there is no folder {path} with Python files in it")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,174 @@
+"""All that the engine asks of the world."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import AnabranchError, Conflict
+from anabranch.engine.evaluator import Transition
+from anabranch.engine.model import (
+    Answer,
+    Attempt,
+    Claim,
+    InHand,
+    JobState,
+    Report,
+    RightId,
+    RightView,
+    SessionId,
+    SessionKind,
+    TaskKey,
+)
+from anabranch.engine.workflow import Workflow
+
+__all__ = [
+    "Applied",
+    "FileStore",
+    "JobStore",
+    "Pulse",
+    "Refused",
+    "SessionGone",
+    "Store",
+    "Submission",
+    "Submitted",
+    "Swept",
+    "TakenRight",
+    "TaskQueue",
+    "Turn",
+    "Wanted",
+]
+
+
+class SessionGone(Conflict):
+    """The session was taken for dead: its tasks are with others, and the process must begin a new one."""
+
+    def __init__(self, session: SessionId) -> None:
+        super().__init__("session.gone", f"session {session} was taken for dead")
+
+
+class Refused(AnabranchError):
+    """The store can't hold what it was given; trying the same again can't help."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job to create."""
+
+    workflow: Workflow
+    parameters: dict[str, Json]
+    scope: str
+    priority: int
+    rerun: bool
+    correlation_id: str
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The job of a submission, and the right to start it if it is new."""
+
+    job_id: str
+    state: JobState
+    created: bool
+    right: "TakenRight | None"
+
+
+@dataclass(frozen=True)
+class TakenRight:
+    """A right in hand; `takes` fences it like an attempt."""
+
+    id: RightId
+    takes: int
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of a plan: applied, or not (None: the right was lost; False: the job moved on), and new rights."""
+
+    applied: bool | None
+    rights: tuple[TakenRight, ...]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a worker asks for: at most `limit` tasks of these queues, but of a fast handler as many as `fast` says."""
+
+    queues: Sequence[str]
+    limit: int
+    fast: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The answers to a batch of reports, the rights they made, and the tasks taken."""
+
+    answers: list[Answer]
+    rights: list[TakenRight]
+    claims: list[Claim]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one round of the sweeper did."""
+
+    expired: int
+    released: int
+
+
+class JobStore(Protocol):
+    """Jobs, their definitions and the rights to advance them."""
+
+    async def submit(self, submission: Submission, session: SessionId) -> Submitted: ...
+    async def definition(self, workflow_hash: str) -> Workflow: ...
+    async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]: ...
+    async def load_right(self, right: TakenRight, session: SessionId) -> RightView | None: ...
+    async def apply(
+        self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
+    ) -> Applied: ...
+    async def node_results(self, job_id: str, node: str) -> list[Json]: ...
+    async def cancel(self, job_id: str, reason: str) -> JobState: ...
+    async def ring(self, queues: Sequence[str]) -> None: ...
+
+
+class TaskQueue(Protocol):
+    """Sessions, claims and reports."""
+
+    async def open_session(
+        self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta
+    ) -> SessionId: ...
+    async def end_session(self, session: SessionId, reason: str) -> None: ...
+    async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn: ...
+    async def report(self, session: SessionId, reports: Sequence[Report]) -> tuple[list[Answer], list[TakenRight]]: ...
+    async def reconcile(self, session: SessionId, in_hand: Sequence[TaskKey]) -> int: ...
+    async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept: ...
+
+
+class FileStore(Protocol):
+    """Files by address; methods block."""
+
+    def put(self, key: str, data: bytes) -> str:
+        """Write a file whole; its address."""
+
+    def get(self, address: str) -> bytes:
+        """The content of a file, or NotFound."""
+
+
+class Pulse(Protocol):
+    """A connection of its own for beats and doorbells; used from one thread, blocking."""
+
+    def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
+        """Renew the lease; the attempts to stop, or None when the session is gone."""
+
+    def wait(self, timeout: timedelta) -> bool:
+        """True when a doorbell rang before the timeout."""
+
+    def close(self) -> None:
+        """Give the connection up."""
+
+
+class Store(JobStore, TaskQueue, Protocol):
+    """Both, in one place."""
+
+    def pulse(self) -> Pulse:
+        """A new connection for beats and doorbells."""

@@ -1,0 +1,202 @@
+"""Run the attempts in hand where each handler wants to run, and say how they ended."""
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import structlog
+
+from anabranch.engine.canonical import Json, encode
+from anabranch.engine.children import ChildDied, Children, Overdue
+from anabranch.engine.context import Silence
+from anabranch.engine.errors import TaskError, Unavailable
+from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
+from anabranch.engine.handler import Handler, Runs
+from anabranch.engine.model import Claim, Purpose, Report
+from anabranch.engine.perform import Call, Performed, perform, perform_async
+from anabranch.engine.plugin import Registry
+from anabranch.engine.ports import JobStore
+from anabranch.engine.results import Results
+
+__all__ = ["Held", "Runner"]
+
+log = structlog.get_logger()
+MISSING_DELAY = timedelta(seconds=30)
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """A task in hand, from its claim to the answer to its report."""
+
+    claim: Claim
+    started: bool = False
+    given_up: bool = False
+    cancelled: bool = False
+    stopping: bool = False
+    said: dict[str, Json] | None = None
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        """Note how far it is; the next beat carries it."""
+        self.said = progress
+
+    def take_progress(self) -> dict[str, Json] | None:
+        """What was said since the last beat."""
+        said, self.said = self.said, None
+        return said
+
+
+class Runner:
+    """Runs attempts: async ones in the loop, quick ones in a thread, all others in children."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        registry: Registry,
+        children: Children,
+        results: Results,
+        scratch: Path,
+        thread: Executor,
+    ) -> None:
+        """With these parts; `thread` runs quick handlers, one at a time."""
+        self._store = store
+        self._registry = registry
+        self._children = children
+        self._results = results
+        self._scratch = scratch
+        self._thread = thread
+        self.quick_busy = False
+
+    def is_quick(self, claim: Claim) -> bool:
+        """Whether a task may run in the quick thread; one that crashed before runs alone in a child."""
+        found = self._handler(claim)
+        return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not _previous(claim)
+
+    async def run(self, chunk: Sequence[Held]) -> list[Report]:
+        """Run attempts to their end: one of any kind, or several quick ones."""
+        if self.is_quick(chunk[0].claim):
+            self.quick_busy = True
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
+            finally:
+                self.quick_busy = False
+        return [await self._run_one(chunk[0])]
+
+    def tell_cancelled(self, held: Held) -> None:
+        """Tell a running handler that it is cancelled."""
+        held.cancelled = True
+        self._children.tell(held.claim.task_id, signal.SIGUSR1)
+
+    def tell_stopping(self, held: Held) -> None:
+        """Tell a running handler that the worker stops."""
+        held.stopping = True
+        self._children.tell(held.claim.task_id, signal.SIGTERM)
+
+    def kill(self, held: Held) -> None:
+        """Kill the child that runs it, if it still does."""
+        self._children.kill(held.claim.task_id)
+
+    def _handler(self, claim: Claim) -> Handler | None:
+        return self._registry.handlers.get(claim.handler) if claim.lane.purpose is Purpose.WORK else None
+
+    def _run_quick(self, chunk: Sequence[Held]) -> list[Report]:
+        return [self._run_quickly(held) for held in chunk]
+
+    def _run_quickly(self, held: Held) -> Report:
+        held.started = True
+        begun = time.perf_counter()
+        performed = perform(self._registry, Call.of(held.claim, None, self._folder(held.claim)), Silence())
+        return self._settle(held, performed, time.perf_counter() - begun)
+
+    async def _run_one(self, held: Held) -> Report:
+        begun = time.perf_counter()
+        try:
+            performed = await self._perform(held)
+        except ChildDied as error:
+            return self._died(held, error, time.perf_counter() - begun)
+        except Overdue as error:
+            fault: dict[str, Json] = {"code": error.code, "message": str(error), "category": "transient"}
+            performed = Performed(error=fault, log=error.log)
+        except Unavailable as error:
+            log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
+            return _again(held)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, self._folder(held.claim), ignore_errors=True)
+        return await asyncio.to_thread(self._settle, held, performed, time.perf_counter() - begun)
+
+    async def _perform(self, held: Held) -> Performed:
+        claim, policy = held.claim, held.claim.lane.policy
+        found = self._handler(claim)
+        if found is None and claim.lane.purpose is Purpose.WORK:
+            raise Unavailable("handler.missing", f"this worker has no handler {claim.handler!r}")
+        call = Call.of(claim, await self._load_previous(claim), self._folder(claim))
+        longest = _seconds(policy, "timeout_seconds") or timedelta(minutes=30)
+        held.started = True
+        if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
+            try:
+                return await asyncio.wait_for(perform_async(found, call, held), longest.total_seconds())
+            except TimeoutError:
+                raise Overdue("task.timed_out", f"it ran longer than {longest.total_seconds():g} s", None) from None
+        silence = _seconds(policy, "heartbeat_timeout_seconds")
+        alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
+        return await self._children.run(call, longest, silence, held.progress, alone=alone)
+
+    async def _load_previous(self, claim: Claim) -> list[Json] | None:
+        if (node := _previous(claim)) is None:
+            return None
+        results = await self._store.node_results(claim.lane.job_id, node)
+        return [self._results.bring_back(result) for result in results]
+
+    def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
+        claim, ran = held.claim, timedelta(seconds=seconds)
+        if held.given_up:
+            return _again(held)
+        if performed.error is not None or performed.result is None:
+            return _failed(claim, dict(performed.error or {}), ran, performed.log)
+        ended, body = "completed", performed.result
+        try:
+            if claim.lane.purpose is not Purpose.PLAN and self._results.is_large(body):
+                ended, body = "referenced", self._results.put_aside(claim, body)
+        except (TaskError, OSError) as error:
+            return _failed(claim, describe_error(error), ran, performed.log)
+        return Report(claim.key, claim.attempt, ended, body, None, ran, performed.log, performed.metrics)
+
+    def _died(self, held: Held, error: ChildDied, seconds: float) -> Report:
+        claim = held.claim
+        if held.given_up:
+            return _again(held)
+        log.error("task.crashed", task=claim.task_id, attempt=claim.attempt, reason=str(error))
+        last = claim.crashes + 1 >= CRASH_LIMIT
+        body = encode({"code": "handler.crashed", "message": str(error), "category": "resource"})
+        ended = "failed" if last else "crashed"
+        return Report(claim.key, claim.attempt, ended, body, None, timedelta(seconds=seconds), error.log)
+
+    def _folder(self, claim: Claim) -> Path:
+        return self._scratch / f"{claim.key.lane}-{claim.key.index}-{claim.attempt}"
+
+
+def _previous(claim: Claim) -> str | None:
+    node = claim.lane.policy.get("previous")
+    return node if isinstance(node, str) else None
+
+
+def _seconds(policy: dict[str, Json], key: str) -> timedelta | None:
+    seconds = policy.get(key)
+    return timedelta(seconds=seconds) if isinstance(seconds, int | float) else None
+
+
+def _again(held: Held) -> Report:
+    delay = MISSING_DELAY if not held.started else None
+    return Report(held.claim.key, held.claim.attempt, "handed_back", delay=delay)
+
+
+def _failed(claim: Claim, error: dict[str, Json], ran: timedelta, printed: str | None) -> Report:
+    delay = next_delay(claim.lane.policy, claim.failures, error)
+    ended = "failed" if delay is None else "retry"
+    log.warning("task.failed", task=claim.task_id, attempt=claim.attempt, end=ended, code=error.get("code"))
+    return Report(claim.key, claim.attempt, ended, encode(error), delay, ran, printed)

@@ -1,0 +1,122 @@
+"""Keep one live session for a process, and begin a new one when it is lost."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Protocol
+
+import structlog
+
+from anabranch.engine.errors import Unavailable
+from anabranch.engine.heart import Heart
+from anabranch.engine.model import Attempt, InHand, SessionId, SessionKind
+from anabranch.engine.ports import Refused, SessionGone, Store
+
+__all__ = ["Live", "Part", "keep_session"]
+
+log = structlog.get_logger()
+
+
+class Live:
+    """A session while it lives: its id, its doorbell, and what its heart heard."""
+
+    def __init__(self, session: SessionId) -> None:
+        """For the running loop."""
+        self.session = session
+        self.in_hand: Callable[[], Sequence[InHand]] = tuple
+        self.on_stop: Callable[[list[Attempt]], None] = lambda _attempts: None
+        self._bell = asyncio.Event()
+        self._gone = False
+
+    def tell_in_hand(self) -> Sequence[InHand]:
+        """What the session's process has in hand now."""
+        return self.in_hand()
+
+    def ring(self) -> None:
+        """Wake whoever waits."""
+        self._bell.set()
+
+    def lose(self) -> None:
+        """Note that the session was taken for dead."""
+        self._gone = True
+        self._bell.set()
+
+    def check(self) -> None:
+        """Raise SessionGone if it was."""
+        if self._gone:
+            raise SessionGone(self.session)
+
+    async def wait(self, longest: timedelta) -> None:
+        """Sleep until the bell rings, or no longer than this."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._bell.wait(), longest.total_seconds())
+        self._bell.clear()
+
+
+class Part(Protocol):
+    """A part of the engine that runs under a session."""
+
+    async def serve(self, live: Live, stop: asyncio.Event) -> None:
+        """Run until told to stop; SessionGone when the session was lost."""
+
+
+async def keep_session(
+    store: Store,
+    part: Part,
+    stop: asyncio.Event,
+    *,
+    kind: SessionKind,
+    lease: timedelta,
+    queues: Sequence[str] = (),
+    slots: int = 0,
+) -> None:
+    """Serve until told to stop, under a session that is begun anew whenever it is lost."""
+    while not stop.is_set():
+        try:
+            session = await store.open_session(kind, queues, slots, lease)
+        except (Unavailable, Refused) as error:
+            log.warning("session.waiting", reason=error.message)
+            await _pause(stop)
+            continue
+        live = Live(session)
+        heart = _heart(store, live, lease)
+        log.info("session.began", session=session, kind=kind)
+        try:
+            heart.start()
+            await part.serve(live, stop)
+            await _end(store, session)
+        except SessionGone:
+            log.warning("session.lost", session=session)
+        finally:
+            await asyncio.to_thread(heart.stop)
+
+
+def _heart(store: Store, live: Live, lease: timedelta) -> Heart:
+    loop = asyncio.get_running_loop()
+    return Heart(
+        store.pulse,
+        live.session,
+        lease,
+        in_hand=live.tell_in_hand,
+        on_ring=lambda: _threadsafe(loop, live.ring),
+        on_stop=lambda attempts: _threadsafe(loop, live.on_stop, attempts),
+        on_gone=lambda: _threadsafe(loop, live.lose),
+    )
+
+
+def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: object) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call, *args)
+
+
+async def _end(store: Store, session: SessionId) -> None:
+    try:
+        await store.end_session(session, "stopped")
+    except (Unavailable, Refused) as error:
+        log.warning("session.end_unsaid", session=session, reason=error.message)
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), 1)

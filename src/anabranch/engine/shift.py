@@ -1,0 +1,209 @@
+"""The work of one session: what is in hand, what runs, and what is still to be reported."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from datetime import timedelta
+
+import structlog
+
+from anabranch.engine.canonical import encode
+from anabranch.engine.errors import Unavailable
+from anabranch.engine.model import Answer, Attempt, Claim, InHand, Report, TaskKey
+from anabranch.engine.orchestrator import Advancer
+from anabranch.engine.pace import AHEAD, Pace
+from anabranch.engine.ports import Refused, Store, TakenRight, Turn, Wanted
+from anabranch.engine.runner import Held, Runner
+from anabranch.engine.session import Live
+
+__all__ = ["Shift"]
+
+log = structlog.get_logger()
+POLL = timedelta(seconds=1)
+CANCEL_GRACE = timedelta(seconds=30)
+BATCH = 200
+CHUNK = 50
+
+
+class Shift:
+    """Turns between the store and the handlers: reports what ended and takes what is next, in one round trip."""
+
+    def __init__(self, store: Store, runner: Runner, live: Live, queues: Sequence[str], slots: int) -> None:
+        """For this session only."""
+        self._store = store
+        self._runner = runner
+        self._live = live
+        self._queues = list(queues)
+        self._slots = slots
+        self._pace = Pace()
+        self._advancer = Advancer(store, live.session)
+        self._held: dict[TaskKey, Held] = {}
+        self._waiting: deque[Held] = deque()
+        self._quick: deque[Held] = deque()
+        self._running: dict[asyncio.Task[None], list[Held]] = {}
+        self._advances: set[asyncio.Task[None]] = set()
+        self._outbox: list[Report] = []
+        self._hungry = True
+        self.unsure = False
+        live.on_stop = self._stop_attempts
+        live.in_hand = self._in_hand
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is left to run, report or advance."""
+        return bool(self._held or self._outbox or self._advances)
+
+    async def turn(self) -> None:
+        """Report what ended, take what is next, or wait until there is something to do."""
+        batch, wanted = self._outbox[:BATCH], self._wanted()
+        if not batch and not (wanted.limit and self._hungry):
+            await self._live.wait(POLL)
+            self._hungry = True
+            return
+        if self.unsure:
+            await self._reconcile()
+        turn = await self._send(batch, wanted)
+        del self._outbox[: len(batch)]
+        for report in batch:
+            self._held.pop(report.key, None)
+        for claim in turn.claims:
+            self._hold(claim)
+        self._hungry = bool(turn.claims)
+        self._dispatch()
+
+    def close(self) -> None:
+        """Take nothing more: give back what waits, and tell what runs."""
+        self._slots = 0
+        for held in [*self._waiting, *self._quick]:
+            self._write([Report(held.claim.key, held.claim.attempt, "handed_back")])
+        self._waiting.clear()
+        self._quick.clear()
+        for held in self._all_running():
+            self._runner.tell_stopping(held)
+
+    def hand_back(self) -> None:
+        """Stop what still runs and give it back; no attempt is spent (W3)."""
+        for task, chunk in list(self._running.items()):
+            for held in chunk:
+                held.given_up = True
+                self._runner.kill(held)
+            task.cancel()
+
+    def abandon(self) -> None:
+        """Stop whatever still runs: others have it now."""
+        self.hand_back()
+        for advance in self._advances:
+            advance.cancel()
+
+    def _wanted(self) -> Wanted:
+        waiting = [held.claim.handler for held in (*self._waiting, *self._quick)]
+        room = self._slots - len(self._running) - len(self._waiting) - bool(self._quick)
+        if self._slots and self._runs_fast() and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
+            room = max(room, 1)
+        return Wanted(self._queues, max(room, 0), self._pace.allowances())
+
+    def _runs_fast(self) -> bool:
+        return all(self._pace.is_fast(held.claim.handler) for held in self._all_running())
+
+    def _all_running(self) -> list[Held]:
+        return [held for chunk in self._running.values() for held in chunk]
+
+    def _hold(self, claim: Claim) -> None:
+        held = Held(claim)
+        self._held[claim.key] = held
+        (self._quick if self._runner.is_quick(claim) else self._waiting).append(held)
+
+    def _dispatch(self) -> None:
+        while len(self._running) < self._slots:
+            if self._quick and not self._runner.quick_busy:
+                chunk = [self._quick.popleft() for _ in range(min(CHUNK, len(self._quick)))]
+            elif self._waiting:
+                chunk = [self._waiting.popleft()]
+            else:
+                return
+            task = asyncio.create_task(self._run(chunk))
+            self._running[task] = chunk
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        chunk = self._running.pop(task)
+        if task.cancelled():
+            self._write([Report(held.claim.key, held.claim.attempt, "handed_back") for held in chunk])
+        elif error := task.exception():
+            log.error("worker.fault", error=str(error), exc_info=error)
+            self._write([Report(held.claim.key, held.claim.attempt, "handed_back", delay=POLL) for held in chunk])
+        self._dispatch()
+        self._live.ring()
+
+    async def _run(self, chunk: list[Held]) -> None:
+        reports = await self._runner.run(chunk)
+        for held, report in zip(chunk, reports, strict=True):
+            if report.ran is not None:
+                self._pace.note(held.claim.handler, report.ran.total_seconds())
+        self._write(reports)
+
+    def _write(self, reports: Sequence[Report]) -> None:
+        self._outbox.extend(reports)
+        self._live.ring()
+
+    async def _send(self, batch: Sequence[Report], wanted: Wanted, *, replaced: bool = False) -> Turn:
+        try:
+            turn = await self._store.turn(self._live.session, batch, wanted)
+        except Refused as error:
+            if replaced or not batch:
+                raise Unavailable(error.code, error.message) from error
+            return await self._send_apart(batch, wanted, error)
+        for report, answer in zip(batch, turn.answers, strict=True):
+            if answer is Answer.STALE:
+                log.warning("report.stale", lane=report.key.lane, index=report.key.index, attempt=report.attempt)
+        if turn.rights:
+            self._start_advance(turn.rights)
+        return turn
+
+    async def _send_apart(self, batch: Sequence[Report], wanted: Wanted, error: Refused) -> Turn:
+        """Halve a batch that the store refused until the culprit stands alone, and fails alone."""
+        if len(batch) == 1:
+            body = encode({"code": "task.unstorable", "message": error.message, "category": "bug"})
+            failed = Report(batch[0].key, batch[0].attempt, "failed", body)
+            return await self._send([failed], wanted, replaced=True)
+        middle, nothing = len(batch) // 2, Wanted(wanted.queues, 0, {})
+        first = await self._send(batch[:middle], nothing)
+        second = await self._send(batch[middle:], wanted)
+        return Turn([*first.answers, *second.answers], [], second.claims)
+
+    def _start_advance(self, rights: Sequence[TakenRight]) -> None:
+        task = asyncio.create_task(self._advance(rights))
+        self._advances.add(task)
+        task.add_done_callback(self._advances.discard)
+
+    async def _advance(self, rights: Sequence[TakenRight]) -> None:
+        try:
+            await self._advancer.advance(rights)
+        except Unavailable as error:  # an orchestrator takes the right when its lease ends
+            log.warning("advance.interrupted", reason=error.message)
+        self._hungry = True
+        self._live.ring()
+
+    async def _reconcile(self) -> None:
+        if lost := await self._store.reconcile(self._live.session, list(self._held)):
+            log.warning("worker.reconciled", given_back=lost)
+        self.unsure = False
+
+    def _in_hand(self) -> list[InHand]:
+        return [
+            InHand(Attempt(held.claim.key, held.claim.attempt), held.started, held.take_progress())
+            for held in list(self._held.values())
+        ]
+
+    def _stop_attempts(self, attempts: list[Attempt]) -> None:
+        for attempt in attempts:
+            held = self._held.get(attempt.key)
+            if held is None or held.claim.attempt != attempt.number or held.given_up:
+                continue
+            held.given_up = True
+            for waiting in (self._waiting, self._quick):
+                if held in waiting:
+                    waiting.remove(held)
+                    self._write([Report(attempt.key, attempt.number, "handed_back")])
+            self._runner.tell_cancelled(held)
+            asyncio.get_running_loop().call_later(CANCEL_GRACE.total_seconds(), self._runner.kill, held)

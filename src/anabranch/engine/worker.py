@@ -1,0 +1,87 @@
+"""The worker: claim tasks, run their handlers, report how they ended, and advance what that finished."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import structlog
+
+from anabranch.engine.children import Children
+from anabranch.engine.errors import Unavailable
+from anabranch.engine.plugin import Registry
+from anabranch.engine.ports import Store
+from anabranch.engine.results import Results
+from anabranch.engine.runner import Runner
+from anabranch.engine.session import Live
+from anabranch.engine.shift import Shift
+
+__all__ = ["Worker", "WorkerOptions"]
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """How a worker works: what it serves, how many handlers at once, and the grace they have when told to stop."""
+
+    queues: Sequence[str]
+    slots: int
+    grace: timedelta
+    scratch: Path
+
+
+class Worker:
+    """Runs at most `slots` handlers at once (W1)."""
+
+    def __init__(
+        self, store: Store, registry: Registry, children: Children, results: Results, options: WorkerOptions
+    ) -> None:
+        """Serve with these parts."""
+        self._store = store
+        self._registry = registry
+        self._children = children
+        self._results = results
+        self._options = options
+
+    async def serve(self, live: Live, stop: asyncio.Event) -> None:
+        """Run until told to stop; SessionGone when the session was lost, and with it all that was in hand."""
+        with ThreadPoolExecutor(1, thread_name_prefix="quick") as thread:
+            runner = Runner(self._store, self._registry, self._children, self._results, self._options.scratch, thread)
+            shift = Shift(self._store, runner, live, self._options.queues, self._options.slots)
+            waker = asyncio.create_task(_ring_at_stop(live, stop))
+            try:
+                while not stop.is_set():
+                    live.check()
+                    await self._turn(shift, live)
+                await self._finish(shift, live)
+            finally:
+                waker.cancel()
+                shift.abandon()
+
+    async def _turn(self, shift: Shift, live: Live) -> None:
+        try:
+            await shift.turn()
+        except Unavailable as error:
+            log.warning("worker.interrupted", reason=error.message)
+            shift.unsure = True
+            await live.wait(timedelta(seconds=1))
+
+    async def _finish(self, shift: Shift, live: Live) -> None:
+        """Let handlers end, hand back those that don't, and report everything (W3)."""
+        shift.close()
+        end = asyncio.get_running_loop().time() + self._options.grace.total_seconds()
+        told = False
+        while shift.is_busy:
+            live.check()
+            if not told and asyncio.get_running_loop().time() >= end:
+                told = True
+                shift.hand_back()
+            await self._turn(shift, live)
+
+
+async def _ring_at_stop(live: Live, stop: asyncio.Event) -> None:
+    await stop.wait()
+    live.ring()

@@ -1,0 +1,1 @@
+"""Small workflows to learn from."""

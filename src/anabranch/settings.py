@@ -1,0 +1,140 @@
+"""The one place that reads the environment and the configuration file."""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from anabranch.engine.errors import InputError
+
+__all__ = ["Origin", "Settings", "load_settings", "origins"]
+
+PREFIX = "ANABRANCH_"
+
+
+def _default_home() -> Path:
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "anabranch"
+
+
+class Settings(BaseSettings):
+    """Everything an operator can set, by `ANABRANCH_*` or in `anabranch.toml`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", frozen=True, extra="forbid", validate_default=True
+    )
+
+    home: Path = Field(default_factory=_default_home, description="The data folder.")
+    config: Path | None = Field(None, description="The TOML file; by default `anabranch.toml` in the home.")
+    database_url: SecretStr | None = Field(
+        None, description="The PostgreSQL to use; by default a private cluster in the home."
+    )
+    host: str = Field("127.0.0.1", description="The address the API listens on.")
+    port: int = Field(8787, ge=0, le=65535, description="The port the API listens on; 0 takes any free one.")
+    workers: int = Field(2, ge=1, le=64, description="Worker processes that `up` starts.")
+    slots: int = Field(2, ge=1, le=256, description="Handlers that one worker runs at once.")
+    lease_seconds: float = Field(60, ge=3, description="Silence after which a process is taken for dead.")
+    child_memory_mb: int = Field(
+        4096, ge=0, description="Memory (address space) that one handler's process may take; 0 for no bound."
+    )
+    inline_result_bytes: int = Field(
+        1_000_000, ge=1_000, le=64_000_000, description="Larger results go to storage, and a reference to them is kept."
+    )
+    plugins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Modules, packages or folders with workflows and handlers, separated by commas."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="The least urgent line to log.")
+    log_format: Literal["auto", "json", "console"] = Field(
+        "auto", description="`auto` is readable on a terminal and JSON elsewhere."
+    )
+    max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
+
+    @field_validator("plugins", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:  # raw input of any type
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("home", mode="after")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        given = init_settings.init_kwargs if isinstance(init_settings, InitSettingsSource) else {}
+        file = TomlConfigSettingsSource(settings_cls, _config_file({**env_settings(), **given}))
+        return init_settings, env_settings, file
+
+
+def _config_file(known: Mapping[str, Any]) -> Path:
+    home = Path(known.get("home") or _default_home()).expanduser()
+    return Path(known.get("config") or home / "anabranch.toml")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A setting as it may be shown, and where its value came from."""
+
+    name: str
+    value: object
+    origin: str
+
+
+def load_settings(**given: Any) -> Settings:  # any field of Settings, as the command line gives it
+    """The settings of this process; every mistake is reported at once."""
+    try:
+        return Settings(**given)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("settings.invalid", f"the configuration file is not TOML: {error}") from error
+    except ValidationError as error:
+        mistakes = "; ".join(f"{_spelled(item['loc'])}: {item['msg']}" for item in error.errors())
+        raise InputError(
+            "settings.invalid", mistakes, remedy="Mend the variables or the file; `anabranch config show` lists them."
+        ) from error
+
+
+def origins(settings: Settings) -> Iterator[Origin]:
+    """Every setting with its value, secrets masked, and its origin."""
+    environment = {name.upper() for name in os.environ}
+    file = _config_file({"home": settings.home, "config": settings.config})
+    in_file = tomllib.loads(file.read_text()) if file.is_file() else {}
+    for name in Settings.model_fields:
+        value = getattr(settings, name)
+        if f"{PREFIX}{name}".upper() in environment:
+            origin = f"environment {PREFIX}{name.upper()}"
+        elif name in in_file:
+            origin = f"file {file}"
+        else:
+            origin = "default" if name not in settings.model_fields_set else "command line"
+        yield Origin(name, _shown(value), origin)
+
+
+def _spelled(location: tuple[int | str, ...]) -> str:
+    return PREFIX + "__".join(str(part) for part in location).upper()
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, SecretStr):
+        return "**********"
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Path) else value

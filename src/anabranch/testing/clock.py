@@ -1,0 +1,50 @@
+"""The database's clock in the hands of a test."""
+
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+from anabranch.adapters.postgres.connect import connect
+
+__all__ = ["Clock"]
+
+# In a table, so that every connection of every process sees it at once; read as the owner, whoever asks.
+STOP = """
+    create schema test;
+    create table test.clock as select date_trunc('second', clock_timestamp()) as at;
+    grant usage on schema test to anabranch_owner;
+    grant select on test.clock to anabranch_owner;
+    create or replace function app.now() returns timestamptz
+        language sql stable security definer set search_path = pg_catalog, pg_temp
+        as 'select at from test.clock';
+"""
+
+
+class Clock:
+    """`app.now()` of one database, stopped: it moves when the test says so. A redeployment sets it free."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = connect(url, None, name="test clock")
+        self._connection.execute(STOP)
+
+    def now(self) -> datetime:
+        """What the database takes for the present."""
+        return self._read("select at from test.clock")
+
+    def advance(self, step: timedelta) -> datetime:
+        """The present after a step; every connection sees it with its next statement."""
+        return self._read("update test.clock set at = at + %s returning at", step)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def _read(self, query: str, *parameters: object) -> datetime:
+        row = self._connection.execute(query, parameters).fetchone()
+        assert row is not None
+        at: datetime = row[0]
+        return at

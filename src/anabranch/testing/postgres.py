@@ -1,0 +1,114 @@
+"""pytest fixtures: one private PostgreSQL for a run, one database for each test."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.migrate import migrate
+from anabranch.embedded.cluster import Cluster
+from anabranch.testing.clock import Clock
+from anabranch.testing.shared_cluster import SharedCluster
+
+__all__ = ["Databases", "clock", "database_url", "databases", "empty_database_url", "postgres"]
+
+TEMPLATE = "anabranch_template"
+SHARED = pytest.StashKey[SharedCluster]()
+
+
+class Databases:
+    """Makes databases, and drops them all."""
+
+    def __init__(self, cluster: Cluster, admin: Connection[TupleRow]) -> None:
+        self._cluster = cluster
+        self._admin = admin
+        self._made: list[str] = []
+
+    def make(self, template: str = TEMPLATE) -> str:
+        """The URL of a new database: migrated, or empty from `template0`."""
+        name = f"test_{secrets.token_hex(6)}"
+        # Copying files beats writing a template's every page to the log.
+        create = sql.SQL("create database {} template {} strategy file_copy")
+        self._admin.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
+        self._made.append(name)
+        return self._cluster.url(name)
+
+    def drop(self) -> None:
+        """Drop what was made, whoever is still connected."""
+        while self._made:
+            drop = sql.SQL("drop database if exists {} with (force)")
+            self._admin.execute(drop.format(sql.Identifier(self._made.pop())))
+
+
+@pytest.fixture(scope="session")
+def postgres(pytestconfig: pytest.Config) -> Cluster:
+    """The run's cluster, with a migrated template."""
+    return pytestconfig.stash[SHARED].start(_make_template)
+
+
+@pytest.fixture(scope="session")
+def postgres_admin(postgres: Cluster) -> Iterator[Connection[TupleRow]]:
+    """A connection that may do anything to the run's cluster."""
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def databases(postgres: Cluster, postgres_admin: Connection[TupleRow]) -> Iterator[Databases]:
+    """For tests that need several databases."""
+    made = Databases(postgres, postgres_admin)
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def database_url(databases: Databases) -> str:
+    """A migrated database of this test's own."""
+    return databases.make()
+
+
+@pytest.fixture
+def empty_database_url(databases: Databases) -> str:
+    """An empty database of this test's own."""
+    return databases.make("template0")
+
+
+@pytest.fixture
+def clock(database_url: str) -> Iterator[Clock]:
+    """The stopped clock of `database_url`."""
+    with Clock(database_url) as stopped:
+        yield stopped
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = getattr(config, "workerinput", None)
+    config.stash[SHARED] = SharedCluster(Path(given["anabranch_cluster"])) if given else SharedCluster.make()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # xdist's, which has no types
+    node.workerinput["anabranch_cluster"] = str(node.config.stash[SHARED].folder)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.stash[SHARED].remove()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.postgres)
+
+
+def _make_template(cluster: Cluster) -> None:
+    cluster.ensure_database(TEMPLATE)
+    migrate(cluster.url(TEMPLATE))
+    with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
+        # Nobody may be connected to a template while it is copied.
+        connection.execute(f"alter database {TEMPLATE} with is_template true allow_connections false")

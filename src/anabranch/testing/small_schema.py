@@ -1,0 +1,78 @@
+"""A small schema of its own, in a folder like that of the real one, for tests of what deploys schemas."""
+
+import shutil
+from pathlib import Path
+
+from anabranch.adapters.postgres.files import ROOT, Files
+
+__all__ = ["SmallSchema"]
+
+TABLES = """create type app.mood as enum ('good', 'bad');
+
+create table app.owners (
+    id bigint generated always as identity primary key,
+    name text not null unique
+) with (fillfactor = 50);
+
+create table app.things (
+    id integer primary key,
+    owner bigint references app.owners on delete cascade,
+    size integer not null check (size >= 0),
+    mood app.mood not null default 'good'
+);
+
+create index things_owner on app.things (owner) where owner is not null;
+"""
+
+FILES = {
+    "schema.sql": TABLES,
+    "migrations/0001_things.sql": TABLES,
+    "functions/step.sql": "create function app.step() returns integer language sql stable as 'select 1';\n",
+    "functions/grow.sql": """create function app.grow(_id integer) returns integer language plpgsql as $$
+begin
+    update app.things set size = size + app.step() where id = _id;
+    return (select s.size from app.sizes s where s.id = _id);
+end;
+$$;
+""",
+    "functions/guard.sql": """create function app.guard() returns trigger language plpgsql as $$
+begin
+    if new.size < old.size then raise exception 'things never shrink'; end if;
+    return new;
+end;
+$$;
+
+create trigger guard before update on app.things for each row execute function app.guard();
+""",
+    "views/sizes.sql": "create view app.sizes as select id, size, app.step() as step from app.things;\n",
+}
+
+
+class SmallSchema:
+    """Things that grow and never shrink."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("roles.sql", "grants.sql"):
+            shutil.copy(ROOT / name, root)
+        for path, text in FILES.items():
+            self.write(path, text)
+
+    @property
+    def files(self) -> Files:
+        """The files as they are now."""
+        return Files(self.root)
+
+    def write(self, path: str, text: str) -> None:
+        """Make a file, or make it anew."""
+        file = self.root / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Change a part of a file."""
+        self.write(path, (self.root / path).read_text().replace(old, new))
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        (self.root / path).unlink()

@@ -1,0 +1,188 @@
+"""The commands against a running stack, as a user calls them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+
+PLUGIN = """
+import time
+from anabranch import Job, Permanent, register_handler, register_job
+
+@register_job
+class Fails(Job):
+    job_type = "fails"
+    stages = [{"number": 1, "name": "only", "task_type": "fail"}]
+
+@register_job
+class Naps(Job):
+    job_type = "naps"
+    stages = [{"number": 1, "name": "only", "task_type": "nap"}]
+
+@register_handler("fail")
+def fail(params: dict) -> None:
+    raise Permanent("it can't be done", code="test.impossible", remedy="Do something else.")
+
+@register_handler("nap")
+def nap(params: dict) -> None:
+    time.sleep(2)
+"""
+
+
+class Shell:
+    """Calls `anabranch` with a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        plugins = folder / "plugins"
+        plugins.mkdir()
+        (plugins / "jobs.py").write_text(PLUGIN)
+        ours = {"ANABRANCH_HOME": str(self.home), "ANABRANCH_PLUGINS": str(plugins), "ANABRANCH_PORT": "0"}
+        self.environment = {n: v for n, v in os.environ.items() if not n.startswith("ANABRANCH_")} | ours
+
+    def __call__(self, command: str, *more: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-m", "anabranch", *command.split(), *more]
+        done = subprocess.run(program, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == code, done
+        return done
+
+    def json(self, command: str, *more: str, code: int = 0) -> Any:
+        return json.loads(self(command, *more, "--json", code=code).stdout)
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    folder = Path(tempfile.mkdtemp(prefix="ab-"))
+    folder.chmod(0o755)
+    shell = Shell(folder)
+    try:
+        shell("up --detach --workers 1")
+        # The stack is ready when it takes jobs; its worker may still be on its way.
+        shell("submit hello_world --wait")
+        yield shell
+    finally:
+        shell("down --purge --yes")
+        shutil.rmtree(folder)
+
+
+def test_a_job_completes_and_the_same_again_is_the_same_job(shell: Shell) -> None:
+    first = shell.json("submit hello_world -p n=5 --wait")
+    assert first.keys() == {"job_id", "status", "result", "error", "created_at", "finished_at", "tasks"}
+    assert (first["status"], first["error"]) == ("completed", None)
+    assert first["tasks"] == {"total": 10, "completed": 10, "failed": 0}
+    assert shell.json("submit hello_world -p n=5 --wait") == first
+    assert shell("submit hello_world -p n=5").stdout.strip() == first["job_id"]
+
+
+def test_a_job_is_shown_by_a_start_of_its_id(shell: Shell) -> None:
+    job_id = shell.json("submit hello_world -p n=3 -p message=shown --wait")["job_id"]
+    assert "6 of 6 completed" in shell(f"status {job_id[:12]}").stdout
+    assert job_id in [job["job_id"] for job in shell.json("jobs --workflow hello_world --state completed")]
+
+
+def test_tasks_come_in_pages_or_all_at_once(shell: Shell) -> None:
+    job_id = shell.json("submit hello_world -p n=3 -p message=paged --wait")["job_id"]
+    first = shell(f"tasks {job_id} --json --limit 4")
+    cursor = first.stderr.rpartition("--after ")[2].strip()
+    rest = shell.json(f"tasks {job_id} --after {cursor}")
+    every = [json.loads(line) for line in shell(f"tasks {job_id} --all").stdout.splitlines()]
+    assert [*json.loads(first.stdout), *rest] == every
+    assert [(task["node"], task["index"]) for task in every] == [
+        (n, i) for n in ("greeting", "reply") for i in range(3)
+    ]
+    assert {"parameters", "status", "attempts", "result"} <= every[0].keys()
+    assert len(shell.json(f"tasks {job_id} --node reply --status completed")) == 3
+
+
+def test_the_live_processes_are_listed(shell: Shell) -> None:
+    workers = shell.json("workers")
+    assert sorted(worker["kind"] for worker in workers) == ["api", "orchestrator", "worker"]
+    assert {"id", "kind", "host", "pid", "queues", "slots", "running", "last_beat"} <= workers[0].keys()
+
+
+def test_a_second_up_says_where_the_first_runs(shell: Shell) -> None:
+    url = shell.json("config show")["api_url"]
+    for command in ("up", "up --detach"):
+        said = shell(command, code=6).stderr
+        assert url in said
+        assert str(shell.home) in said
+
+
+def test_a_failed_job_exits_7_with_the_reason(shell: Shell) -> None:
+    done = shell("submit fails --wait --json", code=7)
+    job = json.loads(done.stdout)
+    assert (job["status"], job["error"]["code"]) == ("failed", "test.impossible")
+    assert json.loads(done.stderr)["remedy"] == "Do something else."
+
+
+def test_a_job_that_takes_too_long_exits_8_and_goes_on(shell: Shell) -> None:
+    done = shell("submit naps --timeout 0.2 --json", code=8)
+    assert json.loads(done.stdout)["status"] in ("pending", "running")
+    assert json.loads(done.stderr)["code"] == "job.timed_out"
+    assert shell.json("submit naps --wait")["status"] == "completed"
+
+
+def test_text_stays_text_where_text_is_declared(shell: Shell) -> None:
+    result = shell.json("submit hello_world -p n=1 -p message=5 --wait")["result"]
+    assert result["reply"]["items"] == [{"reply": "Replying to: 5 from task 0"}]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("submit nothing_of_ours", 3), ("status feed", 3), ("tasks feed", 3), ("submit hello_world -p n=0", 5)],
+)
+def test_what_is_missing_or_wrong_has_its_exit_code(shell: Shell, command: str, code: int) -> None:
+    assert shell(command, code=code).stderr.startswith("error: ")
+
+
+def test_the_demo_runs_again_and_again(shell: Shell) -> None:
+    first, second = shell("demo"), shell("demo")
+    assert "Replying to: Hello World from task 4" in first.stdout
+    assert "greeting: completed 5/5" in first.stderr
+    assert second.stdout.splitlines()[-1] != first.stdout.splitlines()[-1]
+
+
+def test_run_uses_the_stack_that_is_up_and_leaves_it(shell: Shell) -> None:
+    assert shell.json("run hello_world -p n=2 --rerun")["tasks"]["completed"] == 4
+    assert shell.json("config show")["api_url"]
+
+
+def test_the_database_is_what_the_files_say(shell: Shell) -> None:
+    assert shell.json("db check") == []
+    assert shell.json("db status")["current"] is True
+    assert shell.json("db migrate") == {"migrations": [], "redeployed": False}
+
+
+def test_the_doctor_finds_nothing_wrong(shell: Shell) -> None:
+    found = shell.json("doctor")
+    assert found["ok"] is True
+    assert {"python", "home", "port", "plugins", "stack", "database", "schema", "api"} <= {
+        check["check"] for check in found["checks"]
+    }
+
+
+def test_a_status_of_a_real_job_imports_nothing_heavy(shell: Shell) -> None:
+    job_id = shell("submit hello_world").stdout.strip()
+    program = [sys.executable, "-X", "importtime", "-m", "anabranch", "status", job_id]
+    said = subprocess.run(program, env=shell.environment, capture_output=True, text=True, check=True).stderr
+    imported = {line.rpartition("|")[2].strip() for line in said.splitlines()}
+    assert "httpcore" in imported
+    assert (
+        imported & {"fastapi", "uvicorn", "psycopg", "rich", "structlog", "pydantic_settings", "anabranch.app"} == set()
+    )
+
+
+def test_no_process_has_the_database_url_on_its_command_line(shell: Shell) -> None:
+    url = shell("db url").stdout.strip().encode()
+    lines = [Path(f"/proc/{worker['pid']}/cmdline").read_bytes() for worker in shell.json("workers")]
+    assert len(lines) == 3
+    assert [line for line in lines if url in line] == []

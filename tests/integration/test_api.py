@@ -1,0 +1,517 @@
+"""The HTTP API on a real database: jobs, health, and what is refused at the edge."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from anabranch.api.main import create_app
+from anabranch.api.routes import health
+from anabranch.app import Gateway
+from anabranch.client import Client
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import InputError, NotFound
+from anabranch.engine.model import Claim, SessionKind
+from anabranch.engine.sweeper import Sweeper
+from anabranch.settings import Settings
+from anabranch.testing.engine import EngineHarness, open_harness
+
+BASE = "http://127.0.0.1:8787"
+PAIR = """
+from anabranch import Job, register_handler, register_job
+
+@register_job
+class Pair(Job):
+    job_type = "pair"
+    parameters_schema = {"n": {"type": "int", "default": 1}, "note": {"type": "any", "default": None}}
+    stages = [
+        {"number": 1, "name": "work", "task_type": "do", "parallelism": "fixed", "count": 3, "queue": "default"},
+        {"number": 2, "name": "join", "task_type": "do", "queue": "default"},
+    ]
+
+@register_handler("do")
+def do(params):
+    return {}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "pair.py").write_text(PAIR)
+    return Settings(home=tmp_path / "home", plugins=(str(plugins),), max_body_bytes=10_000)
+
+
+@asynccontextmanager
+async def serving(app: FastAPI, base_url: str = BASE) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=base_url) as client:
+        yield client
+
+
+@pytest.fixture
+def app(settings: Settings, database_url: str) -> FastAPI:
+    return create_app(settings, database_url)
+
+
+@pytest.fixture
+async def api(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with serving(app) as client:
+        await app.state.gateway.ready()
+        yield client
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
+    async with open_harness(database_url) as harness:
+        yield harness
+
+
+async def submit(api: httpx.AsyncClient, **parameters: object) -> str:
+    answer = await api.post("/api/jobs/submit/pair", json=parameters)
+    assert answer.status_code == 202, answer.text
+    job_id: str = answer.json()["job_id"]
+    return job_id
+
+
+async def claim(engine: EngineHarness, count: int) -> list[Claim]:
+    """Tasks of a job that the API has just begun to start."""
+    async with asyncio.timeout(10):
+        while (await engine.reads.vitals()).queues.get("default", 0) < count:  # noqa: ASYNC110  # it tells nobody
+            await asyncio.sleep(0.01)
+    return await engine.claim(count)
+
+
+async def fail(engine: EngineHarness, claims: list[Claim], error: Json = None) -> None:
+    _, rights = await engine.end(claims, "failed", error)
+    await engine.advance(rights)
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  # a problem document
+    """The problem document of an answer, whole and as expected."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told: dict[str, Any] = answer.json()
+    assert {"type", "title", "status", "detail", "instance", "code", "remedy", "retryable"} <= told.keys()
+    assert (told["status"], told["code"], told["type"]) == (status, code, f"/errors/{code}")
+    assert told["correlation_id"] == answer.headers["x-correlation-id"]
+    return told
+
+
+async def test_e15_the_same_request_is_the_same_job(api: httpx.AsyncClient) -> None:
+    first = await api.post("/api/jobs/submit/pair", json={"n": 1, "note": "a"})
+    again = await api.post("/api/jobs/submit/pair", json={"note": "a"})
+
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert (first.json()["created"], again.json()["created"]) == (True, False)
+    assert first.json()["job_id"] == again.json()["job_id"]
+
+
+async def test_e15_a_hundred_equal_requests_at_once_make_one_job(api: httpx.AsyncClient) -> None:
+    answers = await asyncio.gather(*(api.post("/api/jobs/submit/pair", json={"n": 7}) for _ in range(100)))
+
+    assert {answer.json()["job_id"] for answer in answers} == {answers[0].json()["job_id"]}
+    assert sorted(answer.status_code for answer in answers) == [200] * 99 + [202]
+    assert len((await api.get("/api/jobs")).json()["items"]) == 1
+
+
+async def test_e15_a_rerun_is_another_job(api: httpx.AsyncClient) -> None:
+    first = await submit(api)
+    second = await api.post("/api/jobs/submit/pair", params={"rerun": "true"})
+
+    assert second.status_code == 202
+    assert second.json()["job_id"] != first
+
+
+async def test_e15_a_failed_job_can_be_submitted_again(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    failed = await submit(api)
+    await fail(engine, await claim(engine, 3))
+
+    again = await api.post("/api/jobs/submit/pair")
+
+    assert again.status_code == 202
+    assert again.json()["job_id"] != failed
+
+
+async def test_no_body_means_no_parameters(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/api/jobs/submit/pair")
+    job = (await api.get(answer.json()["links"]["status"])).json()
+    assert job["parameters"] == {"n": 1, "note": None}
+
+
+async def test_a_submission_says_where_its_job_is(api: httpx.AsyncClient) -> None:
+    told = (await api.post("/api/jobs/submit/pair")).json()
+
+    assert told.keys() == {"job_id", "job_type", "status", "created", "links"}
+    assert told["job_type"] == "pair"
+    for link in told["links"].values():
+        assert (await api.get(link)).status_code == 200
+
+
+async def test_both_ways_to_submit_make_the_same_job(api: httpx.AsyncClient) -> None:
+    one = await submit(api, n=3)
+    other = await api.post("/api/jobs", json={"workflow": "pair", "parameters": {"n": 3}})
+    assert (other.status_code, other.json()["job_id"]) == (200, one)
+
+
+async def test_priority_is_taken_from_the_query_or_the_body(api: httpx.AsyncClient) -> None:
+    one = await api.post("/api/jobs/submit/pair?priority=2", json={"n": 1})
+    other = await api.post("/api/jobs", json={"workflow": "pair", "parameters": {"n": 2}, "priority": 9})
+
+    found = [(await api.get(answer.json()["links"]["self"])).json()["priority"] for answer in (one, other)]
+    assert found == [2, 9]
+
+
+async def test_o3_a_job_keeps_the_correlation_id_of_its_request(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/api/jobs/submit/pair", headers={"X-Correlation-ID": "from the header"})
+
+    assert answer.headers["x-correlation-id"] == "from the header"
+    job = (await api.get(answer.json()["links"]["self"])).json()
+    assert job["correlation_id"] == "from the header"
+
+
+async def test_o3_the_correlation_id_of_the_body_stands_above_the_header(api: httpx.AsyncClient) -> None:
+    body = {"workflow": "pair", "correlation_id": "from the body"}
+    answer = await api.post("/api/jobs", json=body, headers={"X-Correlation-ID": "from the header"})
+
+    assert answer.headers["x-correlation-id"] == "from the body"
+    job = (await api.get(answer.json()["links"]["self"])).json()
+    assert job["correlation_id"] == "from the body"
+
+
+async def test_a_status_tells_how_far_a_job_is(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api, n=4)
+    claims = await claim(engine, 3)
+    await engine.finish(claims[:1], {"did": 1})
+
+    job = (await api.get(f"/api/jobs/status/{job_id}")).json()
+
+    assert (job["job_id"], job["job_type"], job["status"]) == (job_id, "pair", "running")
+    assert (job["stage"], job["total_stages"], job["progress"]) == (1, 2, pytest.approx(1 / 3))
+    assert [(node["name"], node["state"], node["tasks"]["total"]) for node in job["nodes"]] == [
+        ("work", "running", 3),
+        ("join", "pending", 0),
+    ]
+    assert job["tasks"] | {"total": 3, "completed": 1, "running": 2, "failed": 0} == job["tasks"]
+    assert (job["stage_results"], job["result"], job["error"], job["finished_at"]) == ({}, None, None, None)
+    assert job["created_at"].endswith("Z")
+    assert job["parameters"] == {"n": 4, "note": None}
+
+
+async def test_a_completed_job_has_its_result_under_both_names(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await engine.finish(await claim(engine, 3), {"did": 1})
+    await engine.finish(await claim(engine, 1), {"joined": 3})
+
+    job = (await api.get(f"/api/jobs/{job_id}")).json()
+
+    assert (job["status"], job["stage"], job["progress"]) == ("completed", 2, 1.0)
+    assert job["result"] is not None
+    assert job["result"] == job["result_data"]
+    assert {number: (done["node"], done["tasks"]["completed"]) for number, done in job["stage_results"].items()} == {
+        "1": ("work", 3),
+        "2": ("join", 1),
+    }
+    assert job == (await api.get(f"/api/jobs/status/{job_id}")).json()
+
+
+async def test_o6_a_failed_job_says_why_and_where(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    error: dict[str, Json] = {"code": "raster.empty", "message": "no pixels", "remedy": "Send some."}
+    await fail(engine, await claim(engine, 3), error)
+
+    job = (await api.get(f"/api/jobs/{job_id}")).json()
+
+    assert (job["status"], job["stage"]) == ("failed", 1)
+    assert job["error"].items() >= {**error, "node": "work"}.items()
+    assert job["stage_results"]["2"]["state"] == "skipped"
+
+
+async def test_a_start_of_an_id_is_enough_if_it_fits_no_other(api: httpx.AsyncClient) -> None:
+    ids = [await submit(api, n=number) for number in range(17)]  # two of them begin alike: there are 16 digits
+    alike = next(one[0] for one in ids if sum(other[0] == one[0] for other in ids) > 1)
+
+    assert (await api.get(f"/api/jobs/{ids[0][:20]}")).json()["job_id"] == ids[0]
+    problem(await api.get(f"/api/jobs/{alike}"), 409, "job.ambiguous")
+
+
+@pytest.mark.parametrize("path", ["/api/jobs/0123abc", "/api/jobs/status/nonsense", "/api/jobs/%00/tasks"])
+async def test_o6_an_unknown_job_is_a_problem(api: httpx.AsyncClient, path: str) -> None:
+    assert problem(await api.get(path), 404, "job.not_found")["remedy"]
+
+
+async def test_o6_an_unknown_workflow_is_a_problem_that_names_the_known(api: httpx.AsyncClient) -> None:
+    told = problem(await api.post("/api/jobs/submit/nothing"), 404, "workflow.not_found")
+    assert "pair" in told["remedy"]
+
+
+async def test_o6_every_mistake_in_parameters_is_told(api: httpx.AsyncClient) -> None:
+    told = problem(await api.post("/api/jobs/submit/pair", json={"n": "x", "z": 1}), 422, "job.parameters")
+    assert "n must be" in told["detail"]
+    assert "z is not an input" in told["detail"]
+    assert told["retryable"] is False
+
+
+async def test_jobs_are_listed_by_page_the_newest_first(api: httpx.AsyncClient) -> None:
+    ids = [await submit(api, n=number) for number in range(3)]
+
+    first = (await api.get("/api/jobs?limit=2")).json()
+    rest = (await api.get("/api/jobs", params={"limit": 2, "before": first["next"]})).json()
+
+    assert [job["job_id"] for job in first["items"] + rest["items"]] == ids[::-1]
+    assert rest["next"] is None
+
+
+async def test_the_last_page_that_is_full_has_no_next(api: httpx.AsyncClient) -> None:
+    await submit(api)
+    assert (await api.get("/api/jobs?limit=1")).json()["next"] is None
+
+
+async def test_jobs_are_listed_by_state_and_workflow(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await claim(engine, 1)
+
+    async def ids(query: str) -> list[str]:
+        return [job["job_id"] for job in (await api.get(f"/api/jobs?{query}")).json()["items"]]
+
+    assert await ids("state=running&workflow=pair") == [job_id]
+    assert await ids("state=completed") == []
+    assert await ids("workflow=other") == []
+
+
+async def test_tasks_are_listed_by_page_in_order(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await engine.finish(await claim(engine, 1), {"did": 1})
+
+    first = (await api.get(f"/api/jobs/{job_id}/tasks?limit=2")).json()
+    rest = (await api.get(f"/api/jobs/{job_id}/tasks?limit=2&after={first['next']}")).json()
+
+    tasks = first["items"] + rest["items"]
+    assert [task["task_id"] for task in tasks] == [f"{job_id}-work-{index}" for index in range(3)]
+    assert [task["status"] for task in tasks] == ["completed", "ready", "ready"]
+    assert (tasks[0]["result"], tasks[0]["attempts"], tasks[0]["index"]) == ({"did": 1}, 1, 0)
+    assert rest["next"] is None
+
+
+async def test_tasks_are_listed_by_node_and_status(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await claim(engine, 1)
+
+    async def indexes(query: str) -> list[int]:
+        return [task["index"] for task in (await api.get(f"/api/jobs/{job_id}/tasks?{query}")).json()["items"]]
+
+    assert await indexes("status=running") == [0]
+    assert await indexes("node=work&status=ready") == [1, 2]
+    assert await indexes("node=join") == []
+
+
+async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    sessions = (await api.get("/api/workers")).json()
+
+    assert sorted(session["kind"] for session in sessions) == ["api", "worker"]
+    keys = {"id", "kind", "host", "pid", "queues", "slots", "running", "began_at", "last_beat"}
+    assert all(session.keys() == keys for session in sessions)
+
+
+async def test_o1_health_is_down_without_an_orchestrator(api: httpx.AsyncClient) -> None:
+    answer = await api.get("/api/health")
+
+    parts = {name: part["status"] for name, part in answer.json()["components"].items()}
+    assert parts == {"database": "ok", "orchestrators": "down", "workers": "degraded", "sweeper": "down"}
+    assert (answer.status_code, answer.json()["status"]) == (503, "down")
+
+
+async def start_sweeping(engine: EngineHarness) -> None:
+    session = await engine.store.open_session(SessionKind.ORCHESTRATOR, [], 0, timedelta(seconds=60))
+    await Sweeper(engine.store, session).tick()
+
+
+async def test_o1_health_is_ok_when_all_parts_live_and_shows_what_waits(
+    api: httpx.AsyncClient, engine: EngineHarness
+) -> None:
+    await start_sweeping(engine)
+    await submit(api)
+    await claim(engine, 1)
+
+    answer = await api.get("/api/health")
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "ok")
+    assert answer.json()["queues"] == {"default": 2}
+
+
+async def test_o1_health_is_degraded_without_a_worker(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    await start_sweeping(engine)
+    await engine.store.end_session(engine.session, "stopped")
+
+    answer = await api.get("/api/health")
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+
+
+async def test_o1_a_sweeper_that_stopped_brings_health_down(
+    api: httpx.AsyncClient, engine: EngineHarness, database_url: str
+) -> None:
+    await start_sweeping(engine)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("update app.duties set ticked_at = ticked_at - interval '21 seconds'")
+
+    answer = await api.get("/api/health")
+
+    assert answer.status_code == 503
+    assert answer.json()["components"]["sweeper"]["status"] == "down"
+    assert answer.json()["components"]["orchestrators"]["status"] == "ok"
+
+
+@asynccontextmanager
+async def reading(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """An API that has no session, on a database that may not answer."""
+    app = create_app(settings, url)
+    app.state.gateway = gateway = Gateway(settings, url)
+    await gateway.reads.open()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
+        yield client
+    await gateway.reads.close()
+
+
+@pytest.fixture
+async def cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
+    monkeypatch.setattr(health, "PATIENCE_SECONDS", 0.2)
+    async with reading(settings, "postgresql://someone:hunter2@127.0.0.1:1/nowhere") as api:
+        yield api
+
+
+async def test_o1_readiness_and_health_need_the_database(cut_off: httpx.AsyncClient) -> None:
+    ready, whole = await cut_off.get("/readyz"), await cut_off.get("/api/health")
+
+    assert (await cut_off.get("/livez")).status_code == 200
+    assert problem(ready, 503, "database.unreachable")["retryable"] is True
+    assert ready.headers["retry-after"] == "1"
+    assert whole.status_code == 503
+    assert {part["status"] for part in whole.json()["components"].values()} == {"down"}
+
+
+async def test_s5_callers_are_not_told_where_the_database_is(cut_off: httpx.AsyncClient) -> None:
+    paths = ("/readyz", "/api/health")
+    answers = [*[await cut_off.get(path) for path in paths], await cut_off.post("/api/jobs/submit/pair")]
+    for answer in answers:
+        assert answer.status_code == 503
+        assert not any(secret in answer.text for secret in ("hunter2", "someone", "127.0.0.1:1", "nowhere"))
+
+
+async def test_o1_readiness_needs_the_schema(settings: Settings, empty_database_url: str) -> None:
+    async with reading(settings, empty_database_url) as api:
+        told = problem(await api.get("/readyz"), 503, "database.not_migrated")
+    assert "anabranch db migrate" in told["remedy"]
+
+
+async def test_o1_readiness_needs_a_session(settings: Settings, database_url: str) -> None:
+    async with reading(settings, database_url) as api:
+        problem(await api.get("/readyz"), 503, "api.no_session")
+
+
+@pytest.mark.slow
+async def test_the_api_starts_without_its_database_and_finds_it_later(
+    settings: Settings, database_url: str, tmp_path: Path
+) -> None:
+    conninfo = psycopg.conninfo.conninfo_to_dict(database_url)
+    door = tmp_path / "door"
+    url = psycopg.conninfo.make_conninfo(database_url, host=str(door))
+    app = create_app(settings, url)
+    async with serving(app) as api:
+        problem(await api.get("/readyz"), 503, "database.unreachable")
+        door.symlink_to(str(conninfo["host"]))
+        async with asyncio.timeout(30):
+            while (await api.get("/readyz")).status_code != 200:  # noqa: ASYNC110  # it tells nobody
+                await asyncio.sleep(0.1)
+        assert (await api.post("/api/jobs/submit/pair")).status_code == 202
+
+
+async def test_json_keeps_its_numbers_and_letters(api: httpx.AsyncClient) -> None:
+    note = [2**53 + 1, -(2**70), 0.1, 1.0, "zażółć \U0001f30d \u2028", {"": None}, True]
+    job_id = await submit(api, note=note)
+
+    text = (await api.get(f"/api/jobs/{job_id}")).text
+    kept = json.loads(text)["parameters"]["note"]
+
+    assert kept == note
+    assert [type(value) for value in kept] == [type(value) for value in note]
+
+
+async def test_s1_beyond_loopback_probes_answer(settings: Settings, database_url: str) -> None:
+    app = create_app(settings.model_copy(update={"host": "0.0.0.0"}), database_url)
+    async with serving(app, "http://anabranch.example") as api:
+        await app.state.gateway.ready()
+        assert [(await api.get(path)).status_code for path in ("/livez", "/readyz")] == [200, 200]
+
+
+@pytest.fixture
+async def url(app: FastAPI) -> AsyncIterator[str]:
+    """The API behind a real server, on a port of its own."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None))
+    serving = asyncio.create_task(server.serve([listener]))
+    async with asyncio.timeout(10):
+        while not (server.started and hasattr(app.state, "gateway")):  # noqa: ASYNC110  # it tells nobody
+            await asyncio.sleep(0.01)
+        await app.state.gateway.ready()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    await serving
+
+
+async def test_the_client_submits_waits_and_reads(url: str, engine: EngineHarness) -> None:
+    with Client(url) as client:
+        submitted = await asyncio.to_thread(client.submit, "pair", {"n": 2}, correlation_id="mine")
+        states: list[str] = []
+        waiting = asyncio.create_task(
+            asyncio.to_thread(client.wait, submitted.job_id, 20, lambda job: states.append(job.status))
+        )
+        for count in (3, 1):
+            await engine.finish(await claim(engine, count), {"did": count})
+        job = await waiting
+
+        assert (job.succeeded, job.progress, job.tasks.total, job.correlation_id) == (True, 1.0, 4, "mine")
+        assert states[-1] == "completed"
+        assert job.raw["result"] == job.result
+        tasks = await asyncio.to_thread(lambda: list(client.all_tasks(job.job_id)))
+        assert [(task.node, task.status) for task in tasks] == [("work", "completed")] * 3 + [("join", "completed")]
+        again = await asyncio.to_thread(client.submit, "pair", {"n": 2})
+        assert (again.job_id, again.created) == (job.job_id, False)
+
+
+async def test_the_client_looks_around(url: str, engine: EngineHarness) -> None:
+    def look() -> None:
+        with Client(url) as client:
+            for n in range(3):
+                client.submit("pair", {"n": n})
+            page = client.jobs(limit=2, workflow="pair")
+            rest = client.jobs(limit=2, before=page.next)
+            assert [job.job_type for job in (*page, *rest)] == ["pair"] * 3
+            assert sorted(worker.kind for worker in client.workers()) == ["api", "worker"]
+            assert client.health().status == "down"
+            assert client.ready()
+
+    await asyncio.to_thread(look)
+
+
+async def test_o6_the_client_raises_what_the_api_tells(url: str) -> None:
+    def ask() -> None:
+        with Client(url) as client:
+            with pytest.raises(NotFound, match="there is no job"):
+                client.job("0" * 64)
+            with pytest.raises(InputError, match="n must be an integer"):
+                client.submit("pair", {"n": "x"})
+            with pytest.raises(InputError, match="larger than 10000 bytes"):
+                client.submit("pair", {"note": "x" * 3_000_000})
+
+    await asyncio.to_thread(ask)

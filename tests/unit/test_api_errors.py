@@ -1,0 +1,329 @@
+"""Errors become problem documents, and what breaks the rules of the edge becomes an error. No database is needed."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from anabranch.api.edge import is_loopback
+from anabranch.api.errors import respond, status_of
+from anabranch.api.main import app_from_environment, create_app
+from anabranch.api.routes.health import judge
+from anabranch.engine.errors import (
+    AnabranchError,
+    Conflict,
+    DefinitionError,
+    InputError,
+    NotFound,
+    Transient,
+    Unavailable,
+)
+from anabranch.engine.model import SessionId, Vitals
+from anabranch.engine.ports import Refused, SessionGone
+from anabranch.settings import Settings
+
+BASE = "http://127.0.0.1:8787"
+NOWHERE = "postgresql://127.0.0.1:1/nowhere"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, max_body_bytes=10_000)
+
+
+@pytest.fixture
+def app(settings: Settings) -> FastAPI:
+    app = create_app(settings, NOWHERE)
+    app.state.gateway = None  # what is refused never gets that far
+    return app
+
+
+@asynccontextmanager
+async def calling(app: FastAPI, base_url: str = BASE) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base_url) as client:
+        yield client
+
+
+@pytest.fixture
+async def api(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with calling(app) as client:
+        yield client
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  # a problem document
+    """The problem document of an answer, whole and as expected."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told: dict[str, Any] = answer.json()
+    members = {"type", "title", "status", "detail", "instance", "code", "remedy", "retryable", "correlation_id"}
+    assert told.keys() - {"errors"} == members
+    assert (told["status"], told["code"], told["type"]) == (status, code, f"/errors/{code}")
+    assert told["correlation_id"] == answer.headers["x-correlation-id"]
+    return told
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (NotFound("job.not_found", ""), 404),
+        (Conflict("job.ambiguous", ""), 409),
+        (InputError("job.parameters", ""), 422),
+        (InputError("request.too_large", ""), 413),
+        (InputError("request.media_type", ""), 415),
+        (AnabranchError("request.host", ""), 403),
+        (AnabranchError("auth.required", ""), 401),
+        (Unavailable("database.unreachable", ""), 503),
+        (SessionGone(SessionId(1)), 503),
+        (DefinitionError("workflow.input", ""), 500),
+        (Refused("database.refused", ""), 500),
+        (Transient(""), 500),
+    ],
+)
+def test_o6_every_error_has_a_status(error: AnabranchError, status: int) -> None:
+    assert status_of(error) == status
+
+
+def test_o6_a_problem_says_what_is_wrong_where_and_what_to_do() -> None:
+    error = Conflict("job.ambiguous", "several jobs begin with 1", remedy="Give more of the id.")
+    answer = respond(error, path="/api/jobs/1 é", correlation_id="c")
+    assert json.loads(bytes(answer.body)) == {
+        "type": "/errors/job.ambiguous",
+        "title": "Conflict",
+        "status": 409,
+        "detail": "several jobs begin with 1",
+        "instance": "/api/jobs/1%20%C3%A9",
+        "code": "job.ambiguous",
+        "remedy": "Give more of the id.",
+        "retryable": False,
+        "correlation_id": "c",
+    }
+
+
+def test_o6_a_message_that_utf8_cannot_hold_is_still_told() -> None:
+    answer = respond(InputError("job.parameters", "\udc80"), path="/", correlation_id="c")
+    assert json.loads(bytes(answer.body))["detail"] == "\udc80"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost", "LocalHost"])
+def test_loopback_is_known_by_name_and_address(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "127.0.0.1.nip.io", "::2"])
+def test_the_rest_is_not_loopback(host: str) -> None:
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(("age", "status"), [(None, "down"), (0.0, "ok"), (19.9, "ok"), (20.1, "down")])
+def test_o1_a_sweeper_is_down_after_three_rounds_and_five_seconds(age: float | None, status: str) -> None:
+    vitals = Vitals(
+        workers=1, orchestrators=1, sweeper_age_seconds=age, sweeper_every_seconds=5.0, untaken_rights=0, queues={}
+    )
+    assert judge(vitals)["sweeper"].status == status
+
+
+def test_without_a_database_url_the_api_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ANABRANCH_DATABASE_URL", raising=False)
+    monkeypatch.setenv("ANABRANCH_HOME", str(tmp_path))
+    with pytest.raises(InputError, match="ANABRANCH_DATABASE_URL"):
+        app_from_environment()
+
+
+@pytest.mark.parametrize("given", [b"x" * 129, b"caf\xe9", b"tab\there", b""])
+async def test_o3_a_correlation_id_that_breaks_the_rule_is_replaced(api: httpx.AsyncClient, given: bytes) -> None:
+    answer = await api.get("/livez", headers={b"X-Correlation-ID": given})
+    assert answer.headers["x-correlation-id"].isalnum()
+    assert len(answer.headers["x-correlation-id"]) == 32
+
+
+async def test_o3_problems_carry_the_correlation_id(api: httpx.AsyncClient) -> None:
+    answer = await api.get("/nowhere", headers={"X-Correlation-ID": "mine"})
+    assert problem(answer, 404, "request.route")["correlation_id"] == "mine"
+
+
+async def test_o6_every_mistake_in_a_request_is_told(api: httpx.AsyncClient) -> None:
+    body = {"priority": "5", "rerun": 1, "correlation_id": "\n", "callbacks": ["http://x"], "surprise": 1}
+    told = problem(await api.post("/api/jobs", json=body), 422, "request.invalid")
+
+    where = {mistake["where"] for mistake in told["errors"]}
+    assert where == {f"body.{name}" for name in ("workflow", *body)}
+    assert "not built yet" in told["detail"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=0", "limit=501", "before=x", "before=0", "before=99999999999999999999", "state=odd", "workflow=%00"],
+)
+async def test_o6_a_list_of_jobs_checks_its_query(api: httpx.AsyncClient, query: str) -> None:
+    told = problem(await api.get(f"/api/jobs?{query}&surprise=1"), 422, "request.invalid")
+    name = query.partition("=")[0]
+    assert {mistake["where"] for mistake in told["errors"]} == {f"query.{name}", "query.surprise"}
+
+
+@pytest.mark.parametrize("query", ["limit=1001", "after=1", "after=" + "9" * 5000 + ".0", "status=odd", "node=%01"])
+async def test_o6_a_list_of_tasks_checks_its_query(api: httpx.AsyncClient, query: str) -> None:
+    problem(await api.get(f"/api/jobs/0123/tasks?{query}"), 422, "request.invalid")
+
+
+async def test_o1_liveness_is_the_age_of_the_tick(
+    app: FastAPI, api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await api.get("/livez")).json()["tick_age_seconds"] < 5
+
+    monkeypatch.setattr(type(app.state.tick), "age", 11.0)
+    problem(await api.get("/livez"), 503, "api.stalled")
+
+
+async def test_a_body_over_the_limit_is_refused_by_its_length(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/api/jobs/submit/pair", json={"note": "x" * 10_000})
+    assert "10000 bytes" in problem(answer, 413, "request.too_large")["detail"]
+
+
+async def test_a_body_without_a_length_is_read_no_further_than_the_limit(api: httpx.AsyncClient) -> None:
+    sent = 0
+
+    async def drip() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(1000):
+            sent += 1000
+            yield b" " * 1000
+
+    answer = await api.post("/api/jobs/submit/pair", content=drip(), headers={"Content-Type": "application/json"})
+
+    problem(answer, 413, "request.too_large")
+    assert sent <= 12_000
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonp"])
+async def test_a_body_of_another_type_is_refused(api: httpx.AsyncClient, kind: str) -> None:
+    answer = await api.post("/api/jobs/submit/pair", content=b'{"n": 1}', headers={"Content-Type": kind})
+    problem(answer, 415, "request.media_type")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b'{"n": NaN}',
+        b'{"n": -Infinity}',
+        b'{"n": 1e999}',
+        b'{"note": "\\u0000"}',
+        b'{"note": "\\ud800"}',
+        b'{"note": "\xff"}',
+        b'{"\\u0000": 1}',
+        b'{"note": ' + b"[" * 65 + b"]" * 65 + b"}",
+        b'{"note": ' + b"[" * 4000 + b"]" * 4000 + b"}",
+        b'{"n": 1, "n": 2}',
+        b'{"note": {"a": 1, "b": {"c": 1, "c": 1}}}',
+        b'{"n": ' + b"9" * 5000 + b"}",
+        b"[]",
+        b'"text"',
+        b"null",
+    ],
+)
+async def test_json_that_cannot_be_kept_is_refused(api: httpx.AsyncClient, body: bytes) -> None:
+    answer = await api.post("/api/jobs/submit/pair", content=body, headers={"Content-Type": "application/json"})
+    problem(answer, 422, "request.json")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8787", "127.0.0.1.evil.example", "10.0.0.1", ""])
+async def test_a_name_rebound_to_loopback_is_refused(api: httpx.AsyncClient, host: str) -> None:
+    problem(await api.get("/api/jobs", headers={"Host": host}), 403, "request.host")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:8787", "[::1]", "[::1]:80"])
+async def test_loopback_has_several_names(api: httpx.AsyncClient, host: str) -> None:
+    assert (await api.get("/livez", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:3000"])
+async def test_a_page_of_another_origin_cannot_start_a_job(api: httpx.AsyncClient, origin: str) -> None:
+    problem(await api.post("/api/jobs/submit/pair", headers={"Origin": origin}), 403, "request.origin")
+
+
+async def test_the_own_pages_may_call_and_nobody_gets_cors(api: httpx.AsyncClient) -> None:
+    answer = await api.get("/livez", headers={"Origin": BASE})
+
+    assert answer.status_code == 200
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    problem(await api.options("/api/jobs", headers={"Access-Control-Request-Method": "POST"}), 405, "request.method")
+
+
+@pytest.mark.parametrize("path", ["/api/jobs", "/api/health", "/api/workers", "/openapi.json", "/nowhere"])
+async def test_s1_beyond_loopback_only_probes_are_served(settings: Settings, path: str) -> None:
+    app = create_app(settings.model_copy(update={"host": "0.0.0.0"}), NOWHERE)
+    async with calling(app, "http://anabranch.example") as api:
+        answer = await api.get(path)
+        problem(answer, 401, "auth.required")
+        assert answer.headers["www-authenticate"]
+        assert (await api.get("/livez")).status_code == 200
+
+
+async def test_s1_a_socket_beyond_loopback_is_noticed_whatever_the_settings_say(app: FastAPI) -> None:
+    async with calling(app, "http://192.0.2.1") as api:
+        problem(await api.get("/api/jobs", headers={"Host": "127.0.0.1"}), 401, "auth.required")
+
+
+async def test_o6_a_method_that_a_path_lacks_is_a_problem_that_names_the_others(api: httpx.AsyncClient) -> None:
+    answer = await api.put("/api/jobs")
+    problem(answer, 405, "request.method")
+    assert answer.headers["allow"] == "GET, POST"
+
+
+async def test_o6_an_unknown_route_is_a_problem(api: httpx.AsyncClient) -> None:
+    for path in ("/nowhere", "/docs", "/redoc", "/api/jobs/"):
+        assert problem(await api.get(path), 404, "request.route")["instance"] == path
+
+
+async def test_o6_s5_what_a_driver_says_stays_inside(app: FastAPI, api: httpx.AsyncClient) -> None:
+    @app.get("/refused")
+    async def refuse() -> None:
+        raise Refused("database.refused", "hunter2 violates a constraint")
+
+    answer = await api.get("/refused")
+
+    problem(answer, 500, "database.refused")
+    assert "hunter2" not in answer.text
+
+
+async def test_o6_s5_a_crash_shows_nothing_of_the_inside(app: FastAPI, api: httpx.AsyncClient) -> None:
+    @app.get("/crash")
+    async def crash() -> None:
+        raise RuntimeError("password=hunter2")
+
+    answer = await api.get("/crash")
+
+    told = problem(answer, 500, "internal")
+    assert "hunter2" not in answer.text
+    assert "RuntimeError" not in answer.text
+    assert told["retryable"] is False
+
+
+async def test_the_description_is_openapi_31_and_whole(api: httpx.AsyncClient) -> None:
+    text = (await api.get("/openapi.json")).text
+    told = json.loads(text)
+
+    assert told["openapi"].startswith("3.1.")
+    names = {ref.split('"')[0] for ref in text.split('"#/components/schemas/')[1:]}
+    assert names <= told["components"]["schemas"].keys()
+    operations = [operation for path in told["paths"].values() for operation in path.values()]
+    assert len(operations) == 10
+    for operation in operations:
+        assert {"401", "403", "500"} <= operation["responses"].keys()
+        assert operation["responses"]["500"]["content"].keys() == {"application/problem+json"}
+        assert "HTTPValidationError" not in json.dumps(operation)
+
+
+def test_o6_the_reference_lists_every_code_of_the_edge() -> None:
+    reference = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+    sources = (Path(__file__).parents[2] / "src/anabranch/api").rglob("*.py")
+    raised = re.compile(r'(?:(?<!Custom)Error|NotFound|Unavailable)\(\s*"([\w.]+)"')
+    codes = {code for source in sources for code in raised.findall(source.read_text())} - {"settings.invalid"}
+    assert len(codes) > 8
+    assert [code for code in sorted(codes) if f"`{code}`" not in reference] == []

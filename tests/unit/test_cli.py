@@ -1,0 +1,259 @@
+"""The command line without a stack: its errors and exit codes, where it looks, and what it imports."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import structlog
+
+from anabranch.cli import jobs
+from anabranch.cli.exits import JobFailed, UsageMistake, exit_code
+from anabranch.cli.main import call
+from anabranch.cli.place import find_home
+from anabranch.cli.show import coloured, print_table
+from anabranch.client import NotAllowed, TimedOut
+from anabranch.embedded.home import Home
+from anabranch.engine.errors import (
+    AnabranchError,
+    Conflict,
+    DefinitionError,
+    InputError,
+    NotFound,
+    Permanent,
+    Unavailable,
+)
+from anabranch.engine.ports import SessionGone
+from anabranch.settings import load_settings
+
+HEAVY = {
+    "fastapi",
+    "uvicorn",
+    "psycopg",
+    "rich",
+    "structlog",
+    "pydantic_settings",
+    "anabranch.app",
+    "anabranch.settings",
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("ANABRANCH_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ANABRANCH_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """Commands set up the logs of their process, which here is that of the tests."""
+    root, config = logging.getLogger(), structlog.get_config()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.configure(**config)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (AnabranchError("internal", ""), 1),
+        (UsageMistake("usage", ""), 2),
+        (NotFound("job.not_found", ""), 3),
+        (NotAllowed("auth.required", ""), 4),
+        (InputError("database.not_allowed", ""), 4),
+        (InputError("job.parameters", ""), 5),
+        (DefinitionError("workflow.invalid", ""), 5),
+        (Conflict("stack.running", ""), 6),
+        (SessionGone(1), 6),  # type: ignore[arg-type]  # any number is a session here
+        (JobFailed("job.failed", ""), 7),
+        (TimedOut("job.timed_out", ""), 8),
+        (Unavailable("stack.down", ""), 9),
+        (Permanent("no"), 1),
+    ],
+)
+def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None:
+    assert exit_code(error) == code
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--help", 0),
+        ("up --help", 0),
+        ("db --help", 0),
+        ("--version", 0),
+        ("config show", 0),
+        ("", 2),
+        ("db", 2),
+        ("nonsense", 2),
+        ("status", 2),
+        ("up --workers none", 2),
+        ("up --port 70000", 2),
+        ("down --purge", 2),
+        ("db reset", 2),
+        ("up --host 0.0.0.0", 5),
+        ("submit hello_world -p n", 5),
+        ("run hello_world -p file=@x", 5),
+        ("status abc", 9),
+        ("jobs", 9),
+        ("tasks abc", 9),
+        ("workers", 9),
+        ("submit hello_world", 9),
+        ("db url", 9),
+        ("down", 0),
+    ],
+)
+def test_a_command_ends_with_the_code_that_is_promised(command: str, code: int) -> None:
+    assert call(command.split()) == code
+
+
+def test_an_error_says_what_and_what_to_do_on_stderr(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    call(["status", "abc"])
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"error: nothing runs in {home}\nStart it with `anabranch up`.\n"
+
+
+@pytest.mark.parametrize(("command", "code"), [("status abc --json", "stack.down"), ("status --json", "usage")])
+def test_with_json_an_error_is_a_problem_object(command: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    call(command.split())
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert json.loads(said.err).keys() == {"code", "message", "remedy"}
+    assert json.loads(said.err)["code"] == code
+
+
+def test_wrong_settings_are_told_all_at_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_PORT", "high")
+    monkeypatch.setenv("ANABRANCH_WORKERS", "0")
+    assert call(["config", "show"]) == 5
+    said = capsys.readouterr().err
+    assert "ANABRANCH_PORT" in said
+    assert "ANABRANCH_WORKERS" in said
+
+
+def break_down(*_: object) -> None:
+    raise KeyError("a mistake\nof ours")
+
+
+def test_a_mistake_of_ours_is_one_line_and_the_details_are_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    Home(home).acquire()
+    monkeypatch.setattr(jobs, "connect", break_down)
+    assert call(["jobs"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: KeyError: ")
+    assert "Traceback" not in said
+    assert f"the details are in {home}/logs/cli.log" in said
+    assert "break_down" in (home / "logs" / "cli.log").read_text()
+
+
+def test_a_mistake_of_ours_shows_its_trace_when_debugging(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_LOG_LEVEL", "debug")
+    monkeypatch.setattr(jobs, "connect", break_down)
+    assert call(["jobs"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(jobs, "connect", interrupt)
+    assert call(["jobs"]) == 130
+
+
+def test_a_reader_who_has_gone_is_no_error(home: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "anabranch", "config", "show"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert program.stdout is not None
+    program.stdout.close()
+    _, said = program.communicate(timeout=60)
+    assert (program.returncode, said) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"ANABRANCH_HOME": "/tmp/somewhere"},
+        {"ANABRANCH_HOME": "relative"},
+        {"ANABRANCH_HOME": "~/data"},
+        {"ANABRANCH_HOME": ""},
+        {"anabranch_home": "/tmp/small"},
+        {"XDG_DATA_HOME": "/tmp/xdg"},
+        {"ANABRANCH_CONFIG": "{folder}/named.toml"},
+        {"XDG_DATA_HOME": "{folder}"},
+        {"XDG_DATA_HOME": "{folder}", "ANABRANCH_HOME": "/tmp/above"},
+    ],
+)
+def test_the_home_is_the_one_of_the_settings(
+    environment: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "anabranch").mkdir()
+    (tmp_path / "anabranch" / "anabranch.toml").write_text('home = "/tmp/by-default-file"')
+    (tmp_path / "named.toml").write_text('home = "/tmp/by-named-file"')
+    monkeypatch.delenv("ANABRANCH_HOME")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(folder=tmp_path))
+    assert find_home().path == Home(load_settings().home).path
+
+
+def test_config_shows_origins_and_masks_secrets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", "postgresql://me:hidden@host/db")
+    assert call(["config", "show", "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert "hidden" not in shown
+    config = json.loads(shown)
+    assert config["api_url"] is None
+    assert config["settings"]["home"] == {"value": str(home), "origin": "environment ANABRANCH_HOME"}
+    assert config["settings"]["database_url"]["value"] == "**********"
+    assert config["settings"]["port"] == {"value": 8787, "origin": "default"}
+
+
+def test_the_database_url_of_the_settings_needs_no_stack(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", "postgresql://me:hidden@host/db")
+    assert call(["db", "url"]) == 0
+    assert capsys.readouterr().out == "postgresql://me:hidden@host/db\n"
+
+
+def test_tables_are_plain_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["job", "status"], [["a", "completed"], ["long", None]])
+    assert capsys.readouterr().out == "JOB   STATUS\na     completed\nlong  -\n"
+
+
+@pytest.mark.parametrize(("no_color", "seen"), [("", "\x1b[31mfailed\x1b[0m"), ("1", "failed")])
+def test_no_color_is_heeded(no_color: str, seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", no_color)
+    assert coloured("failed") == seen
+
+
+@pytest.mark.parametrize("command", [["--help"], ["status", "abc"], ["down"]])
+def test_light_commands_import_nothing_heavy(command: list[str]) -> None:
+    program = [sys.executable, "-X", "importtime", "-m", "anabranch", *command]
+    said = subprocess.run(program, capture_output=True, text=True, check=False).stderr
+    imported = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
+    assert "anabranch.cli.main" in imported
+    assert imported & HEAVY == set()

@@ -1,0 +1,91 @@
+"""Parameters on the command line."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from anabranch.cli.parameters import read_parameters
+from anabranch.engine.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5),
+        ("1.5", 1.5),
+        ("true", True),
+        ("null", None),
+        ('[1, "a"]', [1, "a"]),
+        ('{"a": {"b": 1}}', {"a": {"b": 1}}),
+        ('"5"', "5"),
+        ("Hello World", "Hello World"),
+        ("", ""),
+        ("a=b", "a=b"),
+        ("NaN", "NaN"),
+        ("-Infinity", "-Infinity"),
+        ("5 apples", "5 apples"),
+        ("[" * 100_000, "[" * 100_000),
+        ("9007199254740993", 9007199254740993),
+    ],
+)
+def test_a_value_is_json_where_it_is_json_and_text_elsewhere(text: str, value: object) -> None:
+    assert read_parameters([f"key={text}"], None).values == {"key": value}
+
+
+@pytest.mark.parametrize("given", [["n"], ["=5"], ["n=1", "n=2"]])
+def test_what_is_not_one_value_for_one_key_is_refused(given: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        read_parameters(given, None)
+    assert caught.value.code == "parameters.invalid"
+
+
+def test_uploads_are_refused_until_they_are_built() -> None:
+    with pytest.raises(InputError, match="not available yet"):
+        read_parameters(["source=@dem.tif"], None)
+
+
+def test_a_file_gives_parameters_and_the_command_line_stands_above_it(tmp_path: Path) -> None:
+    file = tmp_path / "params.json"
+    file.write_text('{"n": 3, "message": "Hi"}')
+    assert read_parameters(["n=5"], file).values == {"n": 5, "message": "Hi"}
+
+
+def test_a_dash_reads_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"n": 3}'))
+    assert read_parameters([], Path("-")).values == {"n": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("p.json", "[1]", "parameters.invalid"),
+        ("p.json", "{", "parameters.invalid"),
+        ("p.json", '{"n": NaN}', "parameters.invalid"),
+        ("p.json", '{"n": 1, "n": 2}', "parameters.invalid"),
+        ("p.json", None, "parameters.unreadable"),
+        ("p.yaml", "n: 1", "parameters.yaml_unavailable"),
+    ],
+)
+def test_a_file_that_is_no_json_object_is_refused(tmp_path: Path, name: str, text: str | None, code: str) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_parameters([], tmp_path / name)
+    assert caught.value.code == code
+
+
+def test_text_stays_text_where_the_workflow_declares_text() -> None:
+    parameters = read_parameters(["n=5", "message=5"], None)
+    assert parameters.as_declared("hello_world") == {"n": 5, "message": "5"}
+
+
+def test_a_value_of_a_file_is_never_turned_into_text(tmp_path: Path) -> None:
+    file = tmp_path / "params.json"
+    file.write_text(json.dumps({"message": 5}))
+    assert read_parameters([], file).as_declared("hello_world") == {"message": 5}
+
+
+def test_values_stay_where_the_workflow_is_not_known_here() -> None:
+    assert read_parameters(["message=5"], None).as_declared("elsewhere") == {"message": 5}

@@ -1,0 +1,73 @@
+"""The docs build strictly and load nothing from elsewhere."""
+
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+class LoadedAddresses(HTMLParser):
+    """Collects what a page loads by itself; where its anchors lead is the reader's choice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "a":
+            self.found += [value for name, value in attrs if name in {"href", "src", "srcset", "data"} and value]
+
+
+def loaded_from_elsewhere(html: str) -> list[str]:
+    parser = LoadedAddresses()
+    parser.feed(html)
+    return [address for address in parser.found if address.lower().startswith(("http:", "https:", "//"))]
+
+
+# Without --quiet: it hides warnings from --strict.
+def build(project: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("mkdocs")
+    command = [str(program), "build", "--strict", "--site-dir", str(site)]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    result = build(ROOT, folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_no_page_loads_anything_from_another_origin(site: Path) -> None:
+    pages = {str(page.relative_to(site)): loaded_from_elsewhere(page.read_text()) for page in site.rglob("*.html")}
+    assert "index.html" in pages
+    assert {page: found for page, found in pages.items() if found} == {}
+
+
+def test_no_stylesheet_loads_anything_from_another_origin(site: Path) -> None:
+    sheets = [sheet.read_text() for sheet in site.rglob("*.css")]
+    assert sheets
+    assert [sheet for sheet in sheets if "url(http" in sheet or "url(//" in sheet or "@import" in sheet] == []
+
+
+def test_a_script_from_another_origin_is_noticed() -> None:
+    html = '<a href="https://elsewhere.example">fine</a><script src="https://elsewhere.example/x.js"></script>'
+    assert loaded_from_elsewhere(html) == ["https://elsewhere.example/x.js"]
+
+
+def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with (tmp_path / "docs" / "index.md").open("a") as page:
+        page.write("\n[nowhere](planted.md)\n")
+
+    result = build(tmp_path, tmp_path / "site")
+
+    assert result.returncode != 0
+    assert "planted.md" in result.stderr
