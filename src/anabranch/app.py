@@ -56,7 +56,7 @@ class Gateway:
         """Nothing is opened yet."""
         self.settings = settings
         self.registry = load_registry(settings)
-        self.reads = PostgresReads(database_url, name="anabranch api reads")
+        self.reads = PostgresReads(database_url, results(settings), name="anabranch api reads")
         self._store = PostgresStore(database_url, name="anabranch api")
         self._stop = asyncio.Event()
         self._live: Live | None = None

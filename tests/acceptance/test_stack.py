@@ -127,7 +127,7 @@ def test_every_kill_is_survived_and_no_job_is_lost(stage: Stage) -> None:
     os.kill(stage.stack.cluster.pid, signal.SIGKILL)
     stage.finish(job, file)
     # The first to use a connection that died with the server is told so.
-    wait_until(lambda: stage.start("submit", "hello_world").wait() == 0)
+    wait_until(lambda: stage.start("submit", "hello_world").communicate()[0])
 
     job, file = stage.submit_waiting()
     os.kill(stage.stack.supervisor.pid, signal.SIGKILL)

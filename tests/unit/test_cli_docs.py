@@ -32,6 +32,7 @@ def test_every_command_is_in_the_reference_with_its_options(path: str, command: 
 
 
 @pytest.mark.parametrize(("name", "field"), list(Settings.model_fields.items()))
-def test_every_setting_is_in_the_reference(name: str, field: Any) -> None:
-    assert f"| `{name}` |" in (REFERENCE / "configuration.md").read_text()
+def test_every_setting_is_in_the_reference_with_its_default(name: str, field: Any) -> None:
+    default = f"`{field.default}` |" if isinstance(field.default, int | float | str) else ""
+    assert f"| `{name}` | {default}" in (REFERENCE / "configuration.md").read_text()
     assert field.description

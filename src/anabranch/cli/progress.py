@@ -50,7 +50,7 @@ class _Lines:
 
 
 class _Bars:
-    """A bar for each node."""
+    """A bar for each node that has tasks."""
 
     def __init__(self, bars: "Any") -> None:  # rich's Progress, which is imported only where it is used
         self._bars = bars
@@ -59,7 +59,9 @@ class _Bars:
     def show(self, job: Job) -> None:
         for node in job["nodes"]:
             name, tasks = node["name"], node["tasks"]
+            if not tasks["total"]:
+                continue
             if name not in self._ids:
-                self._ids[name] = self._bars.add_task(name, total=None, state="")
+                self._ids[name] = self._bars.add_task(name, state="")
             done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
-            self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=node["state"])
+            self._bars.update(self._ids[name], completed=done, total=tasks["total"], state=node["state"])

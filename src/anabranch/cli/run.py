@@ -78,8 +78,10 @@ def borrow_stack() -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            # With the signal of `stop` the second: it does not wait for handlers. Their tasks run again another time.
-            send(supervisor, signal.SIGINT)
+            # A second signal, besides that of `stop`: it then waits for no handler. Their tasks run another time.
+            # Two, for one of them may be ignored: the first in a shell's background, the other under nohup.
+            for hasten in (signal.SIGINT, signal.SIGHUP):
+                send(supervisor, hasten)
             raise
         finally:
             note("stopping it")

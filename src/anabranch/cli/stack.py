@@ -144,7 +144,7 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
         host=settings.host,
         port=settings.port,
         prepare=undertaker.prepare,
-        on_start=lambda stack: Thread(target=_announce, args=(stack, home, json), daemon=True).start(),
+        on_start=lambda stack: None if log_to_files else _announce(stack, home, json),
         on_death=undertaker.bury,
         log_to_files=log_to_files,
     ).run()
@@ -156,9 +156,14 @@ def _command(*arguments: str) -> list[str]:
 
 
 def _announce(stack: Stack, home: Home, json: bool) -> None:
-    while not is_ready(stack):
-        sleep(0.1)
-    _show(stack, home, json)
+    """Show the stack when it is ready, while its supervisor goes on."""
+
+    def announce() -> None:
+        while not is_ready(stack):
+            sleep(0.1)
+        _show(stack, home, json)
+
+    Thread(target=announce, daemon=True).start()
 
 
 def _show(stack: Stack, home: Home, json: bool) -> None:

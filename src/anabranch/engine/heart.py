@@ -19,6 +19,9 @@ log = structlog.get_logger()
 class Heart:
     """Beats every third of the lease and passes on what it hears: doorbells, attempts to stop, and a lost session.
 
+    After two thirds of a lease without an answer it takes the session for lost: before the sweeper does, and gives its
+    tasks to others.
+
     The callbacks are called from the heart's thread.
     """
 
@@ -40,6 +43,7 @@ class Heart:
         self._in_hand = in_hand
         self._on_ring, self._on_stop, self._on_gone = on_ring, on_stop, on_gone
         self._stop = threading.Event()
+        self._last = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
     def start(self) -> None:
@@ -58,7 +62,11 @@ class Heart:
                     return
             except Unavailable as error:
                 log.warning("heart.interrupted", session=self._session, reason=error.message)
-                self._stop.wait(min(1.0, self._every.total_seconds()))
+                if time.monotonic() - self._last > 2 * self._every.total_seconds():
+                    log.error("session.unheard", session=self._session)
+                    self._on_gone()
+                    return
+                self._stop.wait(min(1.0, self._every.total_seconds() / 4))
 
     def _beat_until_lost(self) -> bool:
         pulse = self._connect()
@@ -82,6 +90,7 @@ class Heart:
             log.error("session.gone", session=self._session)
             self._on_gone()
             return False
+        self._last = time.monotonic()
         if answer:
             self._on_stop(answer)
         return True

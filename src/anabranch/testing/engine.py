@@ -4,13 +4,16 @@ import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 
+from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.model import Answer, Claim, JobState, NodeState, Report, SessionId, SessionKind
 from anabranch.engine.orchestrator import Advancer
 from anabranch.engine.ports import Submission, Submitted, Swept, TakenRight
+from anabranch.engine.results import Results
 from anabranch.engine.workflow import Node, Spread, Workflow
 from anabranch.testing.clock import Clock
 
@@ -104,7 +107,10 @@ class EngineHarness:
 @asynccontextmanager
 async def open_harness(url: str) -> AsyncIterator[EngineHarness]:
     """A harness on this database."""
-    store, reads = PostgresStore(url, name="test", connections=8), PostgresReads(url, name="test reads")
+    store, reads = (
+        PostgresStore(url, name="test", connections=8),
+        PostgresReads(url, Results(LocalFiles(Path("unused"))), name="test reads"),
+    )
     await store.open()
     await reads.open()
     try:

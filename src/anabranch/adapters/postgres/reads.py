@@ -1,5 +1,9 @@
 """What people and programs ask: read-only, in the reader's role, with its own small pool and short timeouts."""
 
+import asyncio
+from dataclasses import replace
+from typing import TypeVar
+
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.store import index_of
@@ -15,15 +19,19 @@ from anabranch.engine.model import (
     TaskDetail,
     Vitals,
 )
+from anabranch.engine.results import Results
 
 __all__ = ["PostgresReads"]
+
+Read = TypeVar("Read", Job, TaskDetail)
 
 
 class PostgresReads:
     """Jobs, tasks and sessions as they stand."""
 
-    def __init__(self, url: str, *, name: str, connections: int = 4) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, url: str, results: Results, *, name: str, connections: int = 4) -> None:
+        """Nothing is opened yet; large results are brought back from where they were put aside."""
+        self._results = results
         self._database = Database(url, Role.READER, name=name, size=connections)
 
     async def open(self) -> None:
@@ -43,7 +51,7 @@ class PostgresReads:
             raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
         if len(rows) > 1:
             raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
-        job = _job(rows[0])
+        job = await self._whole(_job(rows[0]))
         nodes = await self._database.query("nodes", job=job.id)
         return JobDetail(job, [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in nodes])
 
@@ -60,7 +68,7 @@ class PostgresReads:
         rows = await self._database.query(
             "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
         )
-        return [_task(row) for row in rows]
+        return [await self._whole(_task(row)) for row in rows]
 
     async def sessions(self) -> list[SessionDetail]:
         """The live sessions."""
@@ -71,6 +79,11 @@ class PostgresReads:
         """What health is judged by."""
         (row,) = await self._database.query("vitals")
         return Vitals(**row)
+
+    async def _whole(self, read: Read) -> Read:
+        if read.result is None:
+            return read
+        return replace(read, result=await asyncio.to_thread(self._results.bring_back, read.result))
 
 
 def _job(row: dict[str, object]) -> Job:

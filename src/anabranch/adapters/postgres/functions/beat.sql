@@ -13,13 +13,13 @@ begin
            progress = coalesce(h.progress, c.progress),
            progress_at = case when h.progress is not null then app.now() else c.progress_at end
       from jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer, started boolean, progress jsonb)
-     where c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session = _session
+     where c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session + 0 = _session
        and (h.progress is not null or (h.started and c.started_at is null));
     return (
         select coalesce(jsonb_agg(jsonb_build_array(h.lane, h.idx, h.attempt)), '[]')
           from jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer)
           left join app.claims c
-            on c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session = _session
+            on c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session + 0 = _session
           left join app.lanes l on l.id = h.lane
          where c.lane is null or l.closed);
 end;

@@ -2,7 +2,8 @@
 -- attempt before: treat as applied) or `stale` (the attempt is not the current one, or its lane is closed: nothing
 -- changes but a note; E3). A lane whose last task ended, or that failed beyond what it tolerates, is closed and gives
 -- its right once (E6). Locks claims by key, then lanes by id, never the job's row: the joins are pinned to loops over
--- the sorted reports, because two batches that meet must lock in one order.
+-- the sorted reports, because two batches that meet must lock in one order; and `session + 0` keeps the planner from
+-- finding each claim among all of its session's.
 -- Ends: completed; referenced: completed, and the body says where the result is; failed, for good; retry: failed, again
 -- after its delay; crashed: again, charged as a crash; suspect: again, marked so that it runs alone; timed_out: again,
 -- charged as a failure; handed_back and lost: again, free of charge. A report may name another session: the sweeper ends
@@ -21,7 +22,7 @@ begin
     released as (
         delete from app.claims c using (select * from given order by lane, idx) g
          where c.lane = g.lane and c.idx = g.idx and c.attempt = g.attempt
-           and c.session = coalesce(g.session, _session)
+           and c.session + 0 = coalesce(g.session, _session)
         returning g.*, c.session as holder, c.failures, c.crashes, c.first_at, c.claimed_at),
     locked as materialized (
         select l.id, l.queue, l.closed from app.lanes l where l.id in (select r.lane from released r)

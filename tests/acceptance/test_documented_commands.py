@@ -1,0 +1,87 @@
+"""Every command in the README and the docs is run, or, where that would set up or test again, shown to be there."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NEEDS_ROOT = "sudo apt-get"
+
+
+def commands(page: Path) -> list[str]:
+    """The commands of a page, in order, those over several lines joined."""
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", "").splitlines()
+    return [line.removeprefix("$ ").split("  #")[0].strip() for line in lines if line.strip()]
+
+
+def all_commands() -> list[tuple[str, str]]:
+    return [(str(page.relative_to(ROOT)), command) for page in PAGES for command in commands(page)]
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder that has a virtual environment as a clone has it, and a home for the stack."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / ".venv").symlink_to(Path(sys.executable).parents[1])
+    yield folder
+    run(folder, "anabranch down --purge --yes")
+    shutil.rmtree(folder)
+
+
+def run(folder: Path, *script: str) -> str:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")},
+        "ANABRANCH_HOME": str(folder / "home"),
+        "ANABRANCH_PORT": "0",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["/bin/bash", "-e", "-c", "\n".join(script)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("page", "command"), [(p, c) for p, c in all_commands() if c.startswith("make ")])
+def test_every_make_target_that_is_named_is_there(page: str, command: str) -> None:
+    target = command.split()[1]
+    planned = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
+    assert planned.returncode == 0, (page, planned.stderr)
+
+
+def test_every_command_is_of_a_kind_that_is_checked_here() -> None:
+    known = ("make ", "anabranch ", "curl ", "export ", ". .venv/bin/activate", NEEDS_ROOT)
+    assert [(page, command) for page, command in all_commands() if not command.startswith(known)] == []
+
+
+def test_the_tutorial_works_as_it_is_printed(folder: Path) -> None:
+    page = ROOT / "docs" / "tutorial" / "first-job.md"
+    (source,) = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    (folder / "plugins").mkdir()
+    (folder / "plugins" / "squares.py").write_text(source)
+    steps = [command.replace("make demo", "anabranch demo") for command in commands(page)]
+    assert '"sum": 285' in run(folder, *steps, "anabranch submit squares -p n=10 --wait --json")
+
+
+def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) -> None:
+    run(folder, "anabranch up --detach")
+    url = run(
+        folder, "anabranch config show --json | python -c 'import json, sys; print(json.load(sys.stdin)[\"api_url\"])'"
+    )
+    job = run(folder, "anabranch submit hello_world").strip()
+    for command in commands(ROOT / "docs" / "reference" / "http.md"):
+        answer = run(folder, command.replace("http://127.0.0.1:8787", url.strip()).replace("8c0f", job[:12]) + " -sf")
+        assert answer.startswith(("{", "[")), (command, answer)
