@@ -1,5 +1,6 @@
 """Every command in the README and the docs is run, or, where that would set up or test again, shown to be there."""
 
+import json
 import os
 import re
 import shutil
@@ -45,6 +46,7 @@ def run(folder: Path, *script: str) -> str:
     }
     done = subprocess.run(
         ["/bin/bash", "-e", "-c", "\n".join(script)],
+        check=False,
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -58,7 +60,7 @@ def run(folder: Path, *script: str) -> str:
 @pytest.mark.parametrize(("page", "command"), [(p, c) for p, c in all_commands() if c.startswith("make ")])
 def test_every_make_target_that_is_named_is_there(page: str, command: str) -> None:
     target = command.split()[1]
-    planned = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
+    planned = subprocess.run(["make", "-n", target], check=False, cwd=ROOT, capture_output=True, text=True)
     assert planned.returncode == 0, (page, planned.stderr)
 
 
@@ -78,10 +80,8 @@ def test_the_tutorial_works_as_it_is_printed(folder: Path) -> None:
 
 def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) -> None:
     run(folder, "anabranch up --detach")
-    url = run(
-        folder, "anabranch config show --json | python -c 'import json, sys; print(json.load(sys.stdin)[\"api_url\"])'"
-    )
+    url = json.loads(run(folder, "anabranch config show --json"))["api_url"]
     job = run(folder, "anabranch submit hello_world").strip()
     for command in commands(ROOT / "docs" / "reference" / "http.md"):
-        answer = run(folder, command.replace("http://127.0.0.1:8787", url.strip()).replace("8c0f", job[:12]) + " -sf")
+        answer = run(folder, command.replace("http://127.0.0.1:8787", url).replace("8c0f", job[:12]) + " -sf")
         assert answer.startswith(("{", "[")), (command, answer)

@@ -1,0 +1,1 @@
+"""The engine's own benchmark: real processes, durable settings, and a bare loop to compare with."""

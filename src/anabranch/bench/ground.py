@@ -1,0 +1,52 @@
+"""Where a benchmark runs: the database it is given, or a private and durable cluster that is gone afterwards."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from anabranch.adapters.postgres.migrate import migrate
+from anabranch.embedded.cluster import Cluster
+from anabranch.embedded.home import Home
+
+__all__ = ["lend_cluster", "lend_database", "lend_folder"]
+
+
+@contextmanager
+def lend_folder() -> Iterator[Path]:
+    """A folder that is removed at the end; the server's user may pass through it."""
+    folder = Path(tempfile.mkdtemp(prefix="anabranch-bench-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def lend_cluster(folder: Path) -> Iterator[Cluster]:
+    """A running server with the settings of `anabranch up`, removed with all its data at the end."""
+    home = Home(folder / "home")
+    cluster = Cluster(home)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        try:
+            cluster.purge()
+        finally:
+            home.release()
+
+
+@contextmanager
+def lend_database(url: str | None, folder: Path) -> Iterator[str]:
+    """A migrated database: the one at the URL, where what is measured stays, or a new one in the folder."""
+    if url:
+        migrate(url)
+        yield url
+        return
+    with lend_cluster(folder) as cluster:
+        cluster.ensure_database()
+        migrate(cluster.url())
+        yield cluster.url()

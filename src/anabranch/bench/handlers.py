@@ -1,0 +1,34 @@
+"""Handlers that do nothing but note when they ran, on the one clock that all processes of a machine share."""
+
+import time
+from typing import Any
+
+from anabranch.engine.handler import handler
+
+__all__ = ["KINDS", "count", "step_async", "step_plain", "step_quick"]
+
+KINDS = ("quick", "async", "plain")
+
+
+@handler("bench.quick", quick=True)
+def step_quick(params: dict[str, Any]) -> float:  # any JSON
+    """A no-op in the worker's own thread; its result is the time of its entry, which is that of its return."""
+    return time.monotonic()
+
+
+@handler("bench.async")
+async def step_async(params: dict[str, Any]) -> float:  # any JSON
+    """A no-op in the worker's loop."""
+    return time.monotonic()
+
+
+@handler("bench.plain")
+def step_plain(params: dict[str, Any]) -> float:  # any JSON
+    """A no-op in a child process, where handlers run unless they ask for another place."""
+    return time.monotonic()
+
+
+@handler("bench.count")
+async def count(params: dict[str, Any]) -> int:  # any JSON
+    """The fan-in: it gets every result and counts them."""
+    return len(params["previous_results"])

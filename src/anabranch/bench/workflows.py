@@ -1,0 +1,32 @@
+"""The job types that are measured, on a queue of one run's own."""
+
+from typing import Any
+
+from anabranch.bench import handlers
+from anabranch.bench.handlers import KINDS
+from anabranch.engine.from_stages import Job, register_job
+
+__all__ = ["CHAIN", "FAN_OUT", "ONE", "declare_workflows"]
+
+FAN_OUT = "bench_fan_out"
+ONE = "bench_one"
+CHAIN = "bench_chain"
+
+
+def declare_workflows(queue: str, steps: int = 1) -> dict[str, object]:
+    """All that a worker of this run needs, as the namespace of a plugin: the job types and their handlers."""
+    tasks = {"name": "tasks", "task_type": "bench.quick", "parallelism": "dynamic", "count_param": "tasks"}
+    join = {"name": "join", "task_type": "bench.count", "parallelism": "fan_in"}
+    types = {
+        FAN_OUT: _declare(FAN_OUT, queue, [tasks, join]),
+        ONE: _declare(ONE, queue, [{"name": "task", "task_type": "bench.quick"}]),
+    }
+    for kind in KINDS:
+        chain = [{"name": f"step{number}", "task_type": f"bench.{kind}"} for number in range(1, steps + 1)]
+        types[f"{CHAIN}_{kind}"] = _declare(f"{CHAIN}_{kind}", queue, chain)
+    return {**types, **{name: getattr(handlers, name) for name in handlers.__all__ if name != "KINDS"}}
+
+
+def _declare(name: str, queue: str, stages: list[dict[str, Any]]) -> type:  # stages as a declaration writes them
+    numbered = [{"number": number, "queue": queue, **stage} for number, stage in enumerate(stages, 1)]
+    return register_job(type(name, (Job,), {"job_type": name, "stages": numbered}))
