@@ -14,7 +14,7 @@ from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.children import Children
 from anabranch.engine.errors import AnabranchError, InputError, Unavailable
-from anabranch.engine.model import SessionKind
+from anabranch.engine.model import JobState, SessionKind
 from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Submission, Submitted, TakenRight
@@ -113,9 +113,7 @@ class Gateway:
         declared = self.registry.declaration(workflow_id)
         checked = _storable(declared.check(parameters))
         if self._live is None:
-            raise Unavailable(
-                "database.unreachable", "the API has no session with the database yet", remedy="Try again."
-            )
+            raise Unavailable("api.starting", "the API has no session with the database yet", remedy="Try again.")
         submission = Submission(
             declared.workflow, checked, scope, priority or declared.workflow.priority, rerun, correlation_id
         )
@@ -123,6 +121,10 @@ class Gateway:
         if submitted.right:
             self._start(submitted.right, self._live)
         return submitted
+
+    async def cancel(self, job_id: str, reason: str) -> JobState:
+        """Cancel a job; the state it is in now."""
+        return await self._store.cancel(job_id, reason)
 
     def _start(self, right: TakenRight, live: Live) -> None:
         task = asyncio.create_task(self._advance(right, live))

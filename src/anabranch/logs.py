@@ -8,9 +8,7 @@ import structlog
 __all__ = ["configure_logs"]
 
 # Local variables hold database URLs and parameters: a traceback shows where, never what (S5).
-_TRACEBACKS = structlog.processors.ExceptionRenderer(
-    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
-)
+_TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
 
 def configure_logs(level: str, form: str) -> None:

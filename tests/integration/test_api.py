@@ -88,7 +88,7 @@ async def submit(api: httpx.AsyncClient, **parameters: object) -> str:
 async def claim(engine: EngineHarness, count: int) -> list[Claim]:
     """Tasks of a job that the API has just begun to start."""
     async with asyncio.timeout(10):
-        while (await engine.reads.vitals()).queues.get("default", 0) < count:  # noqa: ASYNC110  # it tells nobody
+        while (await engine.reads.vitals()).queues.get("default", 0) < count:  # it tells nobody
             await asyncio.sleep(0.01)
     return await engine.claim(count)
 
@@ -431,7 +431,7 @@ async def test_the_api_starts_without_its_database_and_finds_it_later(
         problem(await api.get("/readyz"), 503, "database.unreachable")
         door.symlink_to(str(conninfo["host"]))
         async with asyncio.timeout(30):
-            while (await api.get("/readyz")).status_code != 200:  # noqa: ASYNC110  # it tells nobody
+            while (await api.get("/readyz")).status_code != 200:  # it tells nobody
                 await asyncio.sleep(0.1)
         assert (await api.post("/api/jobs/submit/pair")).status_code == 202
 
@@ -461,7 +461,7 @@ async def url(app: FastAPI) -> AsyncIterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, log_config=None))
     serving = asyncio.create_task(server.serve([listener]))
     async with asyncio.timeout(10):
-        while not (server.started and hasattr(app.state, "gateway")):  # noqa: ASYNC110  # it tells nobody
+        while not (server.started and hasattr(app.state, "gateway")):  # it tells nobody
             await asyncio.sleep(0.01)
         await app.state.gateway.ready()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"

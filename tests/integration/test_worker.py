@@ -1,8 +1,10 @@
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
+from itertools import accumulate
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from anabranch.adapters.local.files import LocalFiles
@@ -19,42 +21,51 @@ from anabranch.settings import Settings
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
-LEASE = timedelta(seconds=60)
+LEASE = timedelta(seconds=3)
 
 
 class Stack:
     """A gateway and a worker with two slots, in this process; its children are real."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, stop: asyncio.Event, serving: asyncio.Task[None], scratch: Path) -> None:
         self.gateway = gateway
+        self.stop = stop
+        self.serving = serving
+        self.scratch = scratch
+
+    async def submit(self, workflow: str, **parameters: Json) -> str:
+        return (await self.gateway.submit(workflow, parameters, scope="test", correlation_id="test")).job_id
 
     async def run(self, workflow: str, **parameters: Json) -> JobDetail:
-        submitted = await self.gateway.submit(workflow, parameters, scope="test", correlation_id="test")
-        while True:
-            job = await self.gateway.reads.job(submitted.job_id)
-            if job.job.state in TERMINAL:
-                return job
+        return await self.wait(await self.submit(workflow, **parameters))
+
+    async def wait(self, job_id: str) -> JobDetail:
+        return await self.until(job_id, lambda job: job.job.state in TERMINAL)
+
+    async def until(self, job_id: str, true: Callable[[JobDetail], bool]) -> JobDetail:
+        while not true(job := await self.gateway.reads.job(job_id)):
             await asyncio.sleep(0.02)
+        return job
 
     async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
-        return await self.gateway.reads.tasks(job.job.id, limit=100, after=None, node=node, status=None)
+        return await self.gateway.reads.tasks(job.job.id, limit=1000, after=None, node=node, status=None)
 
 
 @pytest.fixture
 async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    registry, stop = load_plugins([PLUGINS]), asyncio.Event()
-    children, store = Children(2, [PLUGINS]), PostgresStore(database_url, name="worker")
+    registry, stop, scratch = load_plugins([PLUGINS]), asyncio.Event(), tmp_path / "scratch"
+    children, store = Children(2, [PLUGINS], memory=2 * 2**30), PostgresStore(database_url, name="worker")
     await children.warm()
     await store.open()
-    options = WorkerOptions(registry.queues, 2, timedelta(seconds=5), tmp_path / "scratch")
-    worker = Worker(store, registry, children, Results(LocalFiles(tmp_path)), options)
+    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch)
+    worker = Worker(store, registry, children, Results(LocalFiles(tmp_path / "work")), options)
     serving = asyncio.create_task(
         keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)
     )
-    gateway = Gateway(Settings(plugins=(PLUGINS,)), database_url)
+    gateway = Gateway(Settings(plugins=(PLUGINS,), home=tmp_path), database_url)
     await gateway.open()
     await gateway.ready()
-    yield Stack(gateway)
+    yield Stack(gateway, stop, serving, scratch)
     stop.set()
     await serving
     children.close()
@@ -120,3 +131,106 @@ async def test_async_handlers_wait_at_the_same_time(stack: Stack) -> None:
     assert isinstance(first.result, float)
     assert isinstance(second.result, float)
     assert abs(first.result - second.result) < 0.4
+
+
+async def test_w2_a_handler_that_eats_memory_fails_alone(stack: Stack) -> None:
+    job = await stack.run("tricky", acts=["memory", "fine"])
+    eater, fine = await stack.tasks(job, "act")
+    assert eater.error is not None
+    assert (eater.error["category"], fine.status) == ("resource", "completed")
+
+
+async def test_a_handler_that_prints_without_end_fails_alone(stack: Stack) -> None:
+    job = await stack.run("tricky", acts=["print", "fine"])
+    printer, fine = await stack.tasks(job, "act")
+    assert printer.error is not None
+    assert printer.error["code"] in ("handler.output", "task.timed_out")
+    assert fine.status == "completed"
+
+
+async def test_e20_a_large_result_is_read_like_any_other(stack: Stack, database_url: str, tmp_path: Path) -> None:
+    job = await stack.run("tricky", acts=["large"])
+    (task,) = await stack.tasks(job, "act")
+    assert task.result == "x" * 5_000_000
+    with psycopg.connect(database_url) as connection:
+        stored = connection.execute("select result, reference ->> 'size' from app.outcomes where reference is not null")
+        assert stored.fetchall() == [(None, "5000002")]
+    assert len(list((tmp_path / "work").rglob("*.json"))) == 1
+
+
+async def test_what_a_task_prints_logs_and_measures_is_kept_with_its_attempt(stack: Stack, database_url: str) -> None:
+    await stack.run("tricky", acts=["said"])
+    with psycopg.connect(database_url) as connection:
+        ((log, metrics),) = connection.execute("select log, metrics from app.traces").fetchall()
+    assert "out loud" in log
+    assert "logged" in log
+    assert metrics == {"rows": 7}
+
+
+async def test_w6_scratch_belongs_to_one_attempt_and_is_removed(stack: Stack) -> None:
+    job = await stack.run("tricky", acts=["scratch", "scratch"])
+    first, second = await stack.tasks(job, "act")
+    assert first.result != second.result
+    assert list(stack.scratch.iterdir()) == []
+
+
+async def test_e7_a_cancelled_handler_is_told(stack: Stack) -> None:
+    job_id = await stack.submit("tricky", acts=["patient"])
+    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    assert await stack.gateway.cancel(job_id, "test") is JobState.CANCELLED
+    assert (await stack.wait(job_id)).job.state is JobState.CANCELLED
+    job = await stack.run("tricky", acts=["fine", "fine"])
+    assert job.job.state is JobState.COMPLETED
+
+
+async def test_w2_a_handler_that_ignores_cancel_is_killed_after_the_grace(stack: Stack) -> None:
+    job_id = await stack.submit("tricky", acts=["loop", "loop"])
+    await stack.until(job_id, lambda job: job.nodes[0].running == 2)
+    await stack.gateway.cancel(job_id, "test")
+    job = await stack.run("tricky", acts=["fine"])
+    assert job.job.state is JobState.COMPLETED
+
+
+async def test_w3_sigterm_tells_handlers_and_what_ends_in_time_counts(stack: Stack) -> None:
+    job_id = await stack.submit("tricky", acts=["patient", "patient", "fine"])
+    await stack.until(job_id, lambda job: job.nodes[0].running == 2)
+    stack.stop.set()
+    await stack.serving
+    job = await stack.gateway.reads.job(job_id)
+    tasks = await stack.tasks(job, "act")
+    assert [task.status for task in tasks] == ["completed", "completed", "ready"]
+    assert tasks[0].result == {"stopping": True, "cancelled": False}
+
+
+async def test_w3_what_does_not_end_in_time_is_handed_back_free_of_charge(stack: Stack) -> None:
+    job_id = await stack.submit("tricky", acts=["block"])
+    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    stack.stop.set()
+    await stack.serving
+    (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "act")
+    assert (task.status, task.attempts, task.failures, task.crashes) == ("due", 1, 0, 0)
+
+
+async def test_quick_and_heavy_handlers_run_where_they_want(stack: Stack) -> None:
+    job = await stack.run("kinds", n=300)
+    assert job.job.state is JobState.COMPLETED
+    assert [task.result for task in await stack.tasks(job, "quick")] == list(range(300))
+    first, second = await stack.tasks(job, "heavy")
+    assert first.result != second.result
+
+
+async def test_w1_never_more_handlers_at_once_than_slots(stack: Stack) -> None:
+    job = await stack.run("overlap")
+    spans = [task.result for task in await stack.tasks(job, "run")]
+    edges = sorted(edge for begun, ended in _pairs(spans) for edge in ((begun, 1), (ended, -1)))
+    at_once = list(accumulate(change for _, change in edges))
+    assert max(at_once) == 2
+
+
+def _pairs(spans: list[Json]) -> Iterator[tuple[float, float]]:
+    for span in spans:
+        assert isinstance(span, list)
+        begun, ended = span
+        assert isinstance(begun, float)
+        assert isinstance(ended, float)
+        yield begun, ended

@@ -69,7 +69,7 @@ def app_from_environment() -> FastAPI:
 
 def _take_logs(settings: Settings) -> None:
     configure_logs(settings.log_level, settings.log_format)
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+    for name in ("uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True

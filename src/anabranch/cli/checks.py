@@ -9,8 +9,8 @@ from typing import Literal
 
 from anabranch.adapters.postgres.check import check
 from anabranch.adapters.postgres.migrate import status
+from anabranch.adapters.postgres.rows import ROWS
 from anabranch.app import load_registry
-from anabranch.cli.database import models
 from anabranch.cli.place import database_url, is_ready
 from anabranch.cli.setup import prepare
 from anabranch.embedded.account import choose_account
@@ -126,7 +126,7 @@ def _database(settings: Settings) -> Finding:
 
 
 def _schema(settings: Settings) -> Finding:
-    differences = check(database_url(settings), models())
+    differences = check(database_url(settings), ROWS)
     if differences:
         what = f"it differs from the files in {len(differences)} places"
         return Finding("schema", "fail", what, "See `anabranch db check`.")

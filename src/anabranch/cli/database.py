@@ -15,7 +15,7 @@ from anabranch.engine.errors import Conflict
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.migrate import Applied
 
-__all__ = ["cli", "models"]
+__all__ = ["cli"]
 
 cli = typer.Typer(name="db", help="Make, check and remake the database's schema.")
 
@@ -58,8 +58,9 @@ def redeploy(json: Json = False) -> None:
 def check(json: Json = False) -> None:
     """Prove that schema, files and models agree."""
     from anabranch.adapters.postgres.check import check
+    from anabranch.adapters.postgres.rows import ROWS
 
-    differences = check(_url(), models())
+    differences = check(_url(), ROWS)
     if json:
         print_json([asdict(difference) for difference in differences])
     else:
@@ -95,13 +96,6 @@ def url(json: Json = False) -> None:
         print_json({"url": found})
     else:
         print_line(found)
-
-
-def models() -> dict[str, type]:
-    """The engine's values that stand for rows, by table."""
-    from anabranch.engine.model import Event, Job, NodeRow, Session
-
-    return {"jobs": Job, "nodes": NodeRow, "events": Event, "sessions": Session}
 
 
 def _url() -> str:

@@ -20,7 +20,6 @@ __all__ = ["Shift"]
 
 log = structlog.get_logger()
 POLL = timedelta(seconds=1)
-CANCEL_GRACE = timedelta(seconds=30)
 BATCH = 200
 CHUNK = 50
 
@@ -28,13 +27,16 @@ CHUNK = 50
 class Shift:
     """Turns between the store and the handlers: reports what ended and takes what is next, in one round trip."""
 
-    def __init__(self, store: Store, runner: Runner, live: Live, queues: Sequence[str], slots: int) -> None:
-        """For this session only."""
+    def __init__(
+        self, store: Store, runner: Runner, live: Live, *, queues: Sequence[str], slots: int, grace: timedelta
+    ) -> None:
+        """For this session only; a cancelled handler has the grace to end by itself."""
         self._store = store
         self._runner = runner
         self._live = live
         self._queues = list(queues)
         self._slots = slots
+        self._grace = grace
         self._pace = Pace()
         self._advancer = Advancer(store, live.session)
         self._held: dict[TaskKey, Held] = {}
@@ -206,4 +208,4 @@ class Shift:
                     waiting.remove(held)
                     self._write([Report(attempt.key, attempt.number, "handed_back")])
             self._runner.tell_cancelled(held)
-            asyncio.get_running_loop().call_later(CANCEL_GRACE.total_seconds(), self._runner.kill, held)
+            asyncio.get_running_loop().call_later(self._grace.total_seconds(), self._runner.kill, held)

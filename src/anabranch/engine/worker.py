@@ -50,7 +50,8 @@ class Worker:
         """Run until told to stop; SessionGone when the session was lost, and with it all that was in hand."""
         with ThreadPoolExecutor(1, thread_name_prefix="quick") as thread:
             runner = Runner(self._store, self._registry, self._children, self._results, self._options.scratch, thread)
-            shift = Shift(self._store, runner, live, self._options.queues, self._options.slots)
+            options = self._options
+            shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
             waker = asyncio.create_task(_ring_at_stop(live, stop))
             try:
                 while not stop.is_set():

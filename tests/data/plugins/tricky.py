@@ -14,7 +14,7 @@ class Tricky(Job):
     """Runs the acts it is given, one task each, then counts them."""
 
     job_type = "tricky"
-    stages = [  # noqa: RUF012  # as users write it
+    stages = [
         {"number": 1, "name": "act", "task_type": "act", "parallelism": "dynamic", "on_failure": "continue"},
         {"number": 2, "name": "count", "task_type": "count", "parallelism": "fan_in"},
     ]
@@ -23,7 +23,7 @@ class Tricky(Job):
         return [{"index": i, "act": act} for i, act in enumerate(params["acts"])]
 
 
-@register_handler("act", timeout_seconds=1, retry=Retry(initial_delay=timedelta(0)))
+@register_handler("act", timeout_seconds=2, retry=Retry(initial_delay=timedelta(0)))
 def act(params: dict[str, Any], ctx: Context) -> object:
     match params["act"]:
         case "nan":
@@ -35,6 +35,29 @@ def act(params: dict[str, Any], ctx: Context) -> object:
         case "abort":
             os.abort()
         case "block":
+            time.sleep(60)
+        case "loop":
+            return sum(range(10**12))
+        case "memory":
+            return len(bytearray(64 * 2**30))
+        case "print":
+            while True:
+                os.write(1, b"x" * 2**20)
+        case "large":
+            return "x" * 5_000_000
+        case "said":
+            print("out loud")
+            ctx.logger.warning("logged")
+            ctx.metrics["rows"] = 7
+        case "scratch":
+            (ctx.scratch / "file").write_text("mine")
+            return str(ctx.scratch)
+        case "patient":
+            while not ctx.stopping and not ctx.cancelled:
+                time.sleep(0.01)
+            return {"stopping": ctx.stopping, "cancelled": ctx.cancelled}
+        case "silent":
+            ctx.progress(1, 10, "one")
             time.sleep(60)
         case "flaky":
             if ctx.attempt == 1:
@@ -54,10 +77,53 @@ class Waiting(Job):
     """Async tasks that wait at the same time."""
 
     job_type = "waiting"
-    stages = [{"number": 1, "name": "wait", "task_type": "wait", "parallelism": "fixed", "count": 2}]  # noqa: RUF012
+    stages = [{"number": 1, "name": "wait", "task_type": "wait", "parallelism": "fixed", "count": 2}]
 
 
 @register_handler("wait")
 async def wait(params: dict[str, Any]) -> float:
     await asyncio.sleep(params["seconds"])
     return time.time()
+
+
+@register_handler("quick", quick=True)
+def quick(params: dict[str, Any]) -> int:
+    return int(params["index"])
+
+
+@register_handler("slow_quick", quick=True)
+def slow_quick(params: dict[str, Any]) -> float:
+    time.sleep(0.2)
+    return time.time()
+
+
+@register_handler("heavy", heavy=True)
+def heavy(params: dict[str, Any]) -> int:
+    return os.getpid()
+
+
+@register_job
+class Kinds(Job):
+    """The same number of tasks of each kind of handler."""
+
+    job_type = "kinds"
+    stages = [
+        {"number": 1, "name": "quick", "task_type": "quick", "parallelism": "dynamic", "count_param": "n"},
+        {"number": 2, "name": "heavy", "task_type": "heavy", "parallelism": "fixed", "count": 2},
+        {"number": 3, "name": "join", "task_type": "count", "parallelism": "fan_in"},
+    ]
+
+
+@register_handler("overlap")
+def overlap(params: dict[str, Any]) -> list[float]:
+    begun = time.time()
+    time.sleep(0.05)
+    return [begun, time.time()]
+
+
+@register_job
+class Overlap(Job):
+    """Tasks that say from when to when they ran."""
+
+    job_type = "overlap"
+    stages = [{"number": 1, "name": "run", "task_type": "overlap", "parallelism": "fixed", "count": 12}]

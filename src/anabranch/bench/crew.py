@@ -1,0 +1,105 @@
+"""The processes that do the work: real workers and an orchestrator, as `anabranch up` runs them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from anabranch.embedded.logfiles import open_log, read_tail
+from anabranch.engine.errors import Unavailable
+from anabranch.settings import Settings
+
+__all__ = ["Crew", "run_crew", "write_plugin"]
+
+PATIENCE = 15.0
+PLUGIN = """from anabranch.bench.workflows import declare_workflows
+
+globals().update(declare_workflows({queue!r}, {steps}))
+"""
+
+
+def write_plugin(folder: Path, queue: str, steps: int) -> Path:
+    """The folder of a plugin with this run's job types: only those who load it serve its queue."""
+    plugins = folder / "plugins"
+    plugins.mkdir(exist_ok=True)
+    (plugins / "bench.py").write_text(PLUGIN.format(queue=queue, steps=steps))
+    return plugins
+
+
+class Crew:
+    """Worker processes and an orchestrator on one database."""
+
+    def __init__(self, folder: Path, settings: Settings, url: str) -> None:
+        """Nothing is started yet."""
+        self._logs = folder
+        self._environment = {**os.environ, **_variables(settings, url)}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def workers(self) -> list[int]:
+        """The workers' pids."""
+        return [process.pid for role, process in self._processes.items() if role != "orchestrator"]
+
+    def start(self, workers: int) -> None:
+        """Start them all; they are ready when their sessions are."""
+        for role in ("orchestrator", *(f"worker-{number}" for number in range(1, workers + 1))):
+            log = open_log(self._logs / f"{role}.log")
+            try:
+                self._processes[role] = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "anabranch", role.partition("-")[0]],
+                    env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                )  # fmt: skip
+            finally:
+                os.close(log)
+
+    def check(self) -> None:
+        """Unavailable, with its last words, when one of them is no more."""
+        for role, process in self._processes.items():
+            if process.poll() is not None:
+                raise Unavailable("bench.died", f"{role} ended:\n{read_tail(self._logs / f'{role}.log', 0).strip()}")
+
+    def peak_mb(self) -> float:
+        """The most memory that any of the workers had so far, without its children."""
+        return max(_peak_kb(pid) for pid in self.workers) / 1000
+
+    def stop(self) -> None:
+        """Stop them all: in order, or at once when that takes long."""
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + PATIENCE
+        for process in self._processes.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+@contextmanager
+def run_crew(folder: Path, settings: Settings, url: str, workers: int) -> Iterator[Crew]:
+    """A crew that is stopped at the end."""
+    crew = Crew(folder, settings, url)
+    try:
+        crew.start(workers)
+        yield crew
+    finally:
+        crew.stop()
+
+
+def _variables(settings: Settings, url: str) -> Mapping[str, str]:
+    return {
+        "ANABRANCH_HOME": str(settings.home),
+        "ANABRANCH_DATABASE_URL": url,
+        "ANABRANCH_PLUGINS": ",".join(settings.plugins),
+        "ANABRANCH_LOG_LEVEL": "warning",
+    }
+
+
+def _peak_kb(pid: int) -> int:
+    found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) if found else 0

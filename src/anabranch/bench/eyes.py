@@ -1,0 +1,45 @@
+"""What a benchmark reads of the database, on a connection of its own, before and after the time that counts."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.calls import translate
+from anabranch.adapters.postgres.connect import Role, connect_async
+
+__all__ = ["Eyes", "query_text"]
+
+QUERIES = Path(__file__).parent / "queries"
+
+
+class Eyes:
+    """The queries of the benchmark, each by the name of its file."""
+
+    def __init__(self, url: str, connection: AsyncConnection[TupleRow]) -> None:
+        """Made by `open`."""
+        self._url = url
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, url: str) -> "Eyes":
+        """Connect as a reader."""
+        return cls(url, await connect_async(url, Role.READER, name="anabranch bench"))
+
+    async def close(self) -> None:
+        """Give the connection up."""
+        await self._connection.close()
+
+    async def row(self, name: str, **parameters: object) -> tuple[Any, ...]:  # each caller knows the columns
+        """The first row of a query; nothing when there is none."""
+        with translate(self._url):
+            cursor = await self._connection.execute(query_text(name).encode(), parameters)
+            return await cursor.fetchone() or ()
+
+
+@cache
+def query_text(name: str) -> str:
+    """The statement in a file of `queries/`."""
+    return (QUERIES / f"{name}.sql").read_text()

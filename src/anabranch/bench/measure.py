@@ -1,0 +1,200 @@
+"""The measured runs: a fan-out with its fan-in, a chain, and many small jobs, through the whole engine."""
+
+import asyncio
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from anabranch.app import Gateway
+from anabranch.bench.crew import Crew
+from anabranch.bench.eyes import Eyes
+from anabranch.bench.handlers import KINDS
+from anabranch.bench.workflows import CHAIN, FAN_OUT, ONE
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.settings import Settings
+
+__all__ = ["Bench", "ChainFigures", "FanOutFigures", "Hops", "JobFigures", "open_bench"]
+
+PATIENCE = 60.0
+WARM_TASKS = 500
+AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class FanOutFigures:
+    """What a fan-out of no-op tasks and its fan-in took."""
+
+    tasks: int
+    wall_s: float
+    tasks_per_s: float
+    advances: int
+    start_p50_ms: float
+    start_p99_ms: float
+    wal_bytes_per_task: float
+    worker_peak_mb: float
+
+
+@dataclass(frozen=True)
+class Hops:
+    """What lay between the steps of one chain."""
+
+    hop_p50_ms: float
+    hop_p99_ms: float
+    hop_max_ms: float
+
+
+@dataclass(frozen=True)
+class ChainFigures:
+    """The hops of plain handlers, the default kind, and of each kind."""
+
+    steps: int
+    hop_p50_ms: float
+    hop_p99_ms: float
+    kinds: dict[str, Hops]
+
+
+@dataclass(frozen=True)
+class JobFigures:
+    """What many jobs of one task each took, all submitted at once."""
+
+    jobs: int
+    wall_s: float
+    jobs_per_s: float
+    submit_s: float
+    job_p50_ms: float
+    job_p99_ms: float
+    wal_bytes_per_job: float
+
+
+class Bench:
+    """A submitter, as the API has it, with a warm crew."""
+
+    def __init__(self, gateway: Gateway, eyes: Eyes, crew: Crew, queue: str) -> None:
+        """Made by `open_bench`."""
+        self._gateway = gateway
+        self._eyes = eyes
+        self._crew = crew
+        self._queue = queue
+
+    async def warm(self) -> None:
+        """Wait until every worker has a session, then give them work until each has done some."""
+        pids = self._crew.workers
+        known = {"host": socket.gethostname(), "pids": pids}
+        deadline = time.monotonic() + PATIENCE
+        while (await self._eyes.row("ready", **known))[0] < len(pids):
+            self._check(deadline)
+            await asyncio.sleep(0.05)
+        await self._gateway.ready()
+        while True:
+            await self._run(FAN_OUT, {"tasks": WARM_TASKS * len(pids)})
+            if (await self._eyes.row("served", queue=self._queue, **known))[0] == len(pids):
+                return
+            self._check(deadline)
+
+    async def fan_out(self, tasks: int) -> FanOutFigures:
+        """Measure a fan-out of this many tasks and its fan-in."""
+        (wal,) = await self._eyes.row("wal")
+        begun, wall, job_id = await self._run(FAN_OUT, {"tasks": tasks})
+        (wal_after,) = await self._eyes.row("wal")
+        done, p50, p99, advances = await self._eyes.row("fan_out", job_id=job_id, since=begun) or (0, 0.0, 0.0, 1)
+        if done != tasks:
+            raise AnabranchError("bench.wrong", f"{done} of {tasks} tasks have a result")
+        return FanOutFigures(
+            tasks=tasks,
+            wall_s=round(wall, 4),
+            tasks_per_s=round(tasks / wall, 1),
+            advances=advances,
+            start_p50_ms=_ms(p50),
+            start_p99_ms=_ms(p99),
+            wal_bytes_per_task=round((wal_after - wal) / max(tasks, 1), 1),
+            worker_peak_mb=round(self._crew.peak_mb(), 1),
+        )
+
+    async def chain(self) -> ChainFigures:
+        """Measure a chain of each kind of handler."""
+        kinds, steps = {}, 0
+        for kind in KINDS:
+            await self._run(f"{CHAIN}_{kind}", {})
+            _, _, job_id = await self._run(f"{CHAIN}_{kind}", {})
+            hops, *found = await self._eyes.row("chain", job_id=job_id)
+            kinds[kind], steps = Hops(*(_ms(seconds or 0.0) for seconds in found)), hops + 1
+        return ChainFigures(steps, kinds["plain"].hop_p50_ms, kinds["plain"].hop_p99_ms, kinds)
+
+    async def jobs(self, jobs: int) -> JobFigures:
+        """Measure this many jobs of one task each."""
+        scope = _token()
+        (after,) = await self._eyes.row("newest_job")
+        (wal,) = await self._eyes.row("wal")
+        begun = time.monotonic()
+        numbers = iter(range(jobs))
+        await asyncio.gather(*(self._submit_each(numbers, scope) for _ in range(min(AT_ONCE, jobs))))
+        while (found := await self._eyes.row("open_jobs", after=after, scope=scope))[0]:
+            await self._pause(begun)
+        wall = time.monotonic() - begun
+        (wal_after,) = await self._eyes.row("wal")
+        if found[1]:
+            raise AnabranchError("bench.wrong", f"{found[1]} of {jobs} jobs did not complete")
+        _, p50, p99, created = await self._eyes.row("jobs", after=after, scope=scope)
+        return JobFigures(
+            jobs=jobs,
+            wall_s=round(wall, 4),
+            jobs_per_s=round(jobs / wall, 1),
+            submit_s=round(created, 4),
+            job_p50_ms=_ms(p50),
+            job_p99_ms=_ms(p99),
+            wal_bytes_per_job=round((wal_after - wal) / jobs, 1),
+        )
+
+    async def _submit_each(self, numbers: AsyncIterator[int] | object, scope: str) -> None:
+        for number in numbers:  # type: ignore[attr-defined]
+            await self._gateway.submit(ONE, {"number": number}, scope=scope, correlation_id=scope)
+
+    async def _run(self, workflow: str, parameters: dict[str, Json]) -> tuple[float, float, str]:
+        """Submit a job and wait for its end: when it was submitted, what it took, and its id."""
+        token = _token()
+        begun = time.monotonic()
+        submitted = await self._gateway.submit(workflow, parameters, scope=token, correlation_id=token)
+        while True:
+            state, error = await self._eyes.row("job_state", job_id=submitted.job_id)
+            wall = time.monotonic() - begun
+            if state == "completed":
+                return begun, wall, submitted.job_id
+            if state in ("failed", "cancelled"):
+                raise AnabranchError("bench.failed", f"{workflow} {state}: {error}")
+            await self._pause(begun)
+
+    async def _pause(self, begun: float) -> None:
+        """Sleep for a hundredth of the time so far: the end is seen at most so much too late, and looking costs little."""
+        self._crew.check()
+        await asyncio.sleep(max(0.001, (time.monotonic() - begun) / 100))
+
+    def _check(self, deadline: float) -> None:
+        self._crew.check()
+        if time.monotonic() > deadline:
+            raise Unavailable("bench.not_warm", f"the workers were not ready in {PATIENCE:g} s")
+
+
+@asynccontextmanager
+async def open_bench(settings: Settings, url: str, crew: Crew, queue: str) -> AsyncIterator[Bench]:
+    """A bench whose workers are warm."""
+    gateway, eyes = Gateway(settings, url), await Eyes.open(url)
+    await gateway.open()
+    try:
+        bench = Bench(gateway, eyes, crew, queue)
+        await bench.warm()
+        yield bench
+    finally:
+        await gateway.close()
+        await eyes.close()
+
+
+def _token() -> str:
+    return f"bench-{secrets.token_hex(6)}"
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,85 @@
+"""`bench`: how fast the engine is here, through real processes and a durable database."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch.cli.options import Json
+from anabranch.cli.setup import prepare
+from anabranch.cli.show import print_json, print_line
+from anabranch.cli.stack import stoppable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from anabranch.bench.measure import Bench
+
+__all__ = ["cli"]
+
+cli = typer.Typer(name="bench", help="Measure the engine: real processes, durable settings.")
+
+Workers = Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option("--database-url", metavar="URL", help="The database to use; by default a new private cluster."),
+]
+
+
+@cli.command()
+def fanout(
+    tasks: Annotated[int, typer.Option(min=1, max=10_000_000, help="Tasks of the fan-out.")] = 10_000,
+    workers: Workers = 2,
+    database_url: DatabaseUrl = None,
+    json: Json = False,
+) -> None:
+    """Measure a fan-out of no-op tasks and its fan-in."""
+    _measure(lambda bench: bench.fan_out(tasks), database_url, workers, json)
+
+
+@cli.command()
+def chain(
+    steps: Annotated[int, typer.Option(min=2, max=10_000, help="Steps, one after the other.")] = 100,
+    workers: Workers = 2,
+    database_url: DatabaseUrl = None,
+    json: Json = False,
+) -> None:
+    """Measure the hops between the steps of a chain."""
+    _measure(lambda bench: bench.chain(), database_url, workers, json, steps)
+
+
+@cli.command()
+def jobs(
+    jobs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Jobs of one no-op task each.")] = 1_000,
+    workers: Workers = 2,
+    database_url: DatabaseUrl = None,
+    json: Json = False,
+) -> None:
+    """Measure many small jobs, submitted at once."""
+    _measure(lambda bench: bench.jobs(jobs), database_url, workers, json)
+
+
+def _measure(
+    measure: "Callable[[Bench], Awaitable[Any]]",  # a dataclass of figures
+    url: str | None,
+    workers: int,
+    json: bool,
+    steps: int = 1,
+) -> None:
+    from anabranch.bench.run import run_bench
+
+    prepare(quiet=True)
+    with stoppable():
+        figures = asdict(run_bench(measure, url=url, workers=workers, steps=steps))
+    if json:
+        print_json(figures)
+        return
+    for name, value in figures.items():
+        for key, figure in _flat(name, value):
+            print_line(f"{key:22} {figure}")
+
+
+def _flat(name: str, value: Any) -> list[tuple[str, Any]]:  # a figure, or figures by name
+    if not isinstance(value, dict):
+        return [(name, value)]
+    return [pair for key, item in value.items() for pair in _flat(f"{name}.{key}", item)]
