@@ -23,10 +23,18 @@ from anabranch.engine.session import Live, Part, keep_session
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings
 
-__all__ = ["Gateway", "load_registry", "run_orchestrator", "run_worker"]
+__all__ = ["Gateway", "connections_needed", "load_registry", "run_orchestrator", "run_worker"]
 
 log = structlog.get_logger()
 GRACE = timedelta(seconds=30)
+HEART = 1
+STORE = 2
+READS = 4
+
+
+def connections_needed(workers: int) -> int:
+    """How many connections an API, an orchestrator and this many workers take at most (E19)."""
+    return (READS + STORE + HEART) + (STORE + HEART) * (1 + workers)
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -56,8 +64,8 @@ class Gateway:
         """Nothing is opened yet."""
         self.settings = settings
         self.registry = load_registry(settings)
-        self.reads = PostgresReads(database_url, results(settings), name="anabranch api reads")
-        self._store = PostgresStore(database_url, name="anabranch api")
+        self.reads = PostgresReads(database_url, results(settings), name="anabranch api reads", connections=READS)
+        self._store = PostgresStore(database_url, name="anabranch api", connections=STORE)
         self._stop = asyncio.Event()
         self._live: Live | None = None
         self._has_session = asyncio.Event()
@@ -142,17 +150,19 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     registry = load_registry(settings)
     children = Children(settings.slots, settings.plugins, memory=settings.child_memory_mb * 2**20)
     await children.warm()
-    store = PostgresStore(database_url, name="anabranch worker")
+    store = PostgresStore(database_url, name="anabranch worker", connections=STORE)
     options = WorkerOptions(registry.queues, settings.slots, GRACE, settings.home / "scratch" / str(os.getpid()))
     worker = Worker(store, registry, children, results(settings), options)
     try:
         await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=registry.queues, slots=settings.slots)
     finally:
         children.close()
+    if worker.stuck:  # a thread can't be killed, and would keep the process from ending
+        os._exit(os.EX_SOFTWARE)
 
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
-    store = PostgresStore(database_url, name="anabranch orchestrator")
+    store = PostgresStore(database_url, name="anabranch orchestrator", connections=STORE)
     await _serve(store, Orchestrator(store), settings, kind=SessionKind.ORCHESTRATOR)
 
 

@@ -211,6 +211,21 @@ async def test_w3_what_does_not_end_in_time_is_handed_back_free_of_charge(stack:
     assert (task.status, task.attempts, task.failures, task.crashes) == ("due", 1, 0, 0)
 
 
+async def test_e8_a_handler_that_falls_silent_is_ended(stack: Stack) -> None:
+    job = await stack.run("silent", act="silent")
+    assert job.job.error is not None
+    assert job.job.error["code"] == "task.silent"
+
+
+async def test_w4_a_quick_handler_that_blocks_runs_alone_next_time_and_its_worker_makes_room_for_another(
+    stack: Stack,
+) -> None:
+    job_id = await stack.submit("hang")
+    await stack.serving
+    (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "stage1")
+    assert (task.status, task.crashes) == ("due", 1)
+
+
 async def test_quick_and_heavy_handlers_run_where_they_want(stack: Stack) -> None:
     job = await stack.run("kinds", n=300)
     assert job.job.state is JobState.COMPLETED

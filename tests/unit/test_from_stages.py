@@ -121,7 +121,7 @@ def test_jobs_are_found_by_decorator_and_by_list() -> None:
         ([{"number": 1, "task_type": "x", "parallelism": "dynamic", "count_param": "m"}], "'m', which is not an input"),
         ([{"number": 1, "task_type": "x", "name": "two words"}], "can't be a node's name"),
         ([{"number": 2, "task_type": "x", "depends_on_stage": 3}], "depends on stage 3"),
-        ([{"number": 1, "task_type": "x", "timeout_seconds": -1}], "timeout must be positive"),
+        ([{"number": 1, "task_type": "x", "timeout_seconds": -1}], "timeouts must be positive"),
     ],
 )
 def test_g4_a_wrong_declaration_is_refused_and_named(stages: list[dict[str, Any]], message: str) -> None:

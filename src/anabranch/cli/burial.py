@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from anabranch.adapters.postgres.budget import check_budget
 from anabranch.adapters.postgres.migrate import migrate
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.errors import AnabranchError
@@ -16,13 +17,15 @@ log = structlog.get_logger()
 class Undertaker:
     """Knows the stack's database from its preparation on."""
 
-    def __init__(self) -> None:
+    def __init__(self, connections: int) -> None:
+        self._connections = connections
         self._url = ""
 
     def prepare(self, url: str) -> None:
-        """Migrate the database before anything uses it."""
+        """Migrate the database before anything uses it, and see that it has connections for all (E19)."""
         self._url = url
         migrate(url)
+        check_budget(url, self._connections)
 
     def bury(self, role: str, pid: int) -> None:
         """Give a dead process's tasks back at once; where that fails, they come back when its lease ends."""

@@ -126,12 +126,13 @@ def require_loopback(host: str) -> None:
 
 
 def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
+    from anabranch.app import connections_needed
     from anabranch.cli.burial import Undertaker
     from anabranch.embedded.cluster import Cluster
     from anabranch.embedded.supervisor import ChildSpec, Supervisor
 
     require_loopback(settings.host)
-    home, undertaker = Home(settings.home), Undertaker()
+    home, undertaker = Home(settings.home), Undertaker(connections_needed(settings.workers))
     children = [
         ChildSpec("api", _command("api"), {"ANABRANCH_HOST": settings.host}, listens=True),
         ChildSpec("orchestrator", _command("orchestrator")),

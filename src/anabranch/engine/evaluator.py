@@ -159,6 +159,9 @@ def _work_lane(node: Node, parameters: Mapping[str, Json], *, planned: bool = Fa
         "initial_delay_seconds": retry.initial_delay.total_seconds(),
         "max_delay_seconds": retry.max_delay.total_seconds(),
     }
+    for name in ("queue_timeout", "heartbeat_timeout", "total_timeout"):
+        if (limit := getattr(node, name)) is not None:
+            policy[f"{name}_seconds"] = limit.total_seconds()
     if node.lineage:
         policy["lineage"] = node.after[0]
     if node.spread is Spread.FAN_IN:

@@ -67,6 +67,9 @@ class Stage(BaseModel):
     count_param: str | None = None
     max_parallel_tasks: int | None = None
     timeout_seconds: float | None = None
+    queue_timeout_seconds: float | None = None
+    heartbeat_timeout_seconds: float | None = None
+    total_timeout_seconds: float | None = None
     depends_on_stage: int | None = None
     uses_lineage: bool = False
     queue: str | None = None
@@ -205,10 +208,17 @@ def _node(stage: Stage, stages: Sequence[Stage], instance: object) -> Node:
         lineage=stage.uses_lineage,
         queue=stage.queue,
         max_running=stage.max_parallel_tasks,
-        timeout=None if stage.timeout_seconds is None else timedelta(seconds=stage.timeout_seconds),
+        timeout=_span(stage.timeout_seconds),
+        queue_timeout=_span(stage.queue_timeout_seconds),
+        heartbeat_timeout=_span(stage.heartbeat_timeout_seconds),
+        total_timeout=_span(stage.total_timeout_seconds),
         retry=stage.retry.to_retry() if stage.retry else None,
         on_failure=stage.on_failure,
     )
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def _check_model(model: type[BaseModel], given: dict[str, Json]) -> dict[str, Json]:

@@ -7,12 +7,13 @@ from datetime import timedelta
 
 import structlog
 
+from anabranch.engine.bell import Bell
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.evaluator import LaneEnded, OpenLane, SetJob, SetNode, Started, Transition, plan
 from anabranch.engine.failure import describe_error
 from anabranch.engine.model import JobState, NodeState, Purpose, RightView, SessionId
-from anabranch.engine.ports import Applied, JobStore, Refused, Store, TakenRight
+from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, Store, TakenRight
 from anabranch.engine.session import Live
 from anabranch.engine.sweeper import Sweeper
 from anabranch.engine.workflow import Workflow
@@ -30,13 +31,21 @@ class Advancer:
         """For this session only: a new session needs a new one."""
         self._store = store
         self._session = session
+        self._bell = Bell(store)
         self._definitions: dict[str, Workflow] = {}
 
     async def advance(self, rights: Sequence[TakenRight]) -> int:
         """Spend rights and those that come of them; answers how many were applied."""
         waiting, spent = deque(rights), 0
         while waiting:
-            applied = await self._advance_one(waiting.popleft())
+            right = waiting.popleft()
+            try:
+                applied = await self._advance_one(right)
+            except (Unavailable, SessionGone):
+                raise
+            except Exception:  # a poison job hurts only itself (E10); its right is free again when its lease ends
+                log.exception("advance.failed", right=right.id)
+                continue
             spent += applied.applied is True
             waiting.extend(applied.rights)
         return spent
@@ -77,8 +86,7 @@ class Advancer:
         for change in transitions:
             if isinstance(change, SetJob):
                 log.info("job.moved", job=view.job_id, state=change.state)
-        if queues := sorted({change.queue for change in transitions if isinstance(change, OpenLane)}):
-            await self._store.ring(queues)
+        await self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane)})
 
 
 class Orchestrator:

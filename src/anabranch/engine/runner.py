@@ -36,6 +36,7 @@ class Held:
 
     claim: Claim
     started: bool = False
+    ended: bool = False
     given_up: bool = False
     cancelled: bool = False
     stopping: bool = False
@@ -71,6 +72,7 @@ class Runner:
         self._scratch = scratch
         self._thread = thread
         self.quick_busy = False
+        self.stuck = False
 
     def is_quick(self, claim: Claim) -> bool:
         """Whether a task may run in the quick thread; one that crashed before runs alone in a child."""
@@ -79,13 +81,17 @@ class Runner:
 
     async def run(self, chunk: Sequence[Held]) -> list[Report]:
         """Run attempts to their end: one of any kind, or several quick ones."""
-        if self.is_quick(chunk[0].claim):
-            self.quick_busy = True
-            try:
-                return await asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
-            finally:
-                self.quick_busy = False
-        return [await self._run_one(chunk[0])]
+        if not self.is_quick(chunk[0].claim):
+            return [await self._run_one(chunk[0])]
+        self.quick_busy = True
+        done = asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
+        longest = sum((_longest(held.claim) for held in chunk), start=timedelta(0))
+        finished, _ = await asyncio.wait([done], timeout=longest.total_seconds())
+        if not finished:
+            self.stuck = True
+            return [_stuck(held) for held in chunk]
+        self.quick_busy = False
+        return done.result()
 
     def tell_cancelled(self, held: Held) -> None:
         """Tell a running handler that it is cancelled."""
@@ -111,6 +117,7 @@ class Runner:
         held.started = True
         begun = time.perf_counter()
         performed = perform(self._registry, Call.of(held.claim, None, self._folder(held.claim)), Silence())
+        held.ended = True
         return self._settle(held, performed, time.perf_counter() - begun)
 
     async def _run_one(self, held: Held) -> Report:
@@ -135,7 +142,7 @@ class Runner:
         if found is None and claim.lane.purpose is Purpose.WORK:
             raise Unavailable("handler.missing", f"this worker has no handler {claim.handler!r}")
         call = Call.of(claim, await self._load_previous(claim), self._folder(claim))
-        longest = _seconds(policy, "timeout_seconds") or timedelta(minutes=30)
+        longest = _longest(claim)
         held.started = True
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
             try:
@@ -188,6 +195,17 @@ def _previous(claim: Claim) -> str | None:
 def _seconds(policy: dict[str, Json], key: str) -> timedelta | None:
     seconds = policy.get(key)
     return timedelta(seconds=seconds) if isinstance(seconds, int | float) else None
+
+
+def _longest(claim: Claim) -> timedelta:
+    return _seconds(claim.lane.policy, "timeout_seconds") or timedelta(minutes=30)
+
+
+def _stuck(held: Held) -> Report:
+    """A thread can't be killed: what began in it runs alone in a child next time, what had not is free."""
+    body = encode({"code": "task.timed_out", "message": "it blocked the worker's thread", "category": "transient"})
+    ended = "crashed" if held.started and not held.ended else "handed_back"
+    return Report(held.claim.key, held.claim.attempt, ended, body)
 
 
 def _again(held: Held) -> Report:

@@ -45,22 +45,28 @@ class Worker:
         self._children = children
         self._results = results
         self._options = options
+        self.stuck = False
 
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Run until told to stop; SessionGone when the session was lost, and with it all that was in hand."""
-        with ThreadPoolExecutor(1, thread_name_prefix="quick") as thread:
-            runner = Runner(self._store, self._registry, self._children, self._results, self._options.scratch, thread)
-            options = self._options
-            shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
-            waker = asyncio.create_task(_ring_at_stop(live, stop))
-            try:
-                while not stop.is_set():
-                    live.check()
-                    await self._turn(shift, live)
-                await self._finish(shift, live)
-            finally:
-                waker.cancel()
-                shift.abandon()
+        options = self._options
+        thread = ThreadPoolExecutor(1, thread_name_prefix="quick")
+        runner = Runner(self._store, self._registry, self._children, self._results, options.scratch, thread)
+        shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
+        waker = asyncio.create_task(_ring_at_stop(live, stop))
+        try:
+            while not stop.is_set():
+                live.check()
+                await self._turn(shift, live)
+                if runner.stuck:
+                    log.error("worker.stuck", remedy="A quick handler blocked; declare it without quick=True.")
+                    stop.set()
+            await self._finish(shift, live)
+        finally:
+            waker.cancel()
+            shift.abandon()
+            thread.shutdown(wait=False, cancel_futures=True)
+        self.stuck = runner.stuck
 
     async def _turn(self, shift: Shift, live: Live) -> None:
         try:

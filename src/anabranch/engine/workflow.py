@@ -72,6 +72,9 @@ class Node:
     queue: str | None = None
     max_running: int | None = None
     timeout: timedelta | None = None
+    queue_timeout: timedelta | None = None
+    heartbeat_timeout: timedelta | None = None
+    total_timeout: timedelta | None = None
     retry: Retry | None = None
     on_failure: OnFailure = OnFailure.FAIL
 
@@ -145,8 +148,9 @@ def _node_mistakes(node: Node, workflow: Workflow, before: list[str]) -> list[st
         found.append(f"count_param names {node.count_param!r}, which is not an input")
     if node.max_running is not None and node.max_running < 1:
         found.append("max_parallel_tasks must be at least 1")
-    if node.timeout is not None and node.timeout <= timedelta(0):
-        found.append("its timeout must be positive")
+    limits = (node.timeout, node.queue_timeout, node.heartbeat_timeout, node.total_timeout)
+    if any(limit is not None and limit <= timedelta(0) for limit in limits):
+        found.append("its timeouts must be positive")
     if node.retry and node.retry.max_attempts is not None and node.retry.max_attempts < 1:
         found.append("retry.max_attempts must be at least 1")
     return found

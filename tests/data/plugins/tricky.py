@@ -127,3 +127,32 @@ class Overlap(Job):
 
     job_type = "overlap"
     stages = [{"number": 1, "name": "run", "task_type": "overlap", "parallelism": "fixed", "count": 12}]
+
+
+@register_job
+class Silent(Job):
+    """A task that says one thing and then nothing."""
+
+    job_type = "silent"
+    stages = [
+        {
+            "number": 1,
+            "task_type": "act",
+            "heartbeat_timeout_seconds": 0.3,
+            "timeout_seconds": 60,
+            "retry": {"max_attempts": 1},
+        }
+    ]
+
+
+@register_handler("hang", quick=True, timeout_seconds=0.3)
+def hang(params: dict[str, Any]) -> None:
+    time.sleep(3)
+
+
+@register_job
+class Hang(Job):
+    """A handler that is not as quick as it says."""
+
+    job_type = "hang"
+    stages = [{"number": 1, "task_type": "hang"}]

@@ -1,8 +1,14 @@
--- Mark the sessions of a process that was seen to die, so that a local crash costs a second and not a lease.
-create function app.bury(_host text, _pid integer) returns integer language sql as $$
-    with buried as (
-        update app.sessions set dead_at = app.now(), end_reason = 'process died'
-         where host = _host and pid = _pid and dead_at is null
-        returning 1)
-    select count(*)::integer from buried;
+-- Mark the sessions of a process that was seen to die and give back what they held, so that a local crash costs a
+-- moment and not a lease. Answers how many sessions there were.
+create function app.bury(_host text, _pid integer) returns integer language plpgsql as $$
+declare
+    _buried integer;
+begin
+    perform app.assert_read_committed();
+    update app.sessions set dead_at = app.now(), end_reason = 'process died'
+     where host = _host and pid = _pid and dead_at is null;
+    get diagnostics _buried = row_count;
+    perform app.release_dead(1000);
+    return _buried;
+end;
 $$;
