@@ -183,6 +183,15 @@ async def test_e7_a_cancelled_handler_is_told(stack: Stack) -> None:
     assert job.job.state is JobState.COMPLETED
 
 
+async def test_w2_an_async_handler_that_ignores_cancel_is_ended_after_the_grace(stack: Stack) -> None:
+    for seconds in (60, 61):
+        job_id = await stack.submit("endless", seconds=seconds)
+        await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+        await stack.gateway.cancel(job_id, "test")
+    job = await stack.run("endless", seconds=0)
+    assert job.job.state is JobState.COMPLETED
+
+
 async def test_w2_a_handler_that_ignores_cancel_is_killed_after_the_grace(stack: Stack) -> None:
     job_id = await stack.submit("tricky", acts=["loop", "loop"])
     await stack.until(job_id, lambda job: job.nodes[0].running == 2)

@@ -85,11 +85,9 @@ class Shift:
 
     def hand_back(self) -> None:
         """Stop what still runs and give it back; no attempt is spent (W3)."""
-        for task, chunk in list(self._running.items()):
-            for held in chunk:
-                held.given_up = True
-                self._runner.kill(held)
-            task.cancel()
+        for held in self._all_running():
+            held.given_up = True
+            self._end_now(held)
 
     def abandon(self) -> None:
         """Stop whatever still runs: others have it now."""
@@ -197,6 +195,12 @@ class Shift:
             for held in list(self._held.values())
         ]
 
+    def _end_now(self, held: Held) -> None:
+        self._runner.kill(held)
+        for task, chunk in self._running.items():
+            if held in chunk:
+                task.cancel()
+
     def _stop_attempts(self, attempts: list[Attempt]) -> None:
         for attempt in attempts:
             held = self._held.get(attempt.key)
@@ -208,4 +212,4 @@ class Shift:
                     waiting.remove(held)
                     self._write([Report(attempt.key, attempt.number, "handed_back")])
             self._runner.tell_cancelled(held)
-            asyncio.get_running_loop().call_later(self._grace.total_seconds(), self._runner.kill, held)
+            asyncio.get_running_loop().call_later(self._grace.total_seconds(), self._end_now, held)

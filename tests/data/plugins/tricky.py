@@ -80,6 +80,14 @@ class Waiting(Job):
     stages = [{"number": 1, "name": "wait", "task_type": "wait", "parallelism": "fixed", "count": 2}]
 
 
+@register_job
+class Endless(Job):
+    """An async task that hears nothing."""
+
+    job_type = "endless"
+    stages = [{"number": 1, "task_type": "wait"}]
+
+
 @register_handler("wait")
 async def wait(params: dict[str, Any]) -> float:
     await asyncio.sleep(params["seconds"])
