@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import logging
 import multiprocessing
 import os
 import resource
@@ -162,7 +163,7 @@ class Children:
     def _run(
         self, call: Call, longest: timedelta, silence: timedelta | None, progress: Progress, alone: bool
     ) -> Performed:
-        child = self._new() if alone or not self._idle else self._idle.pop()
+        child = self._new() if alone else self._take()
         self._busy[call.facts.task_id] = child
         try:
             answer = child.call(call, longest, silence, progress)
@@ -173,6 +174,13 @@ class Children:
         else:
             self._idle.append(child)
         return answer
+
+    def _take(self) -> Child:
+        while self._idle:
+            child = self._idle.pop()
+            if child.process.is_alive():
+                return child
+        return self._new()
 
     def _new(self) -> Child:
         return Child(self._plugins, self._memory)
@@ -212,6 +220,7 @@ def _serve(connection: Connection, output: Connection, plugins: Sequence[str], m
     connection.send(Performed())
     for stream in (sys.stdout, sys.stderr):
         os.dup2(output.fileno(), stream.fileno())
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
     while True:
         try:
             call = connection.recv()

@@ -196,9 +196,9 @@ class Shift:
         ]
 
     def _end_now(self, held: Held) -> None:
-        self._runner.kill(held)
         for task, chunk in self._running.items():
             if held in chunk:
+                self._runner.kill(held)
                 task.cancel()
 
     def _stop_attempts(self, attempts: list[Attempt]) -> None:
@@ -206,10 +206,12 @@ class Shift:
             held = self._held.get(attempt.key)
             if held is None or held.claim.attempt != attempt.number or held.given_up:
                 continue
-            held.given_up = True
             for waiting in (self._waiting, self._quick):
                 if held in waiting:
                     waiting.remove(held)
                     self._write([Report(attempt.key, attempt.number, "handed_back")])
+            if held not in self._all_running():
+                continue
+            held.given_up = True
             self._runner.tell_cancelled(held)
             asyncio.get_running_loop().call_later(self._grace.total_seconds(), self._end_now, held)

@@ -47,7 +47,7 @@ def act(params: dict[str, Any], ctx: Context) -> object:
             return "x" * 5_000_000
         case "said":
             print("out loud")
-            ctx.logger.warning("logged")
+            ctx.logger.info("logged")
             ctx.metrics["rows"] = 7
         case "scratch":
             (ctx.scratch / "file").write_text("mine")
