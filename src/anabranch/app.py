@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 
 import structlog
 
@@ -65,9 +67,12 @@ class Gateway:
         self.settings = settings
         self.registry = load_registry(settings)
         self.reads = PostgresReads(database_url, results(settings), name="anabranch api reads", connections=READS)
-        self._store = PostgresStore(database_url, name="anabranch api", connections=STORE)
+        self._store = PostgresStore(
+            database_url, name="anabranch api", stack=settings.stack_id, connections=STORE, checked=True
+        )
         self._stop = asyncio.Event()
         self._live: Live | None = None
+        self._advancer: Advancer | None = None
         self._has_session = asyncio.Event()
         self._session: asyncio.Task[None] | None = None
         self._advances: set[asyncio.Task[None]] = set()
@@ -98,6 +103,7 @@ class Gateway:
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Lend the session to submissions while it lives."""
         self._live = live
+        self._advancer = Advancer(self._store, live.session)
         self._has_session.set()
         try:
             while not stop.is_set():
@@ -127,31 +133,46 @@ class Gateway:
         )
         submitted = await self._store.submit(submission, self._live.session)
         if submitted.right:
-            self._start(submitted.right, self._live)
+            self._start(submitted.right)
         return submitted
 
     async def cancel(self, job_id: str, reason: str) -> JobState:
         """Cancel a job; the state it is in now."""
         return await self._store.cancel(job_id, reason)
 
-    def _start(self, right: TakenRight, live: Live) -> None:
-        task = asyncio.create_task(self._advance(right, live))
+    def _start(self, right: TakenRight) -> None:
+        task = asyncio.create_task(self._advance(right))
         self._advances.add(task)
         task.add_done_callback(self._advances.discard)
 
-    async def _advance(self, right: TakenRight, live: Live) -> None:
+    async def _advance(self, right: TakenRight) -> None:
         try:
-            await Advancer(self._store, live.session).advance([right])
+            if self._advancer:
+                await self._advancer.advance([right])
         except AnabranchError as error:  # an orchestrator takes the right when its lease ends
             log.warning("advance.interrupted", reason=error.message)
 
 
+def _store(settings: Settings, database_url: str, name: str, *, checked: bool = False) -> PostgresStore:
+    return PostgresStore(database_url, name=name, stack=settings.stack_id or "", connections=STORE, checked=checked)
+
+
+def clear_scratch(folder: Path) -> None:
+    """Remove what workers left that were killed (W6)."""
+    for left in folder.glob("[0-9]*") if folder.is_dir() else ():
+        if not Path(f"/proc/{left.name}").exists() or left.name == str(os.getpid()):
+            shutil.rmtree(left, ignore_errors=True)
+
+
 async def _run_worker(settings: Settings, database_url: str) -> None:
     registry = load_registry(settings)
+    os.environ.pop("ANABRANCH_DATABASE_URL", None)  # handlers are others' code, and what they print is kept (S5)
     children = Children(settings.slots, settings.plugins, memory=settings.child_memory_mb * 2**20)
     await children.warm()
-    store = PostgresStore(database_url, name="anabranch worker", connections=STORE)
-    options = WorkerOptions(registry.queues, settings.slots, GRACE, settings.home / "scratch" / str(os.getpid()))
+    store = _store(settings, database_url, "anabranch worker")
+    scratch = settings.home / "scratch"
+    clear_scratch(scratch)
+    options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch / str(os.getpid()))
     worker = Worker(store, registry, children, results(settings), options)
     try:
         await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=registry.queues, slots=settings.slots)
@@ -162,7 +183,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
-    store = PostgresStore(database_url, name="anabranch orchestrator", connections=STORE)
+    store = _store(settings, database_url, "anabranch orchestrator")
     await _serve(store, Orchestrator(store), settings, kind=SessionKind.ORCHESTRATOR)
 
 

@@ -33,7 +33,12 @@ class Settings(BaseSettings):
     """Everything an operator can set, by `ANABRANCH_*` or in `anabranch.toml`."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter="__", frozen=True, extra="forbid", validate_default=True
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
     )
 
     home: Path = Field(default_factory=_default_home, description="The data folder.")
@@ -41,6 +46,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         None, description="The PostgreSQL to use; by default a private cluster in the home."
     )
+    stack_id: str | None = Field(None, description="Ties processes to their stack; set by `up` for those it starts.")
     host: str = Field("127.0.0.1", description="The address the API listens on.")
     port: int = Field(8787, ge=0, le=65535, description="The port the API listens on; 0 takes any free one.")
     workers: int = Field(2, ge=1, le=64, description="Worker processes that `up` starts.")

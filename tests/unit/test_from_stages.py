@@ -61,7 +61,7 @@ def test_a_task_may_name_its_own_handler() -> None:
 
 def test_a_workflow_survives_its_pinned_form() -> None:
     workflow = declare(Printed).workflow
-    again = Workflow.from_json(__import__("json").loads(workflow.to_json()))
+    again = Workflow.from_json(__import__("json").loads(workflow.text))
     assert again == workflow
     assert again.hash == workflow.hash
 

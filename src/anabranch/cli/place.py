@@ -25,7 +25,7 @@ def find_home() -> Home:
     if path := environment.get("ANABRANCH_HOME"):
         return Home(Path(path).expanduser())
     default = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "anabranch"
-    if "ANABRANCH_HOME" in environment or "ANABRANCH_CONFIG" in environment or (default / "anabranch.toml").exists():
+    if "ANABRANCH_CONFIG" in environment or (default / "anabranch.toml").exists():
         from anabranch.settings import load_settings
 
         return Home(load_settings().home)

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from threading import Thread
 from time import sleep
 from typing import TYPE_CHECKING, Annotated
@@ -78,14 +79,17 @@ def start(settings: "Settings") -> Stack:
     """Start the stack in the background; it is ready when this returns, or nothing is left of it."""
     from anabranch.embedded.detach import start_detached
     from anabranch.embedded.listener import listen
+    from anabranch.embedded.orphans import clear_orphans
     from anabranch.engine.plugin import load_plugins
 
     require_loopback(settings.host)
     home = Home(settings.home)
-    if home.read_stack() is None:
-        # Asked here, where the answer can still be told plainly: its processes would only say it to their logs.
-        listen(settings.host, settings.port).close()
-        load_plugins(settings.plugins)
+    # Asked here, where the answer can still be told plainly: its processes would only say it to their logs. A killed
+    # stack's API may still hold the port, so what it left is cleared first.
+    clear_orphans(home)
+    home.release()
+    listen(settings.host, settings.port).close()
+    load_plugins(settings.plugins)
     chosen = {name: str(getattr(settings, name)) for name in ("home", "host", "port", "workers")}
     environment = {**os.environ, **{f"ANABRANCH_{name.upper()}": value for name, value in chosen.items()}}
     with stoppable():
@@ -132,7 +136,7 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
     from anabranch.embedded.supervisor import ChildSpec, Supervisor
 
     require_loopback(settings.host)
-    home, undertaker = Home(settings.home), Undertaker(connections_needed(settings.workers))
+    home, undertaker = Home(settings.home), Undertaker(Home(settings.home), connections_needed(settings.workers))
     children = [
         ChildSpec("api", _command("api"), {"ANABRANCH_HOST": settings.host}, listens=True),
         ChildSpec("orchestrator", _command("orchestrator")),
@@ -147,6 +151,7 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
         prepare=undertaker.prepare,
         on_start=lambda stack: None if log_to_files else _announce(stack, home, json),
         on_death=undertaker.bury,
+        grace=timedelta(seconds=40),  # longer than the grace that a worker gives its handlers
         log_to_files=log_to_files,
     ).run()
 

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,16 +35,19 @@ def start_detached(
     before = log.stat().st_size if log.exists() else 0
     pid = _spawn(argv, env, log)
     try:
-        if (stack := _wait_ready(pid, home, ready, timeout)) is None:
-            raise Unavailable(
-                "stack.failed",
-                f"the stack did not start, or was not ready in {timeout:.0f} s:\n{read_tail(log, before)}",
-                remedy=f"Mend what the lines above say; the whole log is {log}.",
-            )
-        return stack
+        stack = _wait_ready(pid, home, ready, timeout)
     except BaseException:
-        _abandon(pid, home)
+        with suppress(Conflict):
+            _abandon(pid, home)
         raise
+    if stack is None:
+        _abandon(pid, home)
+        raise Unavailable(
+            "stack.failed",
+            f"the stack did not start, or was not ready in {timeout:.0f} s:\n{read_tail(log, before)}",
+            remedy=f"Mend what the lines above say; the whole log is {log}.",
+        )
+    return stack
 
 
 def stop(home: Home, timeout: float = 90) -> Stopped:
@@ -87,7 +91,7 @@ def _wait_ready(pid: int, home: Home, ready: Callable[[Stack], bool], timeout: f
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return None
         stack = home.read_stack()
-        if stack and stack.api_url and ready(stack):
+        if stack and stack.supervisor.pid == pid and stack.api_url and ready(stack):
             return stack
         time.sleep(0.05)
     return None
@@ -101,7 +105,9 @@ def _abandon(pid: int, home: Home) -> None:
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
-    stop(home)
+    # Another may have won the home meanwhile: then this raises Conflict, and what runs there is its own.
+    clear_orphans(home)
+    home.release()
 
 
 def _end(supervisor: Process, timeout: float) -> None:

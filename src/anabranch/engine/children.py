@@ -1,7 +1,6 @@
 """Child processes that run handlers, so that one that blocks, dies or eats memory hurts only itself."""
 
 import asyncio
-import ctypes
 import logging
 import multiprocessing
 import os
@@ -11,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from importlib.metadata import entry_points
 from multiprocessing.connection import Connection, wait
@@ -18,12 +18,15 @@ from multiprocessing.context import ForkServerProcess
 from types import FrameType
 
 from anabranch.engine.canonical import Json
+from anabranch.engine.lifeline import die_with_parent
 from anabranch.engine.perform import Call, Performed, perform
 from anabranch.engine.plugin import GROUP, is_folder, load_plugins
 from anabranch.engine.printed import Printed
 
 __all__ = ["Child", "ChildDied", "Children", "Overdue"]
 
+LOADING_SECONDS = 120
+CallId = tuple[str, int]
 Progress = Callable[[dict[str, Json]], None]
 
 
@@ -59,7 +62,10 @@ class Child:
         self.process.start()
         theirs.close()
         output.close()
-        self._receive(Printed(self._output))
+        printed = Printed(self._output)
+        if not self._connection.poll(LOADING_SECONDS):
+            raise self._overdue("handler.loading", f"its plugins took longer than {LOADING_SECONDS} s to load", printed)
+        self._receive(printed)
 
     def call(self, call: Call, longest: timedelta, silence: timedelta | None, progress: Progress) -> Performed:
         """Run one call."""
@@ -76,8 +82,11 @@ class Child:
             os.kill(self.process.pid, signum)
 
     def kill(self) -> None:
-        """End it at once."""
-        self.process.kill()
+        """End it at once, and all that it started."""
+        if self.process.pid is not None and self.process.exitcode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
         self.process.join()
 
     def _await(self, printed: Printed, longest: timedelta, silence: timedelta | None, progress: Progress) -> Performed:
@@ -108,8 +117,10 @@ class Child:
         return answer
 
     def _death(self, printed: Printed) -> ChildDied:
-        self.process.join()
-        return ChildDied(self.process.exitcode, printed.text())
+        self.process.join(1)
+        code = self.process.exitcode
+        self.kill()  # it may have closed its end only, or left processes of its own
+        return ChildDied(code, printed.text())
 
     def _overdue(self, code: str, message: str, printed: Printed) -> Overdue:
         self.kill()
@@ -122,13 +133,14 @@ class Children:
     def __init__(self, size: int, plugins: Sequence[str], *, memory: int = 0) -> None:
         """Prepare the fork server; `memory` bounds each child's address space in bytes, 0 for no bound."""
         modules = [point.value for point in entry_points(group=GROUP)]
-        preload = [__name__, *modules, *(name for name in plugins if not is_folder(name))]
+        preload = ["anabranch.engine.tethered", __name__, *modules, *(name for name in plugins if not is_folder(name))]
         multiprocessing.get_context("forkserver").set_forkserver_preload(preload)
         self._plugins = tuple(plugins)
         self._memory = memory
         self._size = size
         self._idle: list[Child] = []
-        self._busy: dict[str, Child] = {}
+        self._busy: dict[CallId, Child] = {}
+        self._doomed: set[CallId] = set()
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="child")
 
     async def warm(self) -> None:
@@ -144,15 +156,16 @@ class Children:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._run, call, longest, silence, progress, alone)
 
-    def tell(self, task_id: str, signum: signal.Signals) -> None:
-        """Send a signal to the child that runs this task, if any."""
-        if child := self._busy.get(task_id):
+    def tell(self, call_id: CallId, signum: signal.Signals) -> None:
+        """Send a signal to the child that runs this call, if any."""
+        if child := self._busy.get(call_id):
             child.tell(signum)
 
-    def kill(self, task_id: str) -> None:
-        """Kill the child that runs this task, if any."""
-        if child := self._busy.get(task_id):
-            child.process.kill()
+    def kill(self, call_id: CallId) -> None:
+        """Kill the child that runs this call, or is being made for it."""
+        self._doomed.add(call_id)
+        if child := self._busy.get(call_id):
+            child.kill()
 
     def close(self) -> None:
         """Kill every child."""
@@ -163,12 +176,19 @@ class Children:
     def _run(
         self, call: Call, longest: timedelta, silence: timedelta | None, progress: Progress, alone: bool
     ) -> Performed:
+        call_id = call.facts.task_id, call.facts.attempt
         child = self._new() if alone else self._take()
-        self._busy[call.facts.task_id] = child
+        self._busy[call_id] = child
         try:
+            if call_id in self._doomed:
+                raise ChildDied(-signal.SIGKILL, None)
             answer = child.call(call, longest, silence, progress)
+        except ChildDied:
+            child.kill()
+            raise
         finally:
-            del self._busy[call.facts.task_id]
+            del self._busy[call_id]
+            self._doomed.discard(call_id)
         if alone or (answer.error and answer.error.get("category") == "resource"):
             child.kill()
         else:
@@ -208,7 +228,8 @@ class _Line:
 
 
 def _serve(connection: Connection, output: Connection, plugins: Sequence[str], memory: int) -> None:
-    _die_with_parent()
+    die_with_parent()
+    os.setsid()
     line = _Line(connection)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, line.hear)
@@ -231,8 +252,3 @@ def _serve(connection: Connection, output: Connection, plugins: Sequence[str], m
         sys.stdout.flush()
         sys.stderr.flush()
         connection.send(performed)
-
-
-def _die_with_parent() -> None:
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import Permanent
+from anabranch.engine.canonical import Json, encode
+from anabranch.engine.errors import ContractViolationError, Permanent
 
 __all__ = ["Context", "Silence", "TaskFacts", "Voice"]
 
@@ -23,7 +23,7 @@ class TaskFacts:
     attempt: int
     params: dict[str, Json]
     correlation_id: str
-    predecessor: Json
+    predecessor: list[Json] | None
     scratch: Path
 
 
@@ -121,20 +121,25 @@ class Context:
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Say how far the task is; a node with a heartbeat timeout must hear this in time."""
-        self._voice.progress({"done": done, "total": total, "message": message})
+        said: dict[str, Json] = {"done": done, "total": total, "message": message}
+        try:
+            encode(said)
+        except ValueError as error:
+            raise ContractViolationError(f"ctx.progress was told what can't be stored: {error}") from error
+        self._voice.progress(said)
 
     def predecessor(self) -> Any:  # as the handler of the stage before returned it
         """The result of the task with the same index in the stage before."""
-        if self._facts.predecessor is None:
+        if not self._facts.predecessor:
             raise Permanent(
                 f"task {self.task_id} has no predecessor",
                 code="task.no_predecessor",
                 remedy="Declare uses_lineage on the stage, and give both stages the same indexes.",
             )
-        return self._facts.predecessor
+        return self._facts.predecessor[0]
 
     def has_predecessor(self) -> bool:
         """Whether the stage before has a result with the same index."""
-        return self._facts.predecessor is not None
+        return bool(self._facts.predecessor)
 
     get_predecessor_result = predecessor

@@ -89,7 +89,9 @@ class Throttled(TaskError):
 
     category = "throttled"
 
-    def __init__(self, message: str, *, retry_after: timedelta | None = None, code: str = "", remedy: str = "") -> None:
+    def __init__(
+        self, message: str, *, retry_after: timedelta | float | None = None, code: str = "", remedy: str = ""
+    ) -> None:
         super().__init__(message, code=code, remedy=remedy)
         self.retry_after = retry_after
 

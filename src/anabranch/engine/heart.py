@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import Attempt, InHand, SessionId
 from anabranch.engine.ports import Pulse
 
@@ -18,9 +17,6 @@ log = structlog.get_logger()
 
 class Heart:
     """Beats every third of the lease and passes on what it hears: doorbells, attempts to stop, and a lost session.
-
-    After two thirds of a lease without an answer it takes the session for lost: before the sweeper does, and gives its
-    tasks to others.
 
     The callbacks are called from the heart's thread.
     """
@@ -35,15 +31,15 @@ class Heart:
         on_ring: Callable[[], None],
         on_stop: Callable[[list[Attempt]], None],
         on_gone: Callable[[], None],
+        on_heard: Callable[[], None],
     ) -> None:
         """Prepare; `start` begins the beat."""
         self._connect = connect
         self._session = session
         self._every = lease / 3
         self._in_hand = in_hand
-        self._on_ring, self._on_stop, self._on_gone = on_ring, on_stop, on_gone
+        self._on_ring, self._on_stop, self._on_gone, self._on_heard = on_ring, on_stop, on_gone, on_heard
         self._stop = threading.Event()
-        self._last = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
     def start(self) -> None:
@@ -60,12 +56,8 @@ class Heart:
             try:
                 if not self._beat_until_lost():
                     return
-            except Unavailable as error:
-                log.warning("heart.interrupted", session=self._session, reason=error.message)
-                if time.monotonic() - self._last > 2 * self._every.total_seconds():
-                    log.error("session.unheard", session=self._session)
-                    self._on_gone()
-                    return
+            except Exception as error:  # noqa: BLE001  # a heart that stops kills its session, so it goes on
+                log.warning("heart.interrupted", session=self._session, reason=str(error))
                 self._stop.wait(min(1.0, self._every.total_seconds() / 4))
 
     def _beat_until_lost(self) -> bool:
@@ -90,7 +82,7 @@ class Heart:
             log.error("session.gone", session=self._session)
             self._on_gone()
             return False
-        self._last = time.monotonic()
+        self._on_heard()
         if answer:
             self._on_stop(answer)
         return True

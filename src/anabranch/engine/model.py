@@ -147,6 +147,7 @@ class Session:
     kind: SessionKind
     host: str
     pid: int
+    member: str
     queues: list[str]
     slots: int
     lease: timedelta
@@ -207,7 +208,7 @@ class Claim:
     index: int | str
     handler: str
     item: dict[str, Json] | None
-    predecessor: Json | None
+    predecessor: list[Json] | None
     lane: LaneFacts
 
     @property

@@ -9,7 +9,7 @@ import structlog
 
 from anabranch.engine.bell import Bell
 from anabranch.engine.canonical import Json
-from anabranch.engine.errors import Unavailable
+from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.evaluator import LaneEnded, OpenLane, SetJob, SetNode, Started, Transition, plan
 from anabranch.engine.failure import describe_error
 from anabranch.engine.model import JobState, NodeState, Purpose, RightView, SessionId
@@ -37,17 +37,24 @@ class Advancer:
     async def advance(self, rights: Sequence[TakenRight]) -> int:
         """Spend rights and those that come of them; answers how many were applied."""
         waiting, spent = deque(rights), 0
+        unspent: list[TakenRight] = []
         while waiting:
             right = waiting.popleft()
             try:
                 applied = await self._advance_one(right)
-            except (Unavailable, SessionGone):
+            except SessionGone:
                 raise
+            except Unavailable as error:
+                log.warning("advance.interrupted", right=right.id, reason=error.message)
+                unspent.append(right)
+                continue
             except Exception:  # a poison job hurts only itself (E10); its right is free again when its lease ends
                 log.exception("advance.failed", right=right.id)
                 continue
             spent += applied.applied is True
             waiting.extend(applied.rights)
+        if unspent:
+            await self._store.free_rights(self._session, unspent)
         return spent
 
     async def take_free(self, limit: int = 100) -> int:
@@ -67,8 +74,9 @@ class Advancer:
             except Refused as error:
                 transitions = _fail_job(view, describe_error(error))
                 applied = await self._store.apply(right, self._session, view, transitions)
+            if applied.applied:
+                self._ring(view, transitions)
             if applied.applied is not False:
-                await self._ring(view, transitions)
                 return applied
 
     async def _plan(self, view: RightView) -> tuple[Transition, ...]:
@@ -82,11 +90,11 @@ class Advancer:
             log.exception("job.plan_failed", job=view.job_id)
             return _fail_job(view, describe_error(error))
 
-    async def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:
+    def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:
         for change in transitions:
             if isinstance(change, SetJob):
                 log.info("job.moved", job=view.job_id, state=change.state)
-        await self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane)})
+        self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane)})
 
 
 class Orchestrator:
@@ -105,7 +113,9 @@ class Orchestrator:
                 await sweeper.tick()
                 if not await advancer.take_free():
                     await live.wait(POLL)
-            except Unavailable as error:
+            except SessionGone:
+                raise
+            except AnabranchError as error:
                 log.warning("orchestrator.interrupted", reason=error.message)
                 await live.wait(POLL)
 

@@ -11,6 +11,7 @@ from anabranch.engine.failure import describe_error
 from anabranch.engine.handler import Handler, call_handler, check_result
 from anabranch.engine.model import Claim, Purpose
 from anabranch.engine.plugin import Registry
+from anabranch.engine.results import Results, is_reference
 
 __all__ = ["Call", "Performed", "perform", "perform_async"]
 
@@ -26,7 +27,7 @@ class Call:
     previous: list[Json] | None = None
 
     @classmethod
-    def of(cls, claim: Claim, previous: list[Json] | None, scratch: Path) -> "Call":
+    def of(cls, claim: Claim, scratch: Path, results: Results, previous: list[Json] | None = None) -> "Call":
         """The call for a task in hand."""
         params = claim.parameters
         if previous is not None and claim.lane.purpose is Purpose.WORK:
@@ -39,7 +40,7 @@ class Call:
             attempt=claim.attempt,
             params=params,
             correlation_id=claim.lane.correlation_id,
-            predecessor=claim.predecessor,
+            predecessor=claim.predecessor and [results.bring_back(value) for value in claim.predecessor],
             scratch=scratch,
         )
         return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous)
@@ -60,7 +61,7 @@ def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
     context = Context(call.facts, voice)
     try:
         return _performed(context, _answer(registry, call, context), call.handler)
-    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
         return Performed(error=describe_error(error))
 
 
@@ -70,7 +71,7 @@ async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
     try:
         answer = await call_handler(found, context)
         return _performed(context, check_result(found, answer), call.handler)
-    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
         return Performed(error=describe_error(error))
 
 
@@ -88,6 +89,8 @@ def _answer(registry: Registry, call: Call, context: Context) -> object:
 
 
 def _performed(context: Context, value: object, handler: str) -> Performed:
+    if is_reference(value):
+        raise ContractViolationError(f"{handler} returned what looks like a reference of the engine's own")
     try:
         return Performed(result=encode(value), metrics=encode(context.metrics) if context.metrics else None)
     except ValueError as error:

@@ -16,7 +16,7 @@ import structlog
 from anabranch.engine.errors import DefinitionError, NotFound
 from anabranch.engine.evaluator import internal_queue
 from anabranch.engine.from_stages import Declaration, classes_in, declare
-from anabranch.engine.handler import Handler, handlers_in
+from anabranch.engine.handler import Handler, Runs, handlers_in
 from anabranch.engine.workflow import Node, Workflow
 
 __all__ = ["GROUP", "Registry", "is_folder", "load_plugins"]
@@ -57,6 +57,10 @@ class Registry:
                 self.refuse(name, f"no plugin brings the handlers {', '.join(missing)}")
                 del self.declarations[name]
                 continue
+            if deaf := [n.name for n in declared.workflow.nodes if n.heartbeat_timeout and not self._is_heard(n)]:
+                self.refuse(name, f"{', '.join(deaf)}: only handlers in children can have a heartbeat timeout")
+                del self.declarations[name]
+                continue
             nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
             self.declarations[name] = replace(declared, workflow=replace(declared.workflow, nodes=nodes))
 
@@ -88,6 +92,9 @@ class Registry:
         self.declarations[name] = declared
         for method in declared.ignored:
             log.warning("job.method_ignored", job_type=name, method=method)
+
+    def _is_heard(self, node: Node) -> bool:
+        return self.handlers[node.handler].runs in (Runs.IN_CHILD, Runs.HEAVILY)
 
     def _resolve_node(self, node: Node) -> Node:
         found = self.handlers[node.handler]

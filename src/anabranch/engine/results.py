@@ -8,7 +8,7 @@ from anabranch.engine.errors import Permanent
 from anabranch.engine.model import Claim
 from anabranch.engine.ports import FileStore
 
-__all__ = ["REFERENCE", "Results"]
+__all__ = ["REFERENCE", "Results", "is_reference"]
 
 REFERENCE = "anabranch:reference"
 
@@ -40,12 +40,23 @@ class Results:
         return f'{{"href":"{self._files.put(key, data)}","size":{len(data)},"sha256":"{digest}"}}'
 
     def bring_back(self, value: Any) -> Json:  # JSON from the database
-        """The value, with references replaced by what they stand for."""
-        if isinstance(value, dict):
-            reference = value.get(REFERENCE)
-            if len(value) == 1 and isinstance(reference, dict):
-                return decode(self._files.get(str(reference["href"])))
-            return {key: self.bring_back(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.bring_back(item) for item in value]
-        return value  # type: ignore[no-any-return]  # a JSON scalar
+        """A task's result, or what its reference stands for. Values inside it are never looked at (G7)."""
+        if is_reference(value):
+            return decode(self._files.get(str(value[REFERENCE]["href"])))
+        return value  # type: ignore[no-any-return]  # JSON
+
+    def bring_all_back(self, outputs: Any) -> Json:  # the result of a job, as app.job_result makes it
+        """A job's result: the outputs of its last nodes, each an aggregate or the results of its tasks."""
+        if not isinstance(outputs, dict):
+            return self.bring_back(outputs)
+        return {node: self._bring_output_back(output) for node, output in outputs.items()}
+
+    def _bring_output_back(self, output: Any) -> Json:  # as above
+        if isinstance(output, dict) and set(output) == {"count", "items"} and isinstance(output["items"], list):
+            return {**output, "items": [self.bring_back(item) for item in output["items"]]}
+        return self.bring_back(output)
+
+
+def is_reference(value: object) -> bool:
+    """Whether a value is a reference, or looks like one: handlers may not return such."""
+    return isinstance(value, dict) and set(value) == {REFERENCE}

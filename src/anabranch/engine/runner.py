@@ -15,7 +15,7 @@ import structlog
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.children import ChildDied, Children, Overdue
 from anabranch.engine.context import Silence
-from anabranch.engine.errors import TaskError, Unavailable
+from anabranch.engine.errors import AnabranchError, TaskError, Unavailable
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
 from anabranch.engine.handler import Handler, Runs
 from anabranch.engine.model import Claim, Purpose, Report
@@ -28,6 +28,7 @@ __all__ = ["Held", "Runner"]
 
 log = structlog.get_logger()
 MISSING_DELAY = timedelta(seconds=30)
+QUICK = timedelta(seconds=10)
 
 
 @dataclass(eq=False, slots=True)
@@ -41,6 +42,18 @@ class Held:
     cancelled: bool = False
     stopping: bool = False
     said: dict[str, Json] | None = None
+    begun: float = 0.0
+
+    @property
+    def runs_too_long(self) -> bool:
+        """Whether a quick handler runs longer than its time, or than any quick one may."""
+        limit = min(QUICK, _longest(self.claim)).total_seconds()
+        return self.started and not self.ended and time.monotonic() - self.begun > limit
+
+    @property
+    def call_id(self) -> tuple[str, int]:
+        """The attempt, as the children know it."""
+        return self.claim.task_id, self.claim.attempt
 
     def progress(self, progress: dict[str, Json]) -> None:
         """Note how far it is; the next beat carries it."""
@@ -85,27 +98,27 @@ class Runner:
             return [await self._run_one(chunk[0])]
         self.quick_busy = True
         done = asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
-        longest = sum((_longest(held.claim) for held in chunk), start=timedelta(0))
-        finished, _ = await asyncio.wait([done], timeout=longest.total_seconds())
-        if not finished:
-            self.stuck = True
-            return [_stuck(held) for held in chunk]
+        while not done.done():
+            await asyncio.wait([done], timeout=QUICK.total_seconds() / 10)
+            if any(held.runs_too_long for held in chunk):
+                self.stuck = True
+                return [_stuck(held) for held in chunk]
         self.quick_busy = False
         return done.result()
 
     def tell_cancelled(self, held: Held) -> None:
         """Tell a running handler that it is cancelled."""
         held.cancelled = True
-        self._children.tell(held.claim.task_id, signal.SIGUSR1)
+        self._children.tell(held.call_id, signal.SIGUSR1)
 
     def tell_stopping(self, held: Held) -> None:
         """Tell a running handler that the worker stops."""
         held.stopping = True
-        self._children.tell(held.claim.task_id, signal.SIGTERM)
+        self._children.tell(held.call_id, signal.SIGTERM)
 
     def kill(self, held: Held) -> None:
         """Kill the child that runs it, if it still does."""
-        self._children.kill(held.claim.task_id)
+        self._children.kill(held.call_id)
 
     def _handler(self, claim: Claim) -> Handler | None:
         return self._registry.handlers.get(claim.handler) if claim.lane.purpose is Purpose.WORK else None
@@ -114,11 +127,18 @@ class Runner:
         return [self._run_quickly(held) for held in chunk]
 
     def _run_quickly(self, held: Held) -> Report:
+        held.begun = time.monotonic()
         held.started = True
-        begun = time.perf_counter()
-        performed = perform(self._registry, Call.of(held.claim, None, self._folder(held.claim)), Silence())
+        folder = self._folder(held.claim)
+        try:
+            performed = perform(self._registry, Call.of(held.claim, folder, self._results), Silence())
+            report = self._settle(held, performed, time.monotonic() - held.begun)
+        except Exception as error:  # noqa: BLE001  # one task of a chunk must not take the others with it
+            report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
         held.ended = True
-        return self._settle(held, performed, time.perf_counter() - begun)
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        return report
 
     async def _run_one(self, held: Held) -> Report:
         begun = time.perf_counter()
@@ -131,7 +151,9 @@ class Runner:
             performed = Performed(error=fault, log=error.log)
         except Unavailable as error:
             log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
-            return _again(held)
+            return _again(held, MISSING_DELAY if error.code == "handler.missing" else timedelta(seconds=1))
+        except (AnabranchError, OSError, ValueError) as error:
+            performed = Performed(error=describe_error(error))
         finally:
             await asyncio.to_thread(shutil.rmtree, self._folder(held.claim), ignore_errors=True)
         return await asyncio.to_thread(self._settle, held, performed, time.perf_counter() - begun)
@@ -141,7 +163,8 @@ class Runner:
         found = self._handler(claim)
         if found is None and claim.lane.purpose is Purpose.WORK:
             raise Unavailable("handler.missing", f"this worker has no handler {claim.handler!r}")
-        call = Call.of(claim, await self._load_previous(claim), self._folder(claim))
+        previous = await self._load_previous(claim)
+        call = await asyncio.to_thread(Call.of, claim, self._folder(claim), self._results, previous)
         longest = _longest(claim)
         held.started = True
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
@@ -157,7 +180,10 @@ class Runner:
         if (node := _previous(claim)) is None:
             return None
         results = await self._store.node_results(claim.lane.job_id, node)
-        return [self._results.bring_back(result) for result in results]
+        return await asyncio.to_thread(self._whole, results)
+
+    def _whole(self, results: list[dict[str, Json]]) -> list[Json]:
+        return [{**result, "result": self._results.bring_back(result["result"])} for result in results]
 
     def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
@@ -208,8 +234,7 @@ def _stuck(held: Held) -> Report:
     return Report(held.claim.key, held.claim.attempt, ended, body)
 
 
-def _again(held: Held) -> Report:
-    delay = MISSING_DELAY if not held.started else None
+def _again(held: Held, delay: timedelta | None = None) -> Report:
     return Report(held.claim.key, held.claim.attempt, "handed_back", delay=delay)
 
 

@@ -1,6 +1,7 @@
 """Keep one live session for a process, and begin a new one when it is lost."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -28,6 +29,16 @@ class Live:
         self.on_stop: Callable[[list[Attempt]], None] = lambda _attempts: None
         self._bell = asyncio.Event()
         self._gone = False
+        self._heard = time.monotonic()
+
+    @property
+    def silence(self) -> timedelta:
+        """How long ago the heart's last beat was answered."""
+        return timedelta(seconds=time.monotonic() - self._heard)
+
+    def hear(self) -> None:
+        """Note that a beat was answered."""
+        self._heard = time.monotonic()
 
     def tell_in_hand(self) -> Sequence[InHand]:
         """What the session's process has in hand now."""
@@ -84,12 +95,28 @@ async def keep_session(
         log.info("session.began", session=session, kind=kind)
         try:
             heart.start()
-            await part.serve(live, stop)
-            await _end(store, session)
+            await _serve(part, live, stop, lease)
         except SessionGone:
             log.warning("session.lost", session=session)
         finally:
+            await _end(store, session)
             await asyncio.to_thread(heart.stop)
+
+
+async def _serve(part: Part, live: Live, stop: asyncio.Event, lease: timedelta) -> None:
+    """Serve while the heart is heard. One that was silent for two thirds of a lease has lost the session: the sweeper
+    may give its tasks to others soon, and a call that hangs would not tell."""
+    serving = asyncio.create_task(part.serve(live, stop))
+    try:
+        while not serving.done():
+            await asyncio.wait([serving], timeout=lease.total_seconds() / 12)
+            if not serving.done() and live.silence > lease * 2 / 3:
+                log.error("session.unheard", session=live.session)
+                raise SessionGone(live.session)
+        await serving
+    finally:
+        serving.cancel()
+        await asyncio.wait([serving])
 
 
 def _heart(store: Store, live: Live, lease: timedelta) -> Heart:
@@ -102,6 +129,7 @@ def _heart(store: Store, live: Live, lease: timedelta) -> Heart:
         on_ring=lambda: _threadsafe(loop, live.ring),
         on_stop=lambda attempts: _threadsafe(loop, live.on_stop, attempts),
         on_gone=lambda: _threadsafe(loop, live.lose),
+        on_heard=live.hear,
     )
 
 

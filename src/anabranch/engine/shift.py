@@ -8,7 +8,8 @@ from datetime import timedelta
 import structlog
 
 from anabranch.engine.canonical import encode
-from anabranch.engine.errors import Unavailable
+from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.engine.failure import describe_error
 from anabranch.engine.model import Answer, Attempt, Claim, InHand, Report, TaskKey
 from anabranch.engine.orchestrator import Advancer
 from anabranch.engine.pace import AHEAD, Pace
@@ -46,7 +47,6 @@ class Shift:
         self._advances: set[asyncio.Task[None]] = set()
         self._outbox: list[Report] = []
         self._hungry = True
-        self.unsure = False
         live.on_stop = self._stop_attempts
         live.in_hand = self._in_hand
 
@@ -62,8 +62,6 @@ class Shift:
             await self._live.wait(POLL)
             self._hungry = True
             return
-        if self.unsure:
-            await self._reconcile()
         turn = await self._send(batch, wanted)
         del self._outbox[: len(batch)]
         for report in batch:
@@ -90,7 +88,10 @@ class Shift:
             self._end_now(held)
 
     def abandon(self) -> None:
-        """Stop whatever still runs: others have it now."""
+        """Stop whatever still runs and start nothing more: others have it now."""
+        self._slots = 0
+        self._waiting.clear()
+        self._quick.clear()
         self.hand_back()
         for advance in self._advances:
             advance.cancel()
@@ -131,7 +132,8 @@ class Shift:
             self._write([Report(held.claim.key, held.claim.attempt, "handed_back") for held in chunk])
         elif error := task.exception():
             log.error("worker.fault", error=str(error), exc_info=error)
-            self._write([Report(held.claim.key, held.claim.attempt, "handed_back", delay=POLL) for held in chunk])
+            body = encode({**describe_error(error), "category": "bug"})
+            self._write([Report(held.claim.key, held.claim.attempt, "failed", body) for held in chunk])
         self._dispatch()
         self._live.ring()
 
@@ -179,15 +181,10 @@ class Shift:
     async def _advance(self, rights: Sequence[TakenRight]) -> None:
         try:
             await self._advancer.advance(rights)
-        except Unavailable as error:  # an orchestrator takes the right when its lease ends
+        except AnabranchError as error:  # an orchestrator takes the right when it is free again
             log.warning("advance.interrupted", reason=error.message)
         self._hungry = True
         self._live.ring()
-
-    async def _reconcile(self) -> None:
-        if lost := await self._store.reconcile(self._live.session, list(self._held)):
-            log.warning("worker.reconciled", given_back=lost)
-        self.unsure = False
 
     def _in_hand(self) -> list[InHand]:
         return [
@@ -196,8 +193,9 @@ class Shift:
         ]
 
     def _end_now(self, held: Held) -> None:
-        for task, chunk in self._running.items():
-            if held in chunk:
+        """End what can be ended: a quick handler can't, and is as good as done."""
+        for task, chunk in list(self._running.items()):
+            if held in chunk and not self._runner.is_quick(held.claim):
                 self._runner.kill(held)
                 task.cancel()
 

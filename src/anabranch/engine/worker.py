@@ -66,14 +66,13 @@ class Worker:
             waker.cancel()
             shift.abandon()
             thread.shutdown(wait=False, cancel_futures=True)
-        self.stuck = runner.stuck
+            self.stuck = runner.quick_busy
 
     async def _turn(self, shift: Shift, live: Live) -> None:
         try:
             await shift.turn()
         except Unavailable as error:
             log.warning("worker.interrupted", reason=error.message)
-            shift.unsure = True
             await live.wait(timedelta(seconds=1))
 
     async def _finish(self, shift: Shift, live: Live) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from pydantic import TypeAdapter
 
@@ -99,14 +100,15 @@ class Workflow:
         """The node with this name."""
         return next(node for node in self.nodes if node.name == name)
 
-    def to_json(self) -> str:
+    @cached_property
+    def text(self) -> str:
         """The canonical text that jobs are pinned to."""
         return canonical(decode(_ADAPTER.dump_json(self)))
 
-    @property
+    @cached_property
     def hash(self) -> str:
-        """The content hash."""
-        return sha256(self.to_json())
+        """The hash of its content."""
+        return sha256(self.text)
 
     @classmethod
     def from_json(cls, definition: Json) -> "Workflow":

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import subprocess
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from anabranch import Context, Job, Retry, Transient, register_handler, register_job
+from anabranch import Context, Job, Retry, Throttled, Transient, register_handler, register_job
 
 
 @register_job
@@ -23,6 +25,25 @@ class Tricky(Job):
         return [{"index": i, "act": act} for i, act in enumerate(params["acts"])]
 
 
+@register_job
+class Long(Job):
+    """As tricky, with time enough for whoever must be told."""
+
+    job_type = "long"
+    stages = [
+        {"number": 1, "name": "act", "task_type": "act", "parallelism": "dynamic", "timeout_seconds": 600},
+        {"number": 2, "name": "count", "task_type": "count", "parallelism": "fan_in"},
+    ]
+
+    def create_tasks_for_stage(self, stage: int, params: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"index": i, "act": act, "file": params.get("file")} for i, act in enumerate(params["acts"])]
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("not even this")
+
+
 @register_handler("act", timeout_seconds=2, retry=Retry(initial_delay=timedelta(0)))
 def act(params: dict[str, Any], ctx: Context) -> object:
     match params["act"]:
@@ -36,6 +57,19 @@ def act(params: dict[str, Any], ctx: Context) -> object:
             os.abort()
         case "block":
             time.sleep(60)
+        case "bad progress":
+            ctx.progress(1, 2, "a\x00b")
+        case "bad error":
+            raise Unspeakable
+        case "throttled":
+            if ctx.attempt == 1:
+                raise Throttled("slow down", retry_after=0.1)
+        case "exit":
+            raise SystemExit(3)
+        case "posing":
+            return {"anabranch:reference": {"href": "../secret"}}
+        case "leaves a process":
+            subprocess.run(["sleep", "4321"], check=True)
         case "loop":
             return sum(range(10**12))
         case "memory":
@@ -55,6 +89,8 @@ def act(params: dict[str, Any], ctx: Context) -> object:
         case "patient":
             while not ctx.stopping and not ctx.cancelled:
                 time.sleep(0.01)
+            if params.get("file"):
+                Path(params["file"]).write_text("cancelled" if ctx.cancelled else "stopping")
             return {"stopping": ctx.stopping, "cancelled": ctx.cancelled}
         case "silent":
             ctx.progress(1, 10, "one")

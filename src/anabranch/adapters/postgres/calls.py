@@ -9,7 +9,7 @@ from functools import cache
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 
 from anabranch.adapters.postgres.connect import Role, conninfo, unreachable
 from anabranch.adapters.postgres.files import Files
@@ -19,13 +19,15 @@ from anabranch.engine.ports import Refused, SessionGone
 __all__ = ["Database", "call_text", "query_text", "translate"]
 
 GONE = "AN001"
+# Connection, rollback, resources, operator, lock: what these refuse may be taken later; all else never.
+PASSING = ("08", "40", "53", "55P03", "57")
 
 
 class Database:
     """A small pool of connections in one role. No connection is held between calls (E19)."""
 
-    def __init__(self, url: str, role: Role, *, name: str, size: int) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, url: str, role: Role, *, name: str, size: int, checked: bool) -> None:
+        """Nothing is opened yet; a `checked` connection is tried before it is lent, which costs a round trip."""
         self.url = url
         self._checking: asyncio.Task[None] | None = None
         self._pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
@@ -35,6 +37,7 @@ class Database:
             open=False,
             timeout=10,
             reconnect_timeout=5,
+            check=AsyncConnectionPool.check_connection if checked else None,
             kwargs={"autocommit": True, "row_factory": dict_row},
         )
 
@@ -82,11 +85,11 @@ def translate(url: str) -> Iterator[None]:
     """Turn a driver's error into SessionGone, Unavailable (again later) or Refused (never)."""
     try:
         yield
-    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-        raise unreachable(url, error) from error
     except psycopg.Error as error:
         if error.sqlstate == GONE:
-            raise SessionGone(SessionId(int(re.sub(r"\D", "", str(error.diag.message_primary))))) from None
+            raise SessionGone(SessionId(int(re.sub(r"\D", "", error.diag.message_primary or "0")))) from None
+        if error.sqlstate is None or error.sqlstate.startswith(PASSING):
+            raise unreachable(url, error) from error
         raise Refused("database.refused", str(error)) from error
 
 

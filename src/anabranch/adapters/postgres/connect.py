@@ -16,6 +16,10 @@ __all__ = ["Role", "connect", "connect_async", "conninfo", "mask", "unreachable"
 CONNECT_TIMEOUT_SECONDS = "10"
 
 
+# A peer that vanished without a word is noticed in less than a lease.
+KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+
+
 class Role(Enum):
     """Whom a connection acts as; the login user is a member of all three."""
 
@@ -48,7 +52,7 @@ def conninfo(url: str, role: Role | None, name: str) -> str:
     if role:
         options.append(_option("role", role.value))
     ours = {"options": " ".join(filter(None, options)), "application_name": name, "client_encoding": "UTF8"}
-    return make_conninfo("", **{"connect_timeout": CONNECT_TIMEOUT_SECONDS, **given, **ours})
+    return make_conninfo("", **{"connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE, **given, **ours})
 
 
 def connect(url: str, role: Role | None, *, name: str = "anabranch", autocommit: bool = True) -> Connection[TupleRow]:

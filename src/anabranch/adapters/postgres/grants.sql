@@ -8,18 +8,25 @@ grant select on all tables in schema app to anabranch_reader;
 revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader;
 
 revoke all on all routines in schema app from public, anabranch_app, anabranch_reader;
-grant execute on all routines in schema app to anabranch_app;
 
--- One that is not volatile can't write, so the reader may call it.
+-- The app role calls whole transitions, never their parts: a part has no fence (E3). A function that is not volatile
+-- can't write, so both may call it.
 do $$
 declare
-    _routine regprocedure;
+    _routine record;
 begin
     for _routine in
-        select p.oid from pg_catalog.pg_proc p
-         where p.pronamespace = 'app'::regnamespace and p.prokind = 'f' and p.provolatile <> 'v'
+        select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
+                   add_event, answer_unmatched, claim_due, expire_sessions, lock_lane, make_right, open_lane, release,
+                   set_job, set_node, tick}') as part
+          from pg_catalog.pg_proc p
+         where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop
-        execute format('grant execute on function %s to anabranch_reader', _routine);
+        if _routine.reads then
+            execute format('grant execute on function %s to anabranch_app, anabranch_reader', _routine.name);
+        elsif not _routine.part then
+            execute format('grant execute on function %s to anabranch_app', _routine.name);
+        end if;
     end loop;
 end;
 $$;

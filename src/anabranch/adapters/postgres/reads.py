@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from typing import TypeVar
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
@@ -23,8 +22,6 @@ from anabranch.engine.results import Results
 
 __all__ = ["PostgresReads"]
 
-Read = TypeVar("Read", Job, TaskDetail)
-
 
 class PostgresReads:
     """Jobs, tasks and sessions as they stand."""
@@ -32,7 +29,7 @@ class PostgresReads:
     def __init__(self, url: str, results: Results, *, name: str, connections: int = 4) -> None:
         """Nothing is opened yet; large results are brought back from where they were put aside."""
         self._results = results
-        self._database = Database(url, Role.READER, name=name, size=connections)
+        self._database = Database(url, Role.READER, name=name, size=connections, checked=True)
 
     async def open(self) -> None:
         """Start connecting."""
@@ -51,7 +48,8 @@ class PostgresReads:
             raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
         if len(rows) > 1:
             raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
-        job = await self._whole(_job(rows[0]))
+        job = _job(rows[0])
+        job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
         nodes = await self._database.query("nodes", job=job.id)
         return JobDetail(job, [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in nodes])
 
@@ -68,7 +66,7 @@ class PostgresReads:
         rows = await self._database.query(
             "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
         )
-        return [await self._whole(_task(row)) for row in rows]
+        return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
 
     async def sessions(self) -> list[SessionDetail]:
         """The live sessions."""
@@ -80,10 +78,8 @@ class PostgresReads:
         (row,) = await self._database.query("vitals")
         return Vitals(**row)
 
-    async def _whole(self, read: Read) -> Read:
-        if read.result is None:
-            return read
-        return replace(read, result=await asyncio.to_thread(self._results.bring_back, read.result))
+    def _whole(self, task: TaskDetail) -> TaskDetail:
+        return replace(task, result=self._results.bring_back(task.result))
 
 
 def _job(row: dict[str, object]) -> Job:

@@ -204,6 +204,7 @@ create table app.sessions (
     kind app.session_kind not null,
     host text not null,
     pid integer not null,
+    member text not null,
     queues text[] not null,
     slots integer not null,
     lease interval not null,

@@ -44,11 +44,12 @@ Row = dict[str, Any]  # a row of the driver, given its types here
 class PostgresStore:
     """Jobs, tasks and sessions in schema app, by its functions only."""
 
-    def __init__(self, url: str, *, name: str, connections: int = 2) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, url: str, *, name: str, stack: str = "", connections: int = 2, checked: bool = False) -> None:
+        """Nothing is opened yet. Sessions are those of `stack`; `checked` connections are tried before each use."""
         self._url = url
         self._name = name
-        self._database = Database(url, Role.APP, name=name, size=connections)
+        self._stack = stack
+        self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
 
     async def open(self) -> None:
         """Start connecting."""
@@ -64,24 +65,25 @@ class PostgresStore:
 
     async def open_session(self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta) -> SessionId:
         """Begin a session for this process."""
+        host, pid = socket.gethostname(), os.getpid()
         return SessionId(
-            await self._value("open_session", kind, socket.gethostname(), os.getpid(), list(queues), slots, lease)
+            await self._value("open_session", kind, host, pid, f"{self._stack}/{pid}", list(queues), slots, lease)
         )
 
     async def end_session(self, session: SessionId, reason: str) -> None:
         """End a session for good."""
         await self._value("end_session", session, reason)
 
-    async def bury(self, pid: int) -> int:
-        """Mark the sessions of a process of this host as dead."""
-        return int(await self._value("bury", socket.gethostname(), pid))
+    async def bury(self, members: str) -> int:
+        """Mark as dead the sessions of a stack, or of one process of it (`stack/pid`)."""
+        return int(await self._value("bury", members))
 
     async def submit(self, submission: Submission, session: SessionId) -> Submitted:
         """Create a job whole, or find the one that is the same."""
         head, tail = _identity(submission)
         workflow = submission.workflow
         (row,) = await self._database.call(
-            "submit", head, tail, submission.scope, workflow.id, workflow.hash, workflow.to_json(),
+            "submit", head, tail, submission.scope, workflow.id, workflow.hash, workflow.text,
             [node.name for node in workflow.nodes], encode(submission.parameters), submission.priority,
             submission.rerun, submission.correlation_id, session,
         )  # fmt: skip
@@ -97,8 +99,12 @@ class PostgresStore:
 
     async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]:
         """Take rights that nobody holds."""
-        rows = await self._database.call("take_rights", session, None, limit)
+        rows = await self._database.call("take_rights", session, limit)
         return [TakenRight(RightId(row["right_id"]), row["takes"]) for row in rows]
+
+    async def free_rights(self, session: SessionId, rights: Sequence[TakenRight]) -> None:
+        """Give rights back for anybody to take."""
+        await self._database.call("free_rights", session, [right.id for right in rights])
 
     async def load_right(self, right: TakenRight, session: SessionId) -> RightView | None:
         """What planning needs, or None when the right was lost."""
@@ -113,10 +119,10 @@ class PostgresStore:
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
         return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
 
-    async def node_results(self, job_id: str, node: str) -> list[Json]:
+    async def node_results(self, job_id: str, node: str) -> list[dict[str, Json]]:
         """The results of a node's tasks, in order."""
-        found: list[Json] = await self._value("node_results", job_id, node)
-        return [{**result, "index": index_of(str(result["index"]))} for result in found if isinstance(result, dict)]
+        found: list[dict[str, Json]] = await self._value("node_results", job_id, node)
+        return [{**result, "index": index_of(str(result["index"]))} for result in found]
 
     async def ring(self, queues: Sequence[str]) -> None:
         """Ring the doorbell of queues; a hint and no more (E12)."""
@@ -147,11 +153,6 @@ class PostgresStore:
             raise NotFound("job.not_found", f"there is no job {job_id}")
         return JobState(state)
 
-    async def reconcile(self, session: SessionId, in_hand: Sequence[TaskKey]) -> int:
-        """Give back what the session holds by the tables but not in hand."""
-        lanes, indexes = [key.lane for key in in_hand], [key.index for key in in_hand]
-        return int(await self._value("reconcile", session, lanes, indexes) or 0)
-
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept:
         """One round of the sweeper; each act commits by itself, so that none locks lanes out of order."""
         expired = await self._value("sweep", session, every, SWEEP_BATCH)
@@ -160,6 +161,7 @@ class PostgresStore:
         dead = await self._value("release_dead", SWEEP_BATCH)
         overdue = await self._value("end_overdue", grace, SWEEP_BATCH)
         unserved = await self._value("end_unserved", session, SWEEP_BATCH)
+        await self._value("tidy_due", SWEEP_BATCH)
         return Swept(expired, dead + overdue + unserved)
 
     async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
@@ -186,8 +188,9 @@ class PostgresPulse:
         ]  # fmt: skip
         with translate(self._url):
             row = self._connection.execute(call_text("beat").encode(), (session, encode(held))).fetchone()
-        if row is None or row[0] is None:
-            return None
+            if row is None or row[0] is None:
+                return None
+            self._connection.execute(call_text("reconcile").encode(), (session, encode(held)))
         return [Attempt(TaskKey(lane, index), number) for lane, index, number in row[0]]
 
     def wait(self, timeout: timedelta) -> bool:

@@ -6,7 +6,7 @@ begin
     update app.attempts a set stale_at = app.now()
       from jsonb_to_recordset(_reports) as g(lane bigint, idx integer, attempt integer)
      where a.lane = g.lane and a.idx = g.idx and a.attempt = g.attempt and a.session = _session
-       and a.ended in ('lost', 'crashed', 'timed_out') and a.stale_at is null;
+       and a.ended in ('lost', 'timed_out') and a.stale_at is null;
     return (
         select array_agg(coalesce(_answers[g.place], case when
                    exists (select from app.outcomes o
@@ -14,7 +14,7 @@ begin
                               and o.session = _session and o.outcome <> 'cancelled')
                    or exists (select from app.attempts a
                                where a.lane = g.lane and a.idx = g.idx and a.attempt = g.attempt
-                                 and a.session = _session and a.ended in ('failed', 'handed_back'))
+                                 and a.session = _session and a.ended in ('failed', 'crashed', 'handed_back'))
                    then 'duplicate' else 'stale' end) order by g.place)
           from rows from (jsonb_to_recordset(_reports) as (lane bigint, idx integer, attempt integer))
                with ordinality as g(lane, idx, attempt, place));

@@ -1,6 +1,7 @@
 -- Apply what a right's holder planned, and spend the right: states, lanes and events in one commit (E17).
 -- SQL holds no graph rule. Answers null when the right was lost, false when the job moved on since it was read
--- (plan again), true when applied; and the rights that came of it at once.
+-- (plan again), true when applied; and the rights that came of it at once. The job is locked without its key: reports
+-- that make a right refer to it while they hold lanes, and must not wait here.
 create function app.apply(_right bigint, _session bigint, _takes integer, _version integer, _transitions jsonb)
 returns table (applied boolean, rights bigint[]) language plpgsql as $$
 declare
@@ -9,7 +10,7 @@ declare
     _made bigint;
 begin
     perform app.assert_read_committed();
-    select j.* into _job from app.jobs j join app.rights r on r.job = j.id where r.id = _right for update of j;
+    select j.* into _job from app.jobs j join app.rights r on r.job = j.id where r.id = _right for no key update of j;
     perform from app.rights r where r.id = _right and r.session = _session and r.takes = _takes for update;
     if not found then
         return query select null::boolean, '{}'::bigint[];

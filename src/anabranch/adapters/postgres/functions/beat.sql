@@ -8,6 +8,10 @@ begin
     if not found then
         return null;
     end if;
+    -- In the order in which reports lock them: a worker must not deadlock with its own heart.
+    perform from app.claims c join jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer)
+        on c.lane = h.lane and c.idx = h.idx
+      order by c.lane, c.idx for update of c;
     update app.claims c
        set started_at = coalesce(c.started_at, case when h.started then app.now() end),
            progress = coalesce(h.progress, c.progress),

@@ -5,7 +5,7 @@ declare
     _job app.jobs;
 begin
     perform app.assert_read_committed();
-    select j.* into _job from app.jobs j where j.job_id = _job_id for update;
+    select j.* into _job from app.jobs j where j.job_id = _job_id for no key update;
     if not found then
         return null;
     end if;

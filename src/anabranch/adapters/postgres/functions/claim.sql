@@ -1,5 +1,4 @@
--- Take tasks for a session: those due again first, then fresh ones, from the most urgent lane that was served longest
--- ago (E22). At most _limit, but for lanes of a handler in _fast as many as that says: short tasks are taken ahead.
+-- Take tasks for a session, due again or fresh, from the most urgent lane that was served longest ago (E22). At most _limit, but for lanes of a handler in _fast as many as that says: short tasks are taken ahead.
 -- Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
 -- Answers {"lanes": {id: facts}, "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters,
 -- predecessor], …]}, or null. A dead session is told so (AN001).
@@ -20,7 +19,7 @@ begin
         raise exception 'session % is gone', _session using errcode = 'AN001';
     end if;
     select coalesce(array_agg(d.lane), '{}'), coalesce(array_agg(d.idx), '{}') into _lanes, _indexes
-      from app.claim_due(_session, _queues, _limit) d;
+      from app.claim_due(_session, _queues, _limit, app.first_lane(_queues)) d;
     _left := _limit - cardinality(_lanes);
     while _left > 0 loop
         _lane := app.lock_lane(_queues, _wait and _lanes = '{}');

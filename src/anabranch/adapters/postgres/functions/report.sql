@@ -45,7 +45,7 @@ begin
     kept as (
         insert into app.attempts (lane, idx, attempt, session, ended, claimed_at, started_at, finished_at, error)
         select c.lane, c.idx, c.attempt, c.holder,
-               case c.ended when 'retry' then 'failed' when 'suspect' then 'crashed' else c.ended end::app.attempt_end,
+               case c.ended when 'retry' then 'failed' when 'suspect' then 'lost' else c.ended end::app.attempt_end,
                c.claimed_at, c.started_at, app.now(), c.body
           from current c where not c.final and not c.closed),
     again as (
@@ -74,6 +74,7 @@ begin
       into answers, rights;
     if array_position(answers, null) is not null then
         answers := app.answer_unmatched(_session, _reports, answers);
+        rights := rights || app.rights_of_duplicates(_session, _reports, answers);
     end if;
     answers := coalesce(answers, '{}');
     rights := array_remove(coalesce(rights, '{}'), null);

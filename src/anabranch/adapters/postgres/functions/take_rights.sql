@@ -1,6 +1,6 @@
--- Take rights to advance: those named, or any that are free: never taken, or taken by one whose lease or session ended.
+-- Take rights to advance that are free: never taken, or taken by one whose lease or session ended.
 -- A dead session takes nothing (E3).
-create function app.take_rights(_session bigint, _rights bigint[], _limit integer)
+create function app.take_rights(_session bigint, _limit integer)
 returns table (right_id bigint, takes integer) language plpgsql as $$
 declare
     _lease interval;
@@ -13,8 +13,7 @@ begin
     return query
     with free as (
         select r.id from app.rights r
-         where (_rights is null or r.id = any(_rights))
-           and (r.session is null or r.taken_until < app.now()
+         where (r.session is null or r.taken_until < app.now()
                 or exists (select from app.sessions s where s.id = r.session and s.dead_at is not null))
          order by coalesce(r.taken_until, r.made_at) limit _limit
            for update skip locked)

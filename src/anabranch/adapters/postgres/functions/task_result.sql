@@ -1,6 +1,6 @@
--- The accepted result of the task with this index of a node, or null.
+-- The accepted result of the task with this index of a node, in an array of one: a result may be null. Null: none.
 create function app.task_result(_job bigint, _node text, _key text) returns jsonb language sql stable as $$
-    select app.result_of(o)
+    select jsonb_build_array(app.result_of(o))
       from (select id from app.lanes where job = _job and node = _node and purpose = 'work'
              order by generation desc limit 1) l
       left join app.items i on i.lane = l.id and i.key = _key

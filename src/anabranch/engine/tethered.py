@@ -1,0 +1,6 @@
+"""Importing this ties the process to its parent. Only the fork server does, and first of all: it outlives a killed
+worker otherwise, for its children hold the pipe by which it would notice, and they would go on as well."""
+
+from anabranch.engine.lifeline import die_with_parent
+
+die_with_parent()
