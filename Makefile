@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
-.PHONY: setup demo test lint check lock docs clean help
+.PHONY: setup demo test bench lint check lock docs clean help
 
 # Extras that the lock leaves out: nobody needs them to develop.
 UNLOCKED := azure
@@ -15,6 +15,12 @@ demo: setup ## Run the main job on the embedded default
 
 test: setup ## Run the tests; ARGS="-k name" picks some
 	.venv/bin/pytest $(ARGS)
+
+bench: setup ## Measure the engine beside a bare loop and two peers; takes minutes
+	@test -x .cache/bench-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/bench-venv
+	@.venv/bin/uv pip install --quiet --system-certs --python .cache/bench-venv/bin/python \
+		pgqueuer procrastinate asyncpg uvloop 'psycopg[binary,pool]'
+	.venv/bin/python benchmarks/run.py
 
 lint: setup ## Check style, types, layers and docs
 	.venv/bin/ruff check

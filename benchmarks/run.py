@@ -40,7 +40,8 @@ FITS: dict[str, Callable[[int, int], bool]] = {
     "pgqueuer": lambda tasks, number: tasks <= 10_000 or number == 0,
     "procrastinate": lambda tasks, _: tasks <= 1_000,
 }
-VERSIONS = "import importlib.metadata as m; print(*(f'{n} {m.version(n)}' for n in ('pgqueuer', 'procrastinate')), sep=chr(10))"
+NAMES = ("pgqueuer", "procrastinate")
+VERSIONS = f"from importlib.metadata import version as v; print(', '.join(f'{{n}} {{v(n)}}' for n in {NAMES}))"
 
 Rates = dict[str, dict[int, list[float]]]
 Measure = Callable[[int], float]
@@ -53,7 +54,8 @@ def main() -> None:
         facts = _facts(cluster)
         for name, value in facts.items():
             _say(f"{name:12} {value}")
-        began, rates = time.monotonic(), {}
+        began = time.monotonic()
+        rates: Rates = {}
         for number in range(ROUNDS):
             _run_round(cluster, folder, number, rates)
         more = asyncio.run(_run_others(cluster, folder))
@@ -67,7 +69,7 @@ def _run_round(cluster: Cluster, folder: Path, number: int, rates: Rates) -> Non
     for name, lend in systems if number % 2 == 0 else reversed(systems):
         with lend(_fresh(cluster, f"{name}_{number}".replace(" ", "_")), folder) as measure:
             for tasks in SIZES:
-                if FITS.get(name, lambda *_: True)(tasks, number):
+                if name not in FITS or FITS[name](tasks, number):
                     rate = tasks / measure(tasks)
                     rates.setdefault(name, {}).setdefault(tasks, []).append(round(rate, 1))
                     _say(f"round {number + 1}  {name:16} {tasks:>7} tasks  {rate:>9,.0f} tasks/s")
@@ -155,7 +157,7 @@ def _facts(cluster: Cluster) -> dict[str, str]:
         "load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
         "python": platform.python_version(),
         "postgresql": f"{server}, fsync and synchronous_commit on, settings of `anabranch up`",
-        "peers": ", ".join(peers.stdout.split("\n")[:-1]),
+        "peers": peers.stdout.strip(),
         "workers": f"{WORKERS} processes each; the engine has its orchestrator besides",
     }
 

@@ -67,9 +67,7 @@ class Gateway:
         self.settings = settings
         self.registry = load_registry(settings)
         self.reads = PostgresReads(database_url, results(settings), name="anabranch api reads", connections=READS)
-        self._store = PostgresStore(
-            database_url, name="anabranch api", stack=settings.stack_id, connections=STORE, checked=True
-        )
+        self._store = _store(settings, database_url, "anabranch api", checked=True)
         self._stop = asyncio.Event()
         self._live: Live | None = None
         self._advancer: Advancer | None = None

@@ -17,7 +17,7 @@ CONNECT_TIMEOUT_SECONDS = "10"
 
 
 # A peer that vanished without a word is noticed in less than a lease.
-KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "20000"}
 
 
 class Role(Enum):
