@@ -19,6 +19,7 @@ __all__ = ["Client"]
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 30.0
+SUBMIT_PATIENCE_SECONDS = 5.0
 SHORTEST_TIMEOUT_SECONDS = 0.1
 LARGEST_PAGE = 1000
 
@@ -51,11 +52,13 @@ class Client:
         rerun: bool = False,
         correlation_id: str | None = None,
     ) -> SubmittedJob:
-        """Submit a job. The same workflow and parameters are the same job."""
+        """Submit a job. The same workflow and parameters are the same job, so a server that is away is asked again."""
         given = {"priority": priority, "correlation_id": correlation_id}
         wanted = {name: value for name, value in given.items() if value is not None}
         body = _encode({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
-        return self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body)
+        if rerun:
+            return self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body)
+        return self._patiently(lambda: self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body))
 
     def job(self, job_id: str) -> JobStatus:
         """A job by its id, or by a start of it that fits no other."""
@@ -136,6 +139,17 @@ class Client:
             if timeout is not None and remaining <= 0:
                 raise _timed_out(job_id, timeout, seen)
             sleep(min(pause, remaining))
+            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+    def _patiently(self, ask: Callable[[], SubmittedJob]) -> SubmittedJob:
+        began, pause = monotonic(), FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return ask()
+            except Unavailable:
+                if monotonic() - began > SUBMIT_PATIENCE_SECONDS:
+                    raise
+            sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
     def _ask(self, job_id: str, patience: float) -> JobStatus:
