@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
-.PHONY: setup demo test bench lint check lock docs clean help
+.PHONY: setup demo test proofs bench lint check lock docs clean help
 
 # Extras that the lock leaves out: nobody needs them to develop.
 UNLOCKED := azure
@@ -21,6 +21,9 @@ bench: setup ## Measure the engine beside a bare loop and two peers; takes minut
 	@.venv/bin/uv pip install --quiet --system-certs --python .cache/bench-venv/bin/python \
 		pgqueuer procrastinate asyncpg uvloop 'psycopg[binary,pool]'
 	.venv/bin/python benchmarks/run.py
+
+proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
+	.venv/bin/pytest -m slow $(ARGS)
 
 lint: setup ## Check style, types, layers and docs
 	.venv/bin/ruff check

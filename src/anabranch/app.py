@@ -146,7 +146,7 @@ class Gateway:
     async def _advance(self, right: TakenRight) -> None:
         try:
             if self._advancer:
-                await self._advancer.advance([right])
+                await self._advancer.advance_patiently([right])
         except AnabranchError as error:  # an orchestrator takes the right when its lease ends
             log.warning("advance.interrupted", reason=error.message)
 

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -149,8 +149,8 @@ class Bench:
             wal_bytes_per_job=round((wal_after - wal) / jobs, 1),
         )
 
-    async def _submit_each(self, numbers: AsyncIterator[int] | object, scope: str) -> None:
-        for number in numbers:  # type: ignore[attr-defined]
+    async def _submit_each(self, numbers: Iterator[int], scope: str) -> None:
+        for number in numbers:
             await self._gateway.submit(ONE, {"number": number}, scope=scope, correlation_id=scope)
 
     async def _run(self, workflow: str, parameters: dict[str, Json]) -> tuple[float, float, str]:
@@ -168,7 +168,7 @@ class Bench:
             await self._pause(begun)
 
     async def _pause(self, begun: float) -> None:
-        """Sleep for a hundredth of the time so far: the end is seen at most so much too late, and looking costs little."""
+        """Sleep for a hundredth of the time so far: looking costs little, and the end is seen at most so much late."""
         self._crew.check()
         await asyncio.sleep(max(0.001, (time.monotonic() - begun) / 100))
 

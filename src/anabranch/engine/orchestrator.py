@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -22,6 +23,15 @@ __all__ = ["Advancer", "Orchestrator"]
 
 log = structlog.get_logger()
 POLL = timedelta(seconds=1)
+PAUSES_SECONDS = (0.1, 0.2, 0.5, 1, 1, 1, 1, 2, 2, 2, 2, 2)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """How many rights were applied, and which are left over."""
+
+    applied: int
+    left: Sequence[TakenRight]
 
 
 class Advancer:
@@ -34,33 +44,40 @@ class Advancer:
         self._bell = Bell(store)
         self._definitions: dict[str, Workflow] = {}
 
-    async def advance(self, rights: Sequence[TakenRight]) -> int:
-        """Spend rights and those that come of them; answers how many were applied."""
-        waiting, spent = deque(rights), 0
-        unspent: list[TakenRight] = []
+    async def advance(self, rights: Sequence[TakenRight]) -> Spent:
+        """Spend rights and those that come of them; those that the store can't take now are left over."""
+        waiting, applied, left = deque(rights), 0, []
         while waiting:
             right = waiting.popleft()
             try:
-                applied = await self._advance_one(right)
+                spent = await self._advance_one(right)
             except SessionGone:
                 raise
             except Unavailable as error:
                 log.warning("advance.interrupted", right=right.id, reason=error.message)
-                unspent.append(right)
+                left.append(right)
                 continue
             except Exception:  # a poison job hurts only itself (E10); its right is free again when its lease ends
                 log.exception("advance.failed", right=right.id)
                 continue
-            spent += applied.applied is True
-            waiting.extend(applied.rights)
-        if unspent:
-            await self._store.free_rights(self._session, unspent)
-        return spent
+            applied += spent.applied is True
+            waiting.extend(spent.rights)
+        return Spent(applied, left)
+
+    async def advance_patiently(self, rights: Sequence[TakenRight]) -> None:
+        """Spend rights, again and again while the store is away; in the end, leave them to others."""
+        for pause in PAUSES_SECONDS:
+            rights = (await self.advance(rights)).left
+            if not rights:
+                return
+            await asyncio.sleep(pause)
+        await self._store.free_rights(self._session, rights)
 
     async def take_free(self, limit: int = 100) -> int:
         """Take rights that nobody holds and spend them; answers how many were taken."""
         rights = await self._store.take_rights(self._session, limit)
-        await self.advance(rights)
+        if left := (await self.advance(rights)).left:
+            await self._store.free_rights(self._session, left)
         return len(rights)
 
     async def _advance_one(self, right: TakenRight) -> Applied:

@@ -1,5 +1,7 @@
 """Run one attempt: a handler, or a job type's planner or aggregator. An exception becomes an error that is kept."""
 
+import asyncio
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +73,11 @@ async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
     try:
         answer = await call_handler(found, context)
         return _performed(context, check_result(found, answer), call.handler)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task and task.cancelling():
+            raise
+        return Performed(error=describe_error(error))  # nobody cancelled it: the handler raised it by itself
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
         return Performed(error=describe_error(error))
 
@@ -80,7 +87,9 @@ def _answer(registry: Registry, call: Call, context: Context) -> object:
         found = registry.handlers.get(call.handler)
         if found is None:
             raise DefinitionError("handler.missing", f"no plugin of this worker brings the handler {call.handler!r}")
-        return check_result(found, call_handler(found, context))
+        answer = call_handler(found, context)
+        # An async handler whose worker died runs alone in a child, which has no loop of its own.
+        return check_result(found, asyncio.run(answer) if inspect.iscoroutine(answer) else answer)
     declared = registry.declaration(call.workflow)
     node = declared.workflow.node(call.facts.node_id)
     if call.purpose is Purpose.PLAN:

@@ -27,6 +27,7 @@ class Live:
         self.session = session
         self.in_hand: Callable[[], Sequence[InHand]] = tuple
         self.on_stop: Callable[[list[Attempt]], None] = lambda _attempts: None
+        self.on_lost: Callable[[], None] = lambda: None
         self._bell = asyncio.Event()
         self._gone = False
         self._heard = time.monotonic()
@@ -49,8 +50,9 @@ class Live:
         self._bell.set()
 
     def lose(self) -> None:
-        """Note that the session was taken for dead."""
+        """Note that the session was taken for dead, and stop at once what runs under it."""
         self._gone = True
+        self.on_lost()
         self._bell.set()
 
     def check(self) -> None:
@@ -112,7 +114,8 @@ async def _serve(part: Part, live: Live, stop: asyncio.Event, lease: timedelta) 
             await asyncio.wait([serving], timeout=lease.total_seconds() / 12)
             if not serving.done() and live.silence > lease * 2 / 3:
                 log.error("session.unheard", session=live.session)
-                raise SessionGone(live.session)
+                live.lose()
+                live.check()
         await serving
     finally:
         serving.cancel()

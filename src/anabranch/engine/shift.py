@@ -49,6 +49,7 @@ class Shift:
         self._hungry = True
         live.on_stop = self._stop_attempts
         live.in_hand = self._in_hand
+        live.on_lost = self.abandon
 
     @property
     def is_busy(self) -> bool:
@@ -180,7 +181,7 @@ class Shift:
 
     async def _advance(self, rights: Sequence[TakenRight]) -> None:
         try:
-            await self._advancer.advance(rights)
+            await self._advancer.advance_patiently(rights)
         except AnabranchError as error:  # an orchestrator takes the right when it is free again
             log.warning("advance.interrupted", reason=error.message)
         self._hungry = True

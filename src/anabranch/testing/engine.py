@@ -53,7 +53,7 @@ class EngineHarness:
 
     async def advance(self, rights: Sequence[TakenRight]) -> int:
         """Spend rights."""
-        return await Advancer(self.store, self.session).advance(rights)
+        return (await Advancer(self.store, self.session).advance(rights)).applied
 
     async def claim(
         self, limit: int = 100, *, session: SessionId | None = None, queues: Sequence[str] = ("default",)

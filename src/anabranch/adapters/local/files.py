@@ -21,11 +21,15 @@ class LocalFiles:
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(aside).replace(path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(aside).replace(path)
+        except BaseException:
+            Path(aside).unlink(missing_ok=True)
+            raise
         return key
 
     def get(self, address: str) -> bytes:

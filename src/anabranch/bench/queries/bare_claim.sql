@@ -1,0 +1,2 @@
+-- Take tasks.
+select claim(%(batch)s::integer);

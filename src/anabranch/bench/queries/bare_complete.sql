@@ -1,0 +1,2 @@
+-- Complete tasks.
+select complete(%(done)s::bigint[]);

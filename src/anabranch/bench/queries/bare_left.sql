@@ -1,0 +1,2 @@
+-- How many tasks are not completed yet.
+select remaining from counter;

@@ -1,0 +1,64 @@
+"""Each benchmark runs, small, through real processes, and prints what it promises."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+
+
+def bench(database_url: str, home: Path, *arguments: str) -> dict[str, Any]:
+    """What a command prints as JSON."""
+    program = [sys.executable, "-m", "anabranch", "bench", *arguments, "--database-url", database_url, "--json"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
+    environment["ANABRANCH_HOME"] = str(home)
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def test_a_fan_out_is_advanced_once_and_every_task_is_counted(database_url: str, tmp_path: Path) -> None:
+    figures = bench(database_url, tmp_path, "fanout", "--tasks", "200", "--workers", "1")
+
+    assert figures["tasks"] == 200
+    assert figures["advances"] == 1
+    assert figures["tasks_per_s"] == pytest.approx(200 / figures["wall_s"], rel=0.01)
+    assert 0 < figures["start_p50_ms"] <= figures["start_p99_ms"] < 1000 * figures["wall_s"]
+
+
+def test_the_hops_of_a_chain_are_measured_for_each_kind_of_handler(database_url: str, tmp_path: Path) -> None:
+    figures = bench(database_url, tmp_path, "chain", "--steps", "5", "--workers", "1")
+
+    assert figures["steps"] == 5
+    assert figures["hop_p50_ms"] == figures["kinds"]["plain"]["hop_p50_ms"]
+    assert set(figures["kinds"]) == {"quick", "async", "plain"}
+    assert all(0 < hops["hop_p50_ms"] <= hops["hop_p99_ms"] for hops in figures["kinds"].values())
+
+
+def test_many_small_jobs_all_complete(database_url: str, tmp_path: Path) -> None:
+    figures = bench(database_url, tmp_path, "jobs", "--jobs", "20", "--workers", "1")
+
+    assert figures["jobs"] == 20
+    assert figures["jobs_per_s"] > 0
+    assert 0 < figures["job_p50_ms"] <= figures["job_p99_ms"]
+
+
+def test_without_a_url_nothing_is_left_behind(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir(mode=0o755)
+    tmp_path.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
+    program = [sys.executable, "-m", "anabranch", "bench", "fanout", "--tasks", "10", "--workers", "1"]
+    done = subprocess.run(
+        program, env={**environment, "TMPDIR": str(temporary)}, capture_output=True, text=True, timeout=100, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "tasks_per_s" in done.stdout
+    assert not list(temporary.glob("anabranch-bench-*"))

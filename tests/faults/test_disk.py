@@ -1,0 +1,153 @@
+"""Disks are full: for scratch and results, for logs, and for the database."""
+
+import asyncio
+import itertools
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from anabranch.adapters.postgres.migrate import migrate
+from anabranch.embedded.cluster import Cluster
+from anabranch.embedded.home import Home
+from anabranch.engine.errors import Conflict, Unavailable
+from anabranch.testing.crew import Stage, Start, open_stage, until_async
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+PLUGINS = Path(__file__).parent / "plugins"
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
+    """A file system of this size on a folder."""
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o755)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a small file system can't be mounted here: {done.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path, left: int = 0) -> Path:
+    """Fill a disk but for so many bytes; the file to remove to have the space back."""
+    filler = folder / "filler"
+    free = shutil.disk_usage(folder).free - left
+    with filler.open("wb") as file:
+        try:
+            while free > 0:
+                free -= file.write(bytes(min(free, 2**16)))
+                file.flush()
+        except OSError:
+            pass
+    return filler
+
+
+@pytest.fixture
+async def stage_on_small_disk(start: Start) -> AsyncIterator[Stage]:
+    """Its home, with scratch and results, has room for eight megabytes."""
+    with small_disk(start.folder / "home", 8):
+        async with open_stage(start) as stage:
+            yield stage
+
+
+async def test_a_full_disk_of_scratch_and_results_fails_the_task_as_resource_and_its_neighbours_go_on(
+    stage_on_small_disk: Stage,
+) -> None:
+    stage = stage_on_small_disk
+    await stage.crew.start_ready("worker", "orchestrator", slots=1)
+    acts = ["plain large", "plain scratch", "plain fine", "heavy scratch", "async fine", "plain large", "quick fine"]
+    job = await stage.finish(await stage.submit("acts", acts=acts, megabytes=16))
+    tasks = await stage.tasks(job, "act")
+    ended = [(task.status, task.error and task.error["category"], task.attempts) for task in tasks]
+    full, fine = ("failed", "resource", 2), ("completed", None, 1)
+    assert ended == [fine, full, fine, full, fine, full, fine]
+    assert "No space left" in str(tasks[1].error)
+    assert tasks[0].result == "x" * 5_000_000
+    # What could not be written whole is not left half.
+    assert len([path for path in (stage.folder / "home").rglob("*") if path.is_file()]) == 1
+    await stage.finish(await stage.submit("acts", acts=["plain scratch"], megabytes=2))
+
+
+async def test_a_full_disk_of_logs_stops_nobody(stage: Stage) -> None:
+    logs = stage.folder / "logs"
+    with small_disk(logs, 1):
+        (worker, _) = await stage.crew.start_ready("worker", "orchestrator")
+        fill(logs)
+        # More lines than fit into the last page of the log.
+        acts = ["plain nan", "quick nan", "async nan", "plain fine"] * 40
+        job = await stage.finish(await stage.submit("acts", acts=acts))
+        tasks = await stage.tasks(job, "act")
+        assert [task.status for task in tasks] == ["failed", "failed", "failed", "completed"] * 40
+        assert len(worker.said("task.failed")) < 120
+        assert all(member.process.poll() is None for member in stage.crew.members)
+        stage.crew.close()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="ab-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.mark.slow
+async def test_e1_a_full_disk_of_the_database_pauses_the_work_and_loses_nothing(folder: Path) -> None:
+    """PostgreSQL panics when its log has no room, and can't recover before there is; the supervisor tries on."""
+    disk = folder / "disk"
+    with small_disk(disk, 400):
+        cluster = Cluster(Home(disk / "server"), state=disk / "state")
+        cluster.start()
+        cluster.ensure_database()
+        migrate(cluster.url())
+        keeping = asyncio.create_task(keep_up(cluster))
+        try:
+            await fill_and_free(cluster.url(), disk, folder)
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            cluster.purge()
+
+
+async def keep_up(cluster: Cluster) -> None:
+    """Start the server again whenever it is gone, as the supervisor does."""
+    while True:
+        await asyncio.sleep(0.2)
+        with suppress(Unavailable, Conflict, OSError):
+            await asyncio.to_thread(cluster.start)
+
+
+async def fill_and_free(url: str, disk: Path, folder: Path) -> None:
+    async with open_stage(Start(folder, PLUGINS, url)) as stage:
+        workers = await stage.crew.start_ready("worker", "worker", "orchestrator")
+        job_id = await stage.submit("bulky", count=60, bytes=900_000)
+        await stage.until(job_id, lambda job: job.nodes[0].completed > 10)
+        filler = fill(disk)
+        await until_async(lambda: any(worker.said("worker.interrupted") for worker in workers))
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(fail_to_submit(stage), 60)
+        filler.unlink()
+        began = time.monotonic()
+        job = await stage.finish(job_id)
+        assert time.monotonic() - began < 30
+        tasks = await stage.tasks(job, "bulk")
+        assert [(task.status, task.failures, len(str(task.result))) for task in tasks] == [
+            ("completed", 0, 900_000)
+        ] * 60
+
+
+async def fail_to_submit(stage: Stage) -> None:
+    """Submit until the database says that it can't any more: nobody is told that a job was taken which was not."""
+    for run in itertools.count():
+        await stage.gateway.submit(
+            "steady", {"count": 0, "file": "", "notes": "x" * 100_000, "run": run}, scope="test", correlation_id="test"
+        )

@@ -1,0 +1,166 @@
+"""PostgreSQL restarts, crashes, and ends connections; all processes come back, and nothing is lost."""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from anabranch.adapters.postgres.migrate import migrate
+from anabranch.embedded.cluster import Cluster
+from anabranch.embedded.home import Home
+from anabranch.testing.crew import Stage, Start, has_completed, open_stage, until_async
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+PLUGINS = Path(__file__).parent / "plugins"
+TERMINATE = """select count(pg_terminate_backend(pid)) from pg_stat_activity
+                where application_name like 'anabranch%' and datname = current_database()"""
+
+
+class Server:
+    """A PostgreSQL of the test's own, durable as in production."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cluster = Cluster(Home(folder / "server"), state=folder / "state")
+        self._process = self.cluster.start()
+        self.cluster.ensure_database()
+        self.url = self.cluster.url()
+        migrate(self.url)
+
+    def stop(self, how: str) -> None:
+        """Stop it in order (fast), without a checkpoint (immediate), or kill its postmaster."""
+        if how == "kill":
+            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        else:
+            self.cluster.stop("fast" if how == "fast" else "immediate")
+
+    def start(self) -> None:
+        self._process = self.cluster.start()
+
+    async def restart(self, how: str, pause: float = 0) -> None:
+        """Restart it, after it was away for a while."""
+        await asyncio.to_thread(self.stop, how)
+        await asyncio.sleep(pause)
+        await asyncio.to_thread(self.start)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="ab-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Server]:
+    made = Server(folder)
+    yield made
+    made.cluster.purge()
+
+
+@asynccontextmanager
+async def stage_on(server: Server, folder: Path, lease: float = 3) -> AsyncIterator[Stage]:
+    async with open_stage(Start(folder, PLUGINS, server.url, lease)) as stage:
+        await stage.crew.start_ready("orchestrator", "worker", "worker")
+        yield stage
+
+
+async def test_e21_restarts_and_crashes_of_the_server_during_a_fan_out_lose_nothing(
+    server: Server, folder: Path
+) -> None:
+    async with stage_on(server, folder) as stage:
+        count = 330
+        job_id = await stage.submit("mixed", pause=0.05, quick=250, plain=60, heavy=4, **{"async": 16})
+        for step, how in enumerate(("fast", "immediate", "kill"), 1):
+            await stage.until(job_id, has_completed(count * step // 6))
+            await server.restart(how)
+        job = await stage.finish(job_id)
+        tasks = await stage.tasks(job, "work")
+        assert [task.result["square"] for task in tasks if isinstance(task.result, dict)] == [
+            n * n for n in range(count)
+        ]
+        assert all(task.failures == 0 for task in tasks)
+        assert all(member.process.poll() is None for member in stage.crew.members)
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate", "kill"])
+async def test_e6_a_restart_amid_advances_costs_less_than_a_lease(server: Server, folder: Path, how: str) -> None:
+    """The bound is 15 s, whatever the lease: nobody died who would have to be waited for."""
+    async with stage_on(server, folder, lease=60) as stage:
+        jobs = [await stage.submit("chain", run=run) for run in range(12)]
+        for _ in range(3):
+            await stage.until(jobs[0], lambda job: job.nodes[2].total)
+            await server.restart(how)
+        began = time.monotonic()
+        await stage.finish(*jobs)
+        assert time.monotonic() - began < 20
+
+
+async def test_e21_a_server_that_is_away_for_longer_than_the_lease(server: Server, folder: Path) -> None:
+    async with stage_on(server, folder) as stage:
+        job_id = await stage.submit("mixed", pause=0.05, quick=100, plain=60, heavy=4)
+        await stage.until(job_id, lambda job: job.nodes[0].completed >= 40)
+        await server.restart("fast", pause=8)
+        await stage.finish(job_id)
+        assert all(member.process.poll() is None for member in stage.crew.members)
+
+
+async def test_e21_connections_ended_five_times_a_second(stage: Stage) -> None:
+    await stage.crew.start_ready("orchestrator", "worker", "worker")
+    jobs = [await stage.submit("mixed", pause=0.05, quick=300, plain=80, heavy=6), await stage.submit("chain")]
+    ended = 0
+    for _ in range(25):
+        ended += stage.query(TERMINATE)[0][0]
+        await asyncio.sleep(0.2)
+    assert ended > 50
+    job, chain = [await stage.complete(job_id) for job_id in jobs]
+    await stage.finish(*jobs)
+    assert job.nodes[0].completed == 386
+    assert [node.completed for node in chain.nodes] == [3] * 20
+    assert all(member.process.poll() is None for member in stage.crew.members)
+
+
+AWAY = {
+    "beat": "bigint, jsonb",
+    "sweep": "bigint, interval, integer",
+    "take_rights": "bigint, integer",
+    "claim": "bigint, text[], integer, jsonb, boolean",
+}
+
+
+async def test_e21_a_function_that_is_away_for_a_moment_ends_no_process(stage: Stage) -> None:
+    await stage.crew.start_ready("orchestrator", "worker", "worker")
+    job_id = await stage.submit("mixed", pause=0.05, quick=100, plain=60, heavy=4)
+    await stage.until(job_id, lambda job: job.nodes[0].completed >= 20)
+    for name, arguments in AWAY.items():
+        stage.query(f"alter function app.{name}({arguments}) rename to {name}_away")
+        await asyncio.sleep(1.2)
+        stage.query(f"alter function app.{name}_away({arguments}) rename to {name}")
+    job = await stage.finish(job_id)
+    assert all(task.failures == 0 for task in await stage.tasks(job, "work"))
+    assert all(member.process.poll() is None for member in stage.crew.members)
+
+
+async def test_e21_a_server_that_only_reads_for_a_while_ends_no_process_and_fails_no_task(stage: Stage) -> None:
+    """As after a failover to a standby that is not yet the primary."""
+    await stage.crew.start_ready("orchestrator", "worker", "worker")
+    jobs = [await stage.submit("mixed", pause=0.05, quick=100, plain=60, heavy=4), await stage.submit("chain")]
+    await stage.until(jobs[0], lambda job: job.nodes[0].completed >= 20)
+    name = stage.query("select current_database()")[0][0]
+    stage.query(f"alter database {name} set default_transaction_read_only = on")
+    stage.query(TERMINATE)
+    await until_async(lambda: all(member.said("session.waiting") for member in stage.crew.members), 30)
+    stage.query(f"set transaction_read_only = off; alter database {name} reset default_transaction_read_only")
+    stage.query(TERMINATE)
+    await stage.finish(*jobs)
+    job = await stage.job(jobs[0])
+    assert all(task.failures == 0 for task in await stage.tasks(job, "work"))
+    assert all(member.process.poll() is None for member in stage.crew.members)
