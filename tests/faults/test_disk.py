@@ -15,6 +15,7 @@ import pytest
 from anabranch.adapters.postgres.migrate import migrate
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
+from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, Unavailable
 from anabranch.testing.crew import Stage, Start, open_stage, until_async
 
@@ -65,7 +66,7 @@ async def test_a_full_disk_of_scratch_and_results_fails_the_task_as_resource_and
     stage = stage_on_small_disk
     await stage.crew.start_ready("worker", "orchestrator", slots=1)
     acts = ["plain large", "plain scratch", "plain fine", "heavy scratch", "async fine", "plain large", "quick fine"]
-    job = await stage.finish(await stage.submit("acts", acts=acts, megabytes=16))
+    job = await stage.finish(await stage.submit("acts", acts=list[Json](acts), megabytes=16))
     tasks = await stage.tasks(job, "act")
     ended = [(task.status, task.error and task.error["category"], task.attempts) for task in tasks]
     full, fine = ("failed", "resource", 2), ("completed", None, 1)
@@ -84,7 +85,7 @@ async def test_a_full_disk_of_logs_stops_nobody(stage: Stage) -> None:
         fill(logs)
         # More lines than fit into the last page of the log.
         acts = ["plain nan", "quick nan", "async nan", "plain fine"] * 40
-        job = await stage.finish(await stage.submit("acts", acts=acts))
+        job = await stage.finish(await stage.submit("acts", acts=list[Json](acts)))
         tasks = await stage.tasks(job, "act")
         assert [task.status for task in tasks] == ["failed", "failed", "failed", "completed"] * 40
         assert len(worker.said("task.failed")) < 120
@@ -130,7 +131,7 @@ async def fill_and_free(url: str, disk: Path, folder: Path) -> None:
     async with open_stage(Start(folder, PLUGINS, url)) as stage:
         workers = await stage.crew.start_ready("worker", "worker", "orchestrator")
         job_id = await stage.submit("bulky", count=60, bytes=900_000)
-        await stage.until(job_id, lambda job: job.nodes[0].completed > 10)
+        await stage.reach(job_id, 10)
         filler = fill(disk)
         await until_async(lambda: any(worker.said("worker.interrupted") for worker in workers))
         with pytest.raises(Unavailable):

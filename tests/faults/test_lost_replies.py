@@ -71,6 +71,7 @@ async def test_e4_a_report_whose_reply_was_lost_is_repeated_and_answered_duplica
     assert len(stage.noted("ended")) == 80
 
 
+@pytest.mark.slow
 async def test_e4_requests_that_never_arrive_are_sent_again(stage: Stage, proxy: Proxy) -> None:
     traps = [
         proxy.lose(name, Lose.REQUEST, times=3) for name in ("claim", "turn", "load_right", "apply", "ring", "beat")
@@ -94,7 +95,10 @@ async def test_e6_a_right_whose_holder_never_heard_of_it_is_taken_over(stage: St
     assert stage.query("select count(*) from app.outcomes") == [(60,)]
 
 
-@pytest.mark.parametrize("function", ["turn", "load_right", "apply"])
+@pytest.mark.parametrize(
+    "function",
+    ["turn", pytest.param("load_right", marks=pytest.mark.slow), pytest.param("apply", marks=pytest.mark.slow)],
+)
 async def test_e6_a_worker_killed_between_the_report_and_the_advance(stage: Stage, proxy: Proxy, function: str) -> None:
     trap = proxy.lose(function, Lose.SILENCE, when=has_rights if function == "turn" else any)
     worker = await start_behind(stage, proxy)
@@ -109,6 +113,7 @@ async def test_e6_a_worker_killed_between_the_report_and_the_advance(stage: Stag
     assert stage.query("select count(*) from app.outcomes") == [(60,)]
 
 
+@pytest.mark.slow
 async def test_e21_a_worker_killed_after_its_commit_and_before_the_reply(stage: Stage, proxy: Proxy) -> None:
     trap = proxy.lose("turn", Lose.SILENCE, when=lambda row: has_reports(row) and has_claims(row))
     worker = await start_behind(stage, proxy)
@@ -144,19 +149,20 @@ async def test_e3_a_report_that_arrives_after_its_worker_died_is_stale(stage: St
 async def test_e21_a_worker_cut_off_stops_before_its_lease_ends_and_works_on_when_healed(
     stage: Stage, proxy: Proxy
 ) -> None:
+    """It has a free slot, and so hangs in a claim while it should notice."""
     worker = await start_behind(stage, proxy)
     file = stage.folder / "file"
-    job_id = await stage.submit("steady", count=2, file=str(file))
-    await until_async(lambda: len(stage.noted("began")) == 2)
+    job_id = await stage.submit("steady", count=1, file=str(file))
+    await until_async(lambda: stage.noted("began"))
     proxy.stall()
     await stage.crew.start_ready("worker")
-    await until_async(lambda: len(beats(stage, attempt=2)) > 40, 30, "the work of others")
+    await until_async(lambda: len(beats(stage, attempt=2)) > 20, 30, "the work of others")
     ended, taken_over = beats(stage, attempt=1)[-1], beats(stage, attempt=2)[0]
     assert ended < taken_over, f"it went on for at least {ended - taken_over:.1f} s after others had begun"
 
     file.touch()
     job = await stage.finish(job_id)
-    assert [task.result for task in await stage.tasks(job, "beat")] == [2, 2]
+    assert [task.result for task in await stage.tasks(job, "beat")] == [2]
     stage.crew.alive("worker")[-1].kill()
     proxy.heal()
     await worker.started(sessions=2)
@@ -168,6 +174,7 @@ def beats(stage: Stage, attempt: int) -> list[float]:
     return sorted(float(words[-1]) for words in stage.noted("beat") if words[2] == str(attempt))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
 async def test_e21_a_worker_that_is_cut_off_stops_when_nobody_else_is_there(
     stage: Stage, proxy: Proxy, count: int

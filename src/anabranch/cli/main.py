@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli import config, database, doctor, jobs, processes, run, stack, submit
+from anabranch.cli import bench, config, database, doctor, jobs, processes, run, stack, submit
 from anabranch.cli.exits import INTERRUPTED, UsageMistake, exit_code, tell
 from anabranch.cli.show import print_line
 from anabranch.engine.errors import AnabranchError
@@ -25,7 +25,7 @@ cli = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (run, stack, submit, jobs, processes, doctor, database, config):
+for part in (run, stack, submit, jobs, processes, doctor, database, config, bench):
     cli.add_typer(part.cli)
 
 

@@ -21,7 +21,7 @@ from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import TERMINAL, JobDetail, JobState, TaskDetail
 from anabranch.settings import Settings
 
-__all__ = ["Crew", "Member", "Stage", "Start", "audit", "has_completed", "open_stage", "until", "until_async"]
+__all__ = ["Crew", "Member", "Stage", "Start", "audit", "open_stage", "until", "until_async"]
 
 PATIENCE = 60.0
 
@@ -78,11 +78,6 @@ async def until_async(true: Callable[[], object], seconds: float = PATIENCE, wha
     while not true():
         assert time.monotonic() < deadline, f"{what} did not happen in {seconds:g} s"
         await asyncio.sleep(0.02)
-
-
-def has_completed(count: int) -> Callable[[JobDetail], bool]:
-    """Whether so many tasks of a job's first node have completed."""
-    return lambda job: job.nodes[0].completed >= count
 
 
 class Member:
@@ -243,6 +238,10 @@ class Stage:
         jobs = [await self.complete(job_id, seconds) for job_id in job_ids]
         await until_async(lambda: not audit(self.url), 5, f"an end without faults: {audit(self.url)}")
         return jobs[-1]
+
+    async def reach(self, job_id: str, completed: int, seconds: float = PATIENCE) -> None:
+        """Wait until so many tasks of a job's first node have completed."""
+        await self.until(job_id, lambda job: job.nodes[0].completed >= completed, seconds)
 
     async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
         """The tasks of a node."""

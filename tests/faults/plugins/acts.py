@@ -30,7 +30,7 @@ class Acts(Job):
         ]
 
 
-@register_handler("act_plain", timeout_seconds=5, retry=AT_ONCE)
+@register_handler("act_plain", timeout_seconds=4, retry=AT_ONCE)
 def act_plain(params: dict[str, Any], ctx: Context) -> object:
     match params["act"]:
         case "abort":
@@ -89,6 +89,11 @@ async def act_async(params: dict[str, Any], ctx: Context) -> object:
             sys.exit(3)
         case "cancelled":
             raise asyncio.CancelledError
+        case "cancels":
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(1)
         case "block":
             time.sleep(4)  # noqa: ASYNC251  # as some do
             return "fine"

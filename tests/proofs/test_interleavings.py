@@ -1,0 +1,242 @@
+"""Transitions of one job, met by each other in every order: no deadlock, no double advance, counters right."""
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.connect import connect
+from anabranch.engine.canonical import encode
+from anabranch.engine.evaluator import SetJob, SetNode, Transition
+from anabranch.engine.model import JobState, NodeState, RightView, SessionId
+from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
+from anabranch.testing.engine import EngineHarness, open_harness
+from anabranch.testing.interleave import AUDIT, Actor, Connections, call, open_connections, orders, pin, pinned_orders
+
+pytestmark = pytest.mark.postgres
+
+HOUR = timedelta(hours=1)
+TABLES = (
+    "workflows", "sessions", "jobs", "nodes", "lanes", "claims", "due", "outcomes", "attempts", "rights", "events",
+    "duties",
+)  # fmt: skip
+WORKFLOW = Workflow(
+    "meeting",
+    (
+        Node("done", "do"),
+        Node("bad", "do", on_failure=OnFailure.FINISH),
+        Node("lost", "do"),
+        Node("left", "do", spread=Spread.FIXED, count=2, timeout=timedelta(seconds=60)),
+        Node("right", "do", spread=Spread.FIXED, count=3),
+        Node("fresh", "do", spread=Spread.FIXED, count=2, queue_timeout=timedelta(seconds=60)),
+        Node("join", "do", ("done", "left", "right", "fresh")),
+    ),
+)
+OTHER = Workflow("other", (Node("single", "do"),))
+
+
+class Stage:
+    """One job with a lane in every condition, and another job; put back as it was before each order."""
+
+    def __init__(self, harness: EngineHarness, admin: Connection[TupleRow]) -> None:
+        """Made by `set_up`."""
+        self._harness = harness
+        self._admin = admin
+        self.job = ""
+        self.lanes: dict[str, int] = {}
+        self.actors: dict[str, Actor] = {}
+
+    async def set_up(self) -> None:
+        """Build the scene by the functions themselves, and keep a copy of it."""
+        harness, admin = self._harness, self._admin
+        a, b, c, d, silent = harness.session, *[await harness.new_session() for _ in range(4)]
+        other = await harness.submit(OTHER, priority=1)
+        self.job = (await harness.submit(WORKFLOW)).job_id
+        claims = {f"{claim.lane.node}{claim.index}": claim for claim in await harness.claim(9)}
+        assert other.created
+        assert set(claims) == {"single0", "done0", "bad0", "lost0", "left0", "left1", "right0", "right1", "right2"}
+        self.lanes = {claim.lane.node: claim.key.lane for claim in claims.values()}
+        for holder, held in ((b, ["lost0", "left1"]), (d, ["single0", "bad0", "right1"])):
+            for name in held:
+                self._alter("claims", f"session = {holder}", f"(lane, idx) = {_place(claims[name])}")
+        _, done = await harness.end([claims["done0"]])
+        _, bad = await harness.end([claims["bad0"]], "failed", session=d)
+        _, lost = await harness.end([claims["lost0"]], session=b)
+        await harness.end([claims["right2"]], "handed_back")
+        await harness.sweep()
+        await harness.store.end_session(d, "test")
+        views = [await harness.store.load_right(right, s) for right, s in ((done[0], a), (bad[0], d))]
+        past = "claimed_at - interval '1 hour'"
+        self._alter("claims", f"claimed_at = {past}, started_at = {past}", f"(lane, idx) = {_place(claims['left1'])}")
+        self._alter("claims", "started_at = claimed_at", f"session = {d}")
+        self._alter("rights", "taken_until = made_at", f"id = {lost[0].id}")
+        self._alter("lanes", "opened_at = opened_at - interval '1 hour'", "node = 'fresh'")
+        self._alter("sessions", "beat_at = beat_at - interval '1 hour', lease = '1 ms'", f"id = {silent}")
+        self._make_actors(claims, (a, b, c, d), views)
+        admin.execute("create schema saved")
+        for table in TABLES:
+            admin.execute(sql.SQL("create table saved.{0} as table app.{0}").format(sql.Identifier(table)))
+
+    def put_back(self) -> None:
+        """Everything as it was."""
+        self._admin.execute(self._restore())
+
+    def wrongs(self) -> list[str]:
+        """What the audit finds."""
+        return [wrong for (wrong,) in self._admin.execute(AUDIT.encode()).fetchall()]
+
+    def _alter(self, table: str, change: str, where: str) -> None:
+        done = self._admin.execute(f"update app.{table} set {change} where {where}".encode())
+        assert done.rowcount
+
+    def _restore(self) -> str:
+        if not hasattr(self, "_script"):
+            forget = [f"delete from app.{table};" for table in reversed(TABLES)]
+            self._script = " ".join(forget + [self._insert(table) for table in TABLES])
+        return self._script
+
+    def _insert(self, table: str) -> str:
+        listed = self._admin.execute(
+            "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute"
+            " where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = ''",
+            [f"app.{table}"],
+        ).fetchone()
+        assert listed
+        return f"insert into app.{table} ({listed[0]}) overriding system value select {listed[0]} from saved.{table};"
+
+    def _make_actors(
+        self, claims: dict[str, Any], sessions: Sequence[SessionId], views: Sequence[RightView | None]
+    ) -> None:
+        a, b, c, d = sessions
+        done, bad = views
+        assert done
+        assert bad
+        completed: list[Transition] = [SetNode("done", NodeState.COMPLETED)]
+        failed: list[Transition] = [
+            SetNode("bad", NodeState.FAILED),
+            *(SetNode(name, NodeState.CANCELLED) for name in ("done", "lost", "left", "right", "fresh")),
+            SetNode("join", NodeState.SKIPPED),
+            SetJob(JobState.FAILED),
+        ]
+        hand = encode(
+            [{**_report(claims[name]), "started": True, "progress": {"at": 1}} for name in ("right0", "left0")]
+        )
+        reports = {
+            name: encode([_report(claims[task], ended) for task in tasks])
+            for name, ended, tasks in (
+                ("first", "completed", ["left0"]),
+                ("last", "completed", ["left1"]),
+                ("both", "completed", ["right0", "left0"]),
+                ("failed", "failed", ["left1"]),
+                ("retry", "retry", ["right0", "left0"]),
+            )
+        }
+        made = [
+            call("report first", "report", a, reports["first"]),
+            call("report last", "report", b, reports["last"]),
+            call("report both", "report", a, reports["both"]),
+            call("report failed", "report", b, reports["failed"]),
+            call("report retry", "report", a, reports["retry"]),
+            call("turn", "turn", a, reports["both"], ["default"], 10, "{}"),
+            call("claim", "claim", c, ["default"], 10, "{}", True),
+            call("cancel", "cancel", self.job, "test"),
+            call("apply", "apply", done.id, a, done.takes, done.version, _changes(completed)),
+            call("apply failure", "apply", bad.id, d, bad.takes, bad.version, _changes(failed)),
+            call("take rights", "take_rights", c, 10),
+            call("free rights", "free_rights", a, [done.id]),
+            call("beat", "beat", a, hand),
+            call("reconcile", "reconcile", b, "[]"),
+            call("sweep", "sweep", c, timedelta(seconds=5), 100),
+            call("release dead", "release_dead", 100),
+            call("end overdue", "end_overdue", timedelta(seconds=30), 100),
+            call("end unserved", "end_unserved", c, 100),
+            call("tidy due", "tidy_due", 100),
+            call("bury", "bury", "nobody"),
+        ]
+        self.actors = {actor.name: actor for actor in made}
+
+    def pins(self) -> list[Actor]:
+        """Rows at which transitions meet."""
+        left = self.lanes["left"]
+        return [
+            pin("job", "jobs", f"job_id = '{self.job}'"),
+            pin("left", "lanes", f"id = {left}"),
+            pin("right", "lanes", f"id = {self.lanes['right']}"),
+            pin("left0", "claims", f"lane = {left} and idx = 0"),
+            pin("left1", "claims", f"lane = {left} and idx = 1"),
+            pin("right0", "claims", f"lane = {self.lanes['right']} and idx = 0"),
+            pin("right of lost", "rights", "node = 'lost'"),
+        ]
+
+
+def _place(claim: Any) -> str:
+    return f"({claim.key.lane}, {claim.key.index})"
+
+
+def _report(claim: Any, ended: str = "completed") -> dict[str, Any]:
+    return {
+        "lane": claim.key.lane,
+        "idx": claim.key.index,
+        "attempt": claim.attempt,
+        "ended": ended,
+        "body": {"code": "x"},
+    }
+
+
+def _changes(transitions: Sequence[Transition]) -> str:
+    names = {SetNode: "node", SetJob: "job"}
+    return encode([{"do": names[type(change)], **vars(change)} for change in transitions])
+
+
+@pytest.fixture
+async def stage(database_url: str) -> AsyncIterator[Stage]:
+    async with open_harness(database_url) as harness:
+        with connect(database_url, None, name="stage") as admin:
+            made = Stage(harness, admin)
+            await made.set_up()
+            yield made
+
+
+async def _try(stage: Stage, connections: Connections, actors: Sequence[Actor], order: Sequence[int]) -> list[str]:
+    """What went wrong in this order."""
+    stage.put_back()
+    run = await connections.run(actors, order)
+    wrongs = [f"{name}: {error.sqlstate} {error.diag.message_primary}" for name, error in run.errors.items()]
+    wrongs += stage.wrongs()
+    applied = [answers[-1][0] for name, answers in run.answers.items() if name.startswith("apply") and answers]
+    if len({actor.name for actor in actors}) < len(actors) and applied.count(True) > 1:
+        wrongs.append("applied twice")
+    return [f"{wrong}  [{'; '.join(run.story)}]" for wrong in wrongs]
+
+
+async def _try_all(
+    stage: Stage, url: str, meetings: Sequence[tuple[Sequence[Actor], Sequence[Sequence[int]]]]
+) -> tuple[int, list[str]]:
+    tried, wrongs = 0, []
+    async with open_connections(url, 3) as connections:
+        for actors, tries in meetings:
+            for order in tries:
+                wrongs += await _try(stage, connections, actors, order)
+                tried += 1
+    return tried, wrongs
+
+
+async def test_e6_e7_any_two_transitions_in_any_order(stage: Stage, database_url: str) -> None:
+    pairs = list(itertools.combinations_with_replacement(stage.actors.values(), 2))
+    tried, wrongs = await _try_all(stage, database_url, [(pair, list(orders(pair))) for pair in pairs])
+    assert wrongs == []
+    assert tried == len(pairs) * 6
+
+
+async def test_e6_e7_two_transitions_that_meet_inside_their_statements(stage: Stage, database_url: str) -> None:
+    """A third transaction holds a row at which both stop: so each goes on with what it already holds."""
+    names = ("report last", "report both", "turn", "cancel", "apply failure", "release dead", "reconcile", "beat")
+    pairs = list(itertools.combinations([stage.actors[name] for name in names], 2))
+    meetings = [((held, *pair), pinned_orders()) for held in stage.pins() for pair in pairs]
+    tried, wrongs = await _try_all(stage, database_url, meetings)
+    assert wrongs == []
+    assert tried == len(stage.pins()) * len(pairs) * 4
