@@ -36,9 +36,8 @@ async def kill_workers(stage: Stage, kills: int, **kinds: int) -> None:
     assert {(str(task.index), str(task.attempts)) for task in tasks} <= ended
 
 
-@pytest.mark.parametrize(
-    "kind", ["async", pytest.param("plain", marks=pytest.mark.slow), pytest.param("heavy", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["async", "plain", "heavy"])
 async def test_e21_a_task_whose_worker_was_killed_amid_it_runs_again_alone(stage: Stage, kind: str) -> None:
     (worker, _) = await stage.crew.start_ready("worker", "orchestrator")
     file = stage.folder / "file"

@@ -95,10 +95,8 @@ async def test_e6_a_right_whose_holder_never_heard_of_it_is_taken_over(stage: St
     assert stage.query("select count(*) from app.outcomes") == [(60,)]
 
 
-@pytest.mark.parametrize(
-    "function",
-    ["turn", pytest.param("load_right", marks=pytest.mark.slow), pytest.param("apply", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["turn", "load_right", "apply"])
 async def test_e6_a_worker_killed_between_the_report_and_the_advance(stage: Stage, proxy: Proxy, function: str) -> None:
     trap = proxy.lose(function, Lose.SILENCE, when=has_rights if function == "turn" else any)
     worker = await start_behind(stage, proxy)

@@ -107,7 +107,8 @@ async def restart_during(stage: Stage, server: Server, hows: Sequence[str], **ki
     assert all(member.process.poll() is None for member in stage.crew.members)
 
 
-@pytest.mark.parametrize("how", ["kill", *(pytest.param(how, marks=pytest.mark.slow) for how in ("fast", "immediate"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", HOWS)
 async def test_e6_a_restart_amid_advances_costs_less_than_a_lease(server: Server, folder: Path, how: str) -> None:
     """The bound is 15 s, whatever the lease: nobody died who would have to be waited for."""
     async with stage_on(server, folder, lease=60) as stage:
@@ -130,6 +131,7 @@ async def test_e21_a_server_that_is_away_for_longer_than_the_lease(server: Serve
         assert all(member.process.poll() is None for member in stage.crew.members)
 
 
+@pytest.mark.slow
 async def test_e21_connections_ended_five_times_a_second(stage: Stage) -> None:
     await stage.crew.start_ready("orchestrator", "worker", "worker")
     jobs = [await stage.submit("mixed", pause=0.05, quick=300, plain=80, heavy=6), await stage.submit("chain")]
@@ -183,3 +185,22 @@ async def test_e21_a_server_that_only_reads_for_a_while_ends_no_process_and_fail
     job = await stage.job(jobs[0])
     assert all(task.failures == 0 for task in await stage.tasks(job, "work"))
     assert all(member.process.poll() is None for member in stage.crew.members)
+
+
+SLOW = """
+    create schema slow;
+    grant usage on schema slow to public;
+    create function slow.down() returns trigger language plpgsql
+        as 'begin perform pg_sleep({seconds}); return new; end';
+    create trigger slow before insert on app.{table} for each row execute function slow.down();
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("table", "seconds"), [("events", 1.6), ("outcomes", 2.5)])
+async def test_e1_calls_that_take_longer_than_the_lease_get_through(stage: Stage, table: str, seconds: float) -> None:
+    """A large result or a slow disk: what a session waits for itself must not cost it the session, again and again."""
+    members = await stage.crew.start_ready("orchestrator", "worker")
+    stage.query(SLOW.format(table=table, seconds=seconds))
+    await stage.finish(await stage.submit("mixed", quick=3, plain=1))
+    assert [len(member.said("session.began")) for member in members] == [1, 1]

@@ -14,7 +14,7 @@ from anabranch.engine.canonical import encode
 from anabranch.engine.evaluator import SetJob, SetNode, Transition
 from anabranch.engine.model import JobState, NodeState, RightView, SessionId
 from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
-from anabranch.testing.engine import EngineHarness, open_harness
+from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.interleave import AUDIT, Actor, Connections, call, open_connections, orders, pin, pinned_orders
 
 pytestmark = pytest.mark.postgres
@@ -225,7 +225,12 @@ async def _try_all(
     return tried, wrongs
 
 
-async def test_e6_e7_any_two_transitions_in_any_order(stage: Stage, database_url: str) -> None:
+CORE = ("report last", "report both", "turn", "cancel", "apply failure", "release dead", "reconcile", "beat")
+# They take lanes and rights in opposite orders: a deadlock that is known, and has a test of its own below.
+KNOWN = {"cancel", "reconcile"}
+
+
+async def test_e3_e6_e7_any_two_transitions_in_any_order(stage: Stage, database_url: str) -> None:
     pairs = list(itertools.combinations_with_replacement(stage.actors.values(), 2))
     tried, wrongs = await _try_all(stage, database_url, [(pair, list(orders(pair))) for pair in pairs])
     assert wrongs == []
@@ -233,10 +238,69 @@ async def test_e6_e7_any_two_transitions_in_any_order(stage: Stage, database_url
 
 
 async def test_e6_e7_two_transitions_that_meet_inside_their_statements(stage: Stage, database_url: str) -> None:
-    """A third transaction holds a row at which both stop: so each goes on with what it already holds."""
-    names = ("report last", "report both", "turn", "cancel", "apply failure", "release dead", "reconcile", "beat")
-    pairs = list(itertools.combinations([stage.actors[name] for name in names], 2))
-    meetings = [((held, *pair), pinned_orders()) for held in stage.pins() for pair in pairs]
-    tried, wrongs = await _try_all(stage, database_url, meetings)
+    """A third transaction holds a row at which both stop, so that each goes on with what it already holds."""
+    assert await _meet_at_pins(stage, database_url, CORE) == []
+
+
+@pytest.mark.slow
+async def test_e6_e7_any_two_transitions_that_meet_inside_their_statements(stage: Stage, database_url: str) -> None:
+    assert await _meet_at_pins(stage, database_url, list(stage.actors)) == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("report first", "report last", "cancel"),
+        ("report both", "release dead", "apply failure"),
+        ("turn", "end overdue", "apply"),
+        ("report last", "reconcile", "claim"),
+    ],
+    ids=", ".join,
+)
+async def test_e6_e7_three_transitions_in_any_order(stage: Stage, database_url: str, names: Sequence[str]) -> None:
+    actors = [stage.actors[name] for name in names]
+    tried, wrongs = await _try_all(stage, database_url, [(actors, list(orders(actors)))])
     assert wrongs == []
-    assert tried == len(stage.pins()) * len(pairs) * 4
+    assert tried == 90
+
+
+@pytest.mark.slow
+async def test_e6_e7_any_three_transitions_in_any_order(stage: Stage, database_url: str) -> None:
+    triples = itertools.combinations([stage.actors[name] for name in CORE], 3)
+    meetings = [(triple, list(orders(triple))) for triple in triples if not {actor.name for actor in triple} >= KNOWN]
+    _, wrongs = await _try_all(stage, database_url, meetings)
+    assert wrongs == []
+
+
+async def test_e7_a_cancel_and_a_reconcile_never_wait_for_each_other(stage: Stage, database_url: str) -> None:
+    pair = [stage.actors[name] for name in sorted(KNOWN)]
+    meetings = [((held, *pair), pinned_orders()) for held in stage.pins()]
+    _, wrongs = await _try_all(stage, database_url, meetings)
+    assert wrongs == []
+
+
+async def test_e6_reports_lock_claims_before_lanes_whatever_the_planner_knows(database_url: str) -> None:
+    """A worker reports two tasks while the sweeper ends one of them; statistics say that there is one lane."""
+    async with open_harness(database_url) as harness, open_connections(database_url, 3) as connections:
+        await harness.submit(fan_out(3))
+        claims = await harness.claim(3)
+        with connect(database_url, None) as admin:
+            admin.execute("analyze app.lanes")
+            admin.execute("update app.claims set started_at = now() - interval '2 hours' where idx = 1")
+        reports = encode([_report(claim) for claim in claims[:2]])
+        actors = [
+            pin("lane", "lanes", f"id = {claims[0].key.lane}"),
+            call("report", "report", harness.session, reports),
+            call("end overdue", "end_overdue", timedelta(seconds=30), 100),
+        ]
+        run = await connections.run(actors, (0, 1, 2, 0, 1, 2))
+    assert run.errors == {}, run.story
+
+
+async def _meet_at_pins(stage: Stage, url: str, names: Sequence[str]) -> list[str]:
+    pairs = itertools.combinations_with_replacement([stage.actors[name] for name in names], 2)
+    strange = [pair for pair in pairs if {actor.name for actor in pair} != KNOWN]
+    _, wrongs = await _try_all(
+        stage, url, [((held, *pair), pinned_orders()) for held in stage.pins() for pair in strange]
+    )
+    return wrongs

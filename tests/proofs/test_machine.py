@@ -33,7 +33,7 @@ from anabranch.engine.workflow import Node, OnFailure, Retry, Spread, Workflow
 from anabranch.testing.clock import Clock
 from anabranch.testing.machine import LEASE, Attempt, LaneKey, Model, Session, event_of
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 EVERY, GRACE, TICK = 5, 30, 10
 SHORT = timedelta(seconds=60)

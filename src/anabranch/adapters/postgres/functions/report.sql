@@ -2,7 +2,8 @@
 -- attempt before: treat as applied) or `stale` (the attempt is not the current one, or its lane is closed: nothing
 -- changes but a note; E3). A lane whose last task ended, or that failed beyond what it tolerates, is closed and gives
 -- its right once (E6). Locks claims by key, then lanes by id, never the job's row: the joins are pinned to loops over
--- the sorted reports, because two batches that meet must lock in one order; and `session + 0` keeps the planner from
+-- the sorted reports, and lanes are named by an array, which is whole before the first of them is locked, because two
+-- batches that meet must lock in one order; and `session + 0` keeps the planner from
 -- finding each claim among all of its session's.
 -- Ends: completed; referenced: completed, and the body says where the result is; failed, for good; retry: failed, again
 -- after its delay; crashed: again, charged as a crash; suspect: again, marked so that it runs alone; timed_out: again,
@@ -25,7 +26,7 @@ begin
            and c.session + 0 = coalesce(g.session, _session)
         returning g.*, c.session as holder, c.failures, c.crashes, c.first_at, c.claimed_at),
     locked as materialized (
-        select l.id, l.queue, l.closed from app.lanes l where l.id in (select r.lane from released r)
+        select l.id, l.queue, l.closed from app.lanes l where l.id = any(array(select distinct r.lane from released r))
          order by l.id for update),
     current as materialized (
         select r.*, l.queue, l.closed, not l.closed and r.ended in ('completed', 'referenced', 'failed') as final,
