@@ -49,8 +49,9 @@ async def test_e12_claims_whose_reply_was_lost_go_back_free_of_charge(stage: Sta
     job_id = await stage.submit("mixed", quick=40, plain=20)
     await asyncio.gather(*(asyncio.wait_for(trap.sprung.wait(), 30) for trap in traps))
     job = await stage.finish(job_id)
-    lost = [task for trap in traps for call in trap.caught for task in json.loads(str(call.row[-1]))["tasks"]]
-    assert stage.query("select count(*) from app.attempts where ended = 'lost'") == [(len(lost),)]
+    replies = [json.loads(str(call.row[-1])) for trap in traps for call in trap.caught]
+    lost = sum(len(reply["tasks"]) + sum(count for _, _, count in reply["fresh"]) for reply in replies)
+    assert stage.query("select count(*) from app.attempts where ended = 'lost'") == [(lost,)]
     assert all(task.failures == task.crashes == 0 for task in await stage.tasks(job, "work"))
     assert len(stage.noted("ended")) == 60
     assert len(worker.said("session.began")) == 1

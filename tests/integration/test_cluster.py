@@ -121,6 +121,7 @@ def test_a_path_that_no_socket_can_have_gets_a_private_short_one(folder: Path, n
 def test_a_short_socket_folder_that_others_can_write_is_not_used_again(folder: Path) -> None:
     with running(folder / ("d" * 100), folder) as cluster:
         os.kill(server_of(cluster), signal.SIGKILL)
+        _wait_until(lambda: not Path(f"/proc/{server_of(cluster)}/cwd").exists())
         trap = Place(cluster.home).socket
         trap.chmod(0o777)
         cluster.start()

@@ -2,7 +2,8 @@
 select jsonb_build_object(
     'lanes', (select coalesce(jsonb_agg(jsonb_build_object('id', l.id, 'job', j.job_id, 'node', l.node,
                  'purpose', l.purpose, 'width', l.width, 'next_index', l.next_index, 'running', l.running,
-                 'remaining', l.remaining, 'failed', l.failed, 'closed', l.closed) order by l.id), '[]')
+                 'remaining', l.remaining, 'failed', l.failed, 'closed', l.closed, 'ripe', l.ripe,
+                 'due_at', extract(epoch from l.due_at - %(zero)s::timestamptz)::integer) order by l.id), '[]')
                 from app.lanes l join app.jobs j on j.id = l.job),
     'tasks', (select coalesce(jsonb_agg(to_jsonb(t)), '[]') from (
                  select lane, idx, 'running' as place, attempt, session, failures, crashes, null::integer as due_at,

@@ -174,13 +174,13 @@ class Stage:
 
 
 def _place(claim: Any) -> str:
-    return f"({claim.key.lane}, {claim.key.index})"
+    return f"({claim.key.lane}, {claim.key.place})"
 
 
 def _report(claim: Any, ended: str = "completed") -> dict[str, Any]:
     return {
         "lane": claim.key.lane,
-        "idx": claim.key.index,
+        "idx": claim.key.place,
         "attempt": claim.attempt,
         "ended": ended,
         "body": {"code": "x"},

@@ -33,7 +33,7 @@ from anabranch.engine.workflow import Node, OnFailure, Retry, Spread, Workflow
 from anabranch.testing.clock import Clock
 from anabranch.testing.machine import LEASE, Attempt, LaneKey, Model, Session, event_of
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = pytest.mark.postgres
 
 EVERY, GRACE, TICK = 5, 30, 10
 SHORT = timedelta(seconds=60)
@@ -45,9 +45,9 @@ FAN_OUT = Workflow(
 DIAMOND = Workflow(
     "diamond",
     (
-        Node("top", "do", timeout=SHORT, retry=Retry(max_attempts=2)),
+        Node("top", "do", timeout=SHORT, retry=Retry(max_attempts=2, initial_delay=timedelta(0))),
         Node("left", "do", ("top",), Spread.FIXED, count=2),
-        Node("right", "do", ("top",), timeout=SHORT),
+        Node("right", "do", ("top",), timeout=SHORT, retry=Retry(initial_delay=timedelta(0))),
         Node("join", "do", ("left", "right")),
     ),
 )
@@ -314,6 +314,11 @@ class EngineMachine(RuleBasedStateMachine):
             assert lane["remaining"] == lane["width"] - places.count("completed") - places.count("failed")
             assert lane["failed"] == places.count("failed")
             assert lane["closed"] or lane["running"] == places.count("running")
+            due = [
+                task["due_at"] for task in self.tables["tasks"] if (task["lane"], task["place"]) == (lane["id"], "due")
+            ]
+            assert lane["closed"] or lane["due_at"] == min(due, default=None), "a lane knows when its next task is due"
+            assert not lane["ripe"] or lane["closed"] or lane["due_at"] <= self.model.now
 
     def _submit(self, shape: str, priority: int, session: int, *, starts: bool) -> None:
         name = f"{shape}{len(self.names)}"
@@ -398,7 +403,7 @@ class EngineMachine(RuleBasedStateMachine):
     ) -> list[Attempt]:
         """Every attempt must have been on offer, the most urgent first, and with an offer none goes away empty."""
         claims = sorted(claims, key=lambda claim: claim.key)
-        taken = [Attempt(self._lane_key(claim.lane), claim.key.index, claim.attempt, session) for claim in claims]
+        taken = [Attempt(self._lane_key(claim.lane), claim.key.place, claim.attempt, session) for claim in claims]
         note(f"  claimed {taken}")
         assert len(taken) <= limit
         assert taken or not self.model.is_claimable(*queues)
@@ -474,8 +479,6 @@ class EngineMachine(RuleBasedStateMachine):
         for key, lane in self.model.lanes.items():
             for index, task in enumerate(lane.tasks[: lane.next_index]):
                 body = task.body if task.place == "completed" else None
-                if task.place == "forgotten":
-                    continue
                 facts = (task.place, task.attempt, task.session, task.failures, task.crashes, task.due_at, body)
                 yield f"{key!r}[{index}]", facts
 

@@ -96,9 +96,9 @@ class Worker:
         self._tally.answers.update(answers)
         for claim, answer in zip(claims, answers, strict=True):
             if claim.lane.node == "work" and answer is Answer.APPLIED:
-                self._tally.applied[claim.key.index] += 1
+                self._tally.applied[claim.key.place] += 1
             if answer is Answer.STALE:
-                self._tally.stale.append((claim.key.lane, claim.key.index, claim.attempt))
+                self._tally.stale.append((claim.key.lane, claim.key.place, claim.attempt))
 
 
 async def steal(url: str, workers: list[Worker], tally: Tally, done: asyncio.Event, dice: random.Random) -> None:

@@ -12,19 +12,21 @@ __all__ = ["Json", "canonical", "decode", "encode", "sha256"]
 Json = TypeAliasType("Json", "bool | int | float | str | list[Json] | dict[str, Json] | None")
 
 MAX_DEPTH = 64
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def encode(value: object) -> str:
     """JSON text of a value that PostgreSQL can hold; ValueError says what it can't, and where."""
     _require_sound(value)
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def canonical(value: object) -> str:
     """The one JSON text of a value: sorted keys, no spaces, exact integers."""
     _require_sound(value)
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return _CANONICAL.encode(value)
 
 
 def decode(text: str | bytes) -> Json:

@@ -12,7 +12,7 @@ from anabranch.engine.errors import ContractViolationError, Permanent
 __all__ = ["Context", "Silence", "TaskFacts", "Voice"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaskFacts:
     """A task as its handler sees it; it travels to the process that runs it."""
 
@@ -24,7 +24,7 @@ class TaskFacts:
     params: dict[str, Json]
     correlation_id: str
     predecessor: list[Json] | None
-    scratch: Path
+    scratch: str
 
 
 class Voice(Protocol):
@@ -55,13 +55,14 @@ class Silence:
 class Context:
     """What a handler knows about its task, and what it may say while it runs."""
 
-    __slots__ = ("_facts", "_voice", "metrics")
+    __slots__ = ("_facts", "_voice", "has_scratch", "metrics")
 
     def __init__(self, facts: TaskFacts, voice: Voice) -> None:
         """Made by the engine for each attempt."""
         self._facts = facts
         self._voice = voice
         self.metrics: dict[str, Json] = {}
+        self.has_scratch = False
 
     @property
     def job_id(self) -> str:
@@ -106,8 +107,10 @@ class Context:
     @property
     def scratch(self) -> Path:
         """A folder of this attempt's own, removed after it (W6)."""
-        self._facts.scratch.mkdir(parents=True, exist_ok=True)
-        return self._facts.scratch
+        self.has_scratch = True
+        folder = Path(self._facts.scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     @property
     def cancelled(self) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from anabranch.engine.canonical import Json
 
@@ -157,24 +157,21 @@ class Session:
     end_reason: str | None
 
 
-@dataclass(frozen=True, order=True)
-class TaskKey:
+class TaskKey(NamedTuple):
     """A task inside the engine: its lane and its place in it."""
 
     lane: int
-    index: int
+    place: int
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One try of a task."""
 
     key: TaskKey
     number: int
 
 
-@dataclass(frozen=True)
-class InHand:
+class InHand(NamedTuple):
     """An attempt that a worker has, as its heart tells it."""
 
     attempt: Attempt
@@ -193,11 +190,14 @@ class LaneFacts:
     node: str
     purpose: Purpose
     generation: int
+    handler: str
     parameters: dict[str, Json]
     policy: dict[str, Json]
 
 
-@dataclass(frozen=True)
+@dataclass(
+    slots=True
+)  # not frozen, as are all values of which there is one for each task: that makes them slow to make
 class Claim:
     """A task in hand: attempt and session fence every report of it (E3)."""
 
@@ -223,7 +223,7 @@ class Claim:
         return {**self.lane.parameters, **(self.item or {}), **index}
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Report:
     """How an attempt ended; `body` is the result or the error, and `metrics` what it measured, as JSON text."""
 

@@ -1,6 +1,6 @@
 """How fast handlers are, and so how many of their tasks a worker may take ahead."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import timedelta
 
 __all__ = ["Pace"]
@@ -26,14 +26,14 @@ class Pace:
         """Whether tasks of this handler may be taken ahead."""
         return self._means.get(handler, 1.0) < FAST.total_seconds()
 
-    def work(self, handlers: Iterable[str]) -> float:
-        """How many seconds these would take."""
-        return sum(self._means.get(handler, 1.0) for handler in handlers)
+    def work(self, handlers: Mapping[str, int]) -> float:
+        """How many seconds so many tasks of these would take."""
+        return sum(self._means.get(handler, 1.0) * tasks for handler, tasks in handlers.items())
+
+    def in_time(self, handler: str, time: timedelta) -> int:
+        """How many tasks of a handler take about this time; at least one."""
+        return max(1, min(MOST, int(time.total_seconds() / max(self._means.get(handler, 1.0), 1e-6))))
 
     def allowances(self) -> dict[str, int]:
         """How many tasks of each fast handler may be taken at once."""
-        return {
-            handler: max(1, min(MOST, int(AHEAD.total_seconds() / max(mean, 1e-6))))
-            for handler, mean in self._means.items()
-            if self.is_fast(handler)
-        }
+        return {handler: self.in_time(handler, AHEAD) for handler in self._means if self.is_fast(handler)}

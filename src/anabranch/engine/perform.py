@@ -4,7 +4,6 @@ import asyncio
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.context import Context, TaskFacts, Voice
@@ -18,7 +17,7 @@ from anabranch.engine.results import Results, is_reference
 __all__ = ["Call", "Performed", "perform", "perform_async"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """All that an attempt needs; it travels to the process that runs it."""
 
@@ -29,7 +28,7 @@ class Call:
     previous: list[Json] | None = None
 
     @classmethod
-    def of(cls, claim: Claim, scratch: Path, results: Results, previous: list[Json] | None = None) -> "Call":
+    def of(cls, claim: Claim, scratch: str, results: Results, previous: list[Json] | None = None) -> "Call":
         """The call for a task in hand."""
         params = claim.parameters
         if previous is not None and claim.lane.purpose is Purpose.WORK:
@@ -48,7 +47,7 @@ class Call:
         return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Performed:
     """How an attempt went: its result as JSON text or its error, what it measured as JSON text, and what it printed."""
 
@@ -56,6 +55,7 @@ class Performed:
     error: Mapping[str, Json] | None = None
     metrics: str | None = None
     log: str | None = None
+    has_scratch: bool = False
 
 
 def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
@@ -64,7 +64,7 @@ def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
     try:
         return _performed(context, _answer(registry, call, context), call.handler)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
-        return Performed(error=describe_error(error))
+        return Performed(error=describe_error(error), has_scratch=context.has_scratch)
 
 
 async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
@@ -101,6 +101,7 @@ def _performed(context: Context, value: object, handler: str) -> Performed:
     if is_reference(value):
         raise ContractViolationError(f"{handler} returned what looks like a reference of the engine's own")
     try:
-        return Performed(result=encode(value), metrics=encode(context.metrics) if context.metrics else None)
+        metrics = encode(context.metrics) if context.metrics else None
+        return Performed(result=encode(value), metrics=metrics, has_scratch=context.has_scratch)
     except ValueError as error:
         raise ContractViolationError(f"{handler} returned what can't be stored: {error}") from error

@@ -35,7 +35,7 @@ class Results:
                 code="task.result_too_large",
                 remedy="Write large data to storage and return its address.",
             )
-        key = f"results/{claim.lane.job_id}/{claim.lane.node}/{claim.key.lane}-{claim.key.index}-{claim.attempt}.json"
+        key = f"results/{claim.lane.job_id}/{claim.lane.node}/{claim.key.lane}-{claim.key.place}-{claim.attempt}.json"
         digest = hashlib.sha256(data).hexdigest()
         return f'{{"href":"{self._files.put(key, data)}","size":{len(data)},"sha256":"{digest}"}}'
 

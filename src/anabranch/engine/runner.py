@@ -84,6 +84,7 @@ class Runner:
         self._results = results
         self._scratch = scratch
         self._thread = thread
+        self._now: Held | None = None
         self.quick_busy = False
         self.stuck = False
 
@@ -100,7 +101,7 @@ class Runner:
         done = asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
         while not done.done():
             await asyncio.wait([done], timeout=QUICK.total_seconds() / 10)
-            if any(held.runs_too_long for held in chunk):
+            if not done.done() and self._now is not None and self._now.runs_too_long:
                 self.stuck = True
                 return [_stuck(held) for held in chunk]
         self.quick_busy = False
@@ -129,15 +130,16 @@ class Runner:
     def _run_quickly(self, held: Held) -> Report:
         held.begun = time.monotonic()
         held.started = True
+        self._now = held
         folder = self._folder(held.claim)
         try:
             performed = perform(self._registry, Call.of(held.claim, folder, self._results), Silence())
             report = self._settle(held, performed, time.monotonic() - held.begun)
+            if performed.has_scratch:
+                shutil.rmtree(folder, ignore_errors=True)
         except Exception as error:  # noqa: BLE001  # one task of a chunk must not take the others with it
             report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
         held.ended = True
-        if folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)
         return report
 
     async def _run_one(self, held: Held) -> Report:
@@ -209,8 +211,8 @@ class Runner:
         ended = "failed" if last else "crashed"
         return Report(claim.key, claim.attempt, ended, body, None, timedelta(seconds=seconds), error.log)
 
-    def _folder(self, claim: Claim) -> Path:
-        return self._scratch / f"{claim.key.lane}-{claim.key.index}-{claim.attempt}"
+    def _folder(self, claim: Claim) -> str:
+        return f"{self._scratch}/{claim.key.lane}-{claim.key.place}-{claim.attempt}"
 
 
 def _previous(claim: Claim) -> str | None:

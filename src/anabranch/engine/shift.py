@@ -1,7 +1,7 @@
 """The work of one session: what is in hand, what runs, and what is still to be reported."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ __all__ = ["Shift"]
 log = structlog.get_logger()
 POLL = timedelta(seconds=1)
 BATCH = 200
-CHUNK = 50
+CHUNK = timedelta(milliseconds=10)
 
 
 class Shift:
@@ -98,7 +98,7 @@ class Shift:
             advance.cancel()
 
     def _wanted(self) -> Wanted:
-        waiting = [held.claim.handler for held in (*self._waiting, *self._quick)]
+        waiting = Counter([held.claim.handler for held in (*self._waiting, *self._quick)])
         room = self._slots - len(self._running) - len(self._waiting) - bool(self._quick)
         if self._slots and self._runs_fast() and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
             room = max(room, 1)
@@ -118,7 +118,8 @@ class Shift:
     def _dispatch(self) -> None:
         while len(self._running) < self._slots:
             if self._quick and not self._runner.quick_busy:
-                chunk = [self._quick.popleft() for _ in range(min(CHUNK, len(self._quick)))]
+                most = self._pace.in_time(self._quick[0].claim.handler, CHUNK)
+                chunk = [self._quick.popleft() for _ in range(min(most, len(self._quick)))]
             elif self._waiting:
                 chunk = [self._waiting.popleft()]
             else:
@@ -158,7 +159,7 @@ class Shift:
             return await self._send_apart(batch, wanted, error)
         for report, answer in zip(batch, turn.answers, strict=True):
             if answer is Answer.STALE:
-                log.warning("report.stale", lane=report.key.lane, index=report.key.index, attempt=report.attempt)
+                log.warning("report.stale", lane=report.key.lane, index=report.key.place, attempt=report.attempt)
         if turn.rights:
             self._start_advance(turn.rights)
         return turn

@@ -50,6 +50,7 @@ class Task:
     place: str = "ready"
     attempt: int = 0
     session: int | None = None
+    last_session: int | None = None
     failures: int = 0
     crashes: int = 0
     due_at: int | None = None
@@ -279,11 +280,11 @@ class Model:
         return self.release([(attempt, self._overdue(attempt)) for attempt in self._find_overdue(grace)])
 
     def tidy(self) -> None:
-        """Forget tasks that wait for an attempt that will never be: their lane is closed."""
+        """End tasks that wait for an attempt that will never be: their lane is closed."""
         for lane in self.lanes.values():
             for task in lane.tasks:
                 if lane.closed and task.place == "due":
-                    task.place = "forgotten"
+                    task.place, task.session, task.due_at = "cancelled", task.last_session, None
 
     def release(self, held: Sequence[tuple[Attempt, str]]) -> int:
         """End attempts on behalf of those who hold them; the rights that come of it are free."""
@@ -327,6 +328,7 @@ class Model:
             task.place, task.body = ended, body
         else:
             task.place, task.session, task.due_at = "due", None, self.now + delay
+            task.last_session = attempt.session
             task.crashes = {"crashed": task.crashes + 1, "suspect": max(task.crashes, 1)}.get(ended, task.crashes)
         return "applied"
 

@@ -17,8 +17,9 @@ declare
 begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
-                   add_event, answer_unmatched, claim_due, expire_sessions, lock_lane, make_right, open_lane, release,
-                   set_job, set_node, tick}') as part
+                   add_event, answer_reports, count_endings, expire_sessions, lock_lane, make_right, open_lane, release,
+                   remove_claims, remove_due, ripen,
+                   set_job, set_node, take_due, tick, try_again}') as part
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop

@@ -8,6 +8,13 @@ create type app.outcome as enum ('completed', 'failed', 'cancelled');
 create type app.attempt_end as enum ('failed', 'crashed', 'timed_out', 'handed_back', 'lost');
 create type app.session_kind as enum ('worker', 'orchestrator', 'api');
 
+-- An attempt that a batch of reports ends, between the statements that do so.
+create type app.ending as (
+    place integer, row tid, lane bigint, idx integer, attempt integer, session bigint, ended text, body jsonb,
+    due_at timestamptz, started_at timestamptz, log text, metrics jsonb,
+    failures smallint, crashes smallint, first_at timestamptz, claimed_at timestamptz
+);
+
 -- A definition by the hash of its content; a job is pinned to one (E16).
 create table app.workflows (
     hash text primary key,
@@ -51,7 +58,9 @@ create table app.nodes (
     primary key (job, name)
 );
 
--- An open node. Claims raise next_index and running; reports lower running and remaining.
+-- An open node. Claims raise next_index and running; reports lower running and remaining. The tables of its tasks have
+-- no foreign key to it: the check of each row would cost more than the row. They are written under the lane's lock.
+-- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come.
 create table app.lanes (
     id bigint generated always as identity primary key,
     job bigint not null references app.jobs on delete cascade,
@@ -74,30 +83,36 @@ create table app.lanes (
     closed boolean not null,
     opened_at timestamptz not null,
     served_at timestamptz not null,
+    itemized boolean not null,
+    due_at timestamptz,
+    ripe boolean not null,
     claimable boolean not null generated always as (
-        not closed and next_index < width and (max_running is null or running < max_running)
+        not closed and (next_index < width or ripe) and (max_running is null or running < max_running)
     ) stored,
     unique (job, node, purpose, generation)
 ) with (fillfactor = 50);
 
 create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
 create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
+create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
 
 -- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none.
 create table app.items (
-    lane bigint not null references app.lanes on delete cascade,
+    lane bigint not null,
     idx integer not null,
     key text not null,
     handler text,
     parameters jsonb not null,
     metadata jsonb,
-    primary key (lane, idx),
-    unique (lane, key)
+    primary key (lane, idx)
 );
+
+-- Partial, so that only those who ask by key can use it: with an empty table the planner would take it for any lane.
+create unique index items_key on app.items (lane, key) where key is not null;
 
 -- A task that runs now. The row is the fence: a report that doesn't find it changes nothing (E3).
 create table app.claims (
-    lane bigint not null references app.lanes on delete cascade,
+    lane bigint not null,
     idx integer not null,
     attempt integer not null,
     session bigint not null,
@@ -115,22 +130,23 @@ create index claims_session on app.claims (session);
 
 -- A task between two attempts.
 create table app.due (
-    lane bigint not null references app.lanes on delete cascade,
+    lane bigint not null,
     idx integer not null,
-    queue text not null,
     attempt integer not null,
     failures smallint not null,
     crashes smallint not null,
     first_at timestamptz not null,
     due_at timestamptz not null,
-    primary key (lane, idx)
+    expires_at timestamptz,
+    primary key (idx, lane)
 );
 
-create index due_queue on app.due (queue, due_at);
+create index due_lane on app.due (lane, due_at);
+create index due_expires on app.due (expires_at) where expires_at is not null;
 
--- How a task ended. The key admits one result per task, and nothing updates it (E4).
+-- How a task ended. The key admits one result per task, and nothing updates it (E4). Forced: the sweeper ended it.
 create table app.outcomes (
-    lane bigint not null references app.lanes on delete cascade,
+    lane bigint not null,
     idx integer not null,
     outcome app.outcome not null,
     attempt integer not null,
@@ -143,12 +159,13 @@ create table app.outcomes (
     result jsonb,
     reference jsonb,
     error jsonb,
+    forced boolean not null default false,
     primary key (lane, idx)
 );
 
 -- An attempt that did not end its task; the one that did is the outcome's own.
 create table app.attempts (
-    lane bigint not null references app.lanes on delete cascade,
+    lane bigint not null,
     idx integer not null,
     attempt integer not null,
     session bigint not null,
@@ -163,7 +180,7 @@ create table app.attempts (
 
 -- What an attempt printed and measured, where it did.
 create table app.traces (
-    lane bigint not null references app.lanes on delete cascade,
+    lane bigint not null,
     idx integer not null,
     attempt integer not null,
     log text,

@@ -160,6 +160,7 @@ class PostgresStore:
             return Swept(0, 0)
         dead = await self._value("release_dead", SWEEP_BATCH)
         overdue = await self._value("end_overdue", grace, SWEEP_BATCH)
+        overdue += await self._value("end_expired", session, SWEEP_BATCH)
         unserved = await self._value("end_unserved", session, SWEEP_BATCH)
         await self._value("tidy_due", SWEEP_BATCH)
         return Swept(expired, dead + overdue + unserved)
@@ -182,7 +183,7 @@ class PostgresPulse:
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
         held = [
-            {"lane": h.attempt.key.lane, "idx": h.attempt.key.index, "attempt": h.attempt.number, "started": h.started,
+            {"lane": h.attempt.key.lane, "idx": h.attempt.key.place, "attempt": h.attempt.number, "started": h.started,
              "progress": h.progress}
             for h in in_hand
         ]  # fmt: skip
@@ -229,14 +230,22 @@ def _facts(facts: Row) -> LaneFacts:
     return LaneFacts(**{**facts, "purpose": Purpose(facts["purpose"])})
 
 
-def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "tasks": …} as app.claim makes it, or None
+def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks": …} as app.claim makes it, or None
     if found is None:
         return []
     lanes = {int(lane): _facts(facts) for lane, facts in found["lanes"].items()}
-    return [
-        Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler, item, predecessor, lanes[lane])
+    claims = [
+        Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler or lanes[lane].handler, item,
+              predecessor, lanes[lane])
         for lane, idx, attempt, failures, crashes, key, handler, item, predecessor in found["tasks"]
-    ]
+    ]  # fmt: skip
+    for lane, first, count in found["fresh"]:
+        facts = lanes[lane]
+        claims += [
+            Claim(TaskKey(lane, idx), 1, 0, 0, idx, facts.handler, None, None, facts)
+            for idx in range(first, first + count)
+        ]
+    return claims
 
 
 def _reports(reports: Sequence[Report]) -> str:
@@ -245,7 +254,7 @@ def _reports(reports: Sequence[Report]) -> str:
 
 
 def _report(report: Report) -> str:
-    text = f'{{"lane":{report.key.lane},"idx":{report.key.index},"attempt":{report.attempt},"ended":"{report.ended}"'
+    text = f'{{"lane":{report.key.lane},"idx":{report.key.place},"attempt":{report.attempt},"ended":"{report.ended}"'
     if report.body is not None:
         text += f',"body":{report.body}'
     if report.delay is not None:

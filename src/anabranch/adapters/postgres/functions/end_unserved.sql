@@ -7,7 +7,8 @@ declare
 begin
     for _lane in
         select l.* from app.lanes l
-         where l.claimable and l.queue_timeout is not null and l.opened_at + l.queue_timeout < app.now()
+         where l.claimable and l.next_index < l.width and l.queue_timeout is not null
+           and l.opened_at + l.queue_timeout < app.now()
          order by l.id limit 10 for update skip locked
     loop
         _take := least(_batch, _lane.width - _lane.next_index);

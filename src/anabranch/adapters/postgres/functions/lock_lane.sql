@@ -1,6 +1,5 @@
 -- Lock the next lane to serve: by priority, then served longest ago, over all queues asked for. Null: none is free.
-create function app.lock_lane(_queues text[], _wait boolean) returns app.lanes language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+create function app.lock_lane(_queues text[], _wait boolean) returns app.lanes language plpgsql as $$
 declare
     _queue text;
     _first text;

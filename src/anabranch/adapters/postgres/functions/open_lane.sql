@@ -19,12 +19,12 @@ begin
     end if;
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
-                           closed, opened_at, served_at)
+                           closed, opened_at, served_at, itemized, ripe)
     values (_job, _open ->> 'node', (_open ->> 'purpose')::app.lane_purpose, _generation, _open ->> 'queue',
             (select priority from app.jobs where id = _job), _open ->> 'handler', (_open ->> 'with_parameters')::boolean, _open -> 'policy',
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
             make_interval(secs => (_open #>> '{policy,queue_timeout_seconds}')::float),
-            _width = 0, app.now(), app.now())
+            _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false)
     on conflict do nothing
     returning id into _lane;
     if _lane is null then

@@ -1,9 +1,13 @@
--- Remove tasks that wait for an attempt that will never be: their lane is closed (E13). Answers how many.
+-- End tasks that wait for an attempt that will never be, because their lane is closed (E13). Answers how many.
 create function app.tidy_due(_batch integer) returns integer language sql as $$
     with dead as (
         select d.lane, d.idx from app.due d join app.lanes l on l.id = d.lane
          where l.closed limit _batch for update of d skip locked),
     removed as (
-        delete from app.due d using dead where d.lane = dead.lane and d.idx = dead.idx returning 1)
+        delete from app.due d using dead where d.lane = dead.lane and d.idx = dead.idx returning d.*),
+    ended as (
+        insert into app.outcomes (lane, idx, outcome, attempt, session, failures, crashes, claimed_at, finished_at, forced)
+        select r.lane, r.idx, 'cancelled', r.attempt, a.session, r.failures, r.crashes, a.claimed_at, app.now(), true
+          from removed r join app.attempts a on a.lane = r.lane and a.idx = r.idx and a.attempt = r.attempt)
     select count(*)::integer from removed;
 $$;

@@ -1,8 +1,21 @@
--- Answer the reports that found no claim: `duplicate` where this session ended this attempt before, else `stale`,
--- noted on the attempt that was taken away (E3).
-create function app.answer_unmatched(_session bigint, _reports jsonb, _answers text[]) returns text[]
-language plpgsql as $$
+-- Answer each report of a batch, in its order: by what it ended, or, when it found no claim, `duplicate` where this
+-- session ended this attempt before, else `stale`, noted on the attempt that was taken away (E3).
+create function app.answer_reports(_session bigint, _reports jsonb, _endings app.ending[], _closed bigint[])
+returns text[] language plpgsql as $$
+declare
+    _given integer := jsonb_array_length(_reports);
+    _ending app.ending;
+    _answers text[] := array_fill(null::text, array[_given]);
 begin
+    if cardinality(_endings) = _given and _closed = '{}' then
+        return array_fill('applied'::text, array[_given]);
+    end if;
+    foreach _ending in array coalesce(_endings, '{}') loop
+        _answers[_ending.place] := case when _ending.lane = any(_closed) then 'stale' else 'applied' end;
+    end loop;
+    if array_position(_answers, null) is null then
+        return _answers;
+    end if;
     update app.attempts a set stale_at = app.now()
       from jsonb_to_recordset(_reports) as g(lane bigint, idx integer, attempt integer)
      where a.lane = g.lane and a.idx = g.idx and a.attempt = g.attempt and a.session = _session
@@ -11,7 +24,7 @@ begin
         select array_agg(coalesce(_answers[g.place], case when
                    exists (select from app.outcomes o
                             where o.lane = g.lane and o.idx = g.idx and o.attempt = g.attempt
-                              and o.session = _session and o.outcome <> 'cancelled')
+                              and o.session = _session and o.outcome <> 'cancelled' and not o.forced)
                    or exists (select from app.attempts a
                                where a.lane = g.lane and a.idx = g.idx and a.attempt = g.attempt
                                  and a.session = _session and a.ended in ('failed', 'crashed', 'handed_back'))

@@ -1,0 +1,34 @@
+-- Fail tasks whose total time passed while they waited for their next attempt (E8): the sweeper takes them into its own
+-- hand, as the attempt they had, and ends them. Answers how many.
+create function app.end_expired(_session bigint, _batch integer) returns integer language plpgsql as $$
+declare
+    _lane app.lanes;
+    _next timestamptz;
+    _taken jsonb;
+    _all jsonb := '[]';
+begin
+    for _lane in
+        select l.* from app.lanes l
+         where not l.closed and l.id = any(array(
+            select d.lane from app.due d where d.expires_at < app.now() order by d.expires_at limit _batch))
+         order by l.id for update
+    loop
+        with expired as (
+            delete from app.due d where d.lane = _lane.id and d.expires_at < app.now() returning d.*),
+        taken as (
+            insert into app.claims (lane, idx, attempt, session, failures, crashes, first_at, claimed_at)
+            select e.lane, e.idx, e.attempt, _session, e.failures, e.crashes, e.first_at, app.now() from expired e)
+        select coalesce(jsonb_agg(jsonb_build_object(
+                   'session', _session, 'lane', e.lane, 'idx', e.idx, 'attempt', e.attempt, 'ended', 'failed',
+                   'body', app.total_timeout((_lane.policy ->> 'total_timeout_seconds')::float))), '[]')
+          into _taken from expired e;
+        select min(d.due_at) into _next from app.due d where d.lane = _lane.id;
+        update app.lanes l
+           set running = l.running + jsonb_array_length(_taken), due_at = _next,
+               ripe = coalesce(_next <= app.now(), false)
+         where l.id = _lane.id;
+        _all := _all || _taken;
+    end loop;
+    return app.release(_all);
+end;
+$$;

@@ -1,0 +1,29 @@
+"""The small closed language of `{{ inputs.x }}` and of conditions: checked at load, evaluated on JSON (S2)."""
+
+from anabranch.engine.expressions.conditions import Condition, parse_condition
+from anabranch.engine.expressions.evaluation import Resolve, evaluate, walk
+from anabranch.engine.expressions.parser import parse
+from anabranch.engine.expressions.references import references
+from anabranch.engine.expressions.syntax import Expression, ExpressionError, Missing, Reference
+from anabranch.engine.expressions.templates import Template, find_mistakes, read_template
+from anabranch.engine.expressions.types import TypeName, check, check_all
+
+__all__ = [
+    "Condition",
+    "Expression",
+    "ExpressionError",
+    "Missing",
+    "Reference",
+    "Resolve",
+    "Template",
+    "TypeName",
+    "check",
+    "check_all",
+    "evaluate",
+    "find_mistakes",
+    "parse",
+    "parse_condition",
+    "read_template",
+    "references",
+    "walk",
+]

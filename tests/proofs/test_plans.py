@@ -1,0 +1,251 @@
+"""What a claim and a report of a hundred tasks read is bounded, whatever the tables hold and the planner knows."""
+
+import json
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.calls import call_text
+from anabranch.adapters.postgres.connect import connect
+from anabranch.engine.canonical import encode
+from anabranch.testing.engine import fan_out, open_harness
+
+pytestmark = pytest.mark.postgres
+
+BATCH, OUTSTANDING, WIDTH = 100, 5_000, 100_000
+HOT = ("lanes", "claims", "due", "outcomes", "attempts", "items", "rights", "sessions")
+# A hundred tasks touch about 1,500 pages, and the answers of a report are joined by 100 x 100 comparisons.
+MOST_BUFFERS, MOST_ROWS = 4_000, 60_000
+
+
+class Work(NamedTuple):
+    """What a call read: pages, and rows that its plans handled or threw away."""
+
+    buffers: int
+    rows: int
+
+
+class Meter:
+    """A connection in the shoes of a worker, whose statements are measured inside of its functions too."""
+
+    def __init__(self, url: str) -> None:
+        self.connection: Connection[TupleRow] = connect(url, None, name="meter")
+        self._plans: list[dict[str, Any]] = []
+        self.connection.add_notice_handler(self._hear)
+        self.session = self.value("open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour")
+
+    def __enter__(self) -> "Meter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def value(self, function: str, *arguments: object) -> Any:
+        row = self.connection.execute(call_text(function).encode(), arguments).fetchone()
+        return row and row[0]
+
+    def claim(self, limit: int = BATCH) -> list[Any]:
+        found = self.value("claim", self.session, ["default"], limit, "{}", False) or {"tasks": [], "fresh": []}
+        fresh = [(lane, idx, 1) for lane, first, count in found["fresh"] for idx in range(first, first + count)]
+        return [*found["tasks"], *fresh]
+
+    def report(self, tasks: list[Any], ended: str = "completed") -> list[str]:
+        reports = [
+            {"lane": lane, "idx": idx, "attempt": attempt, "ended": ended, "body": {"code": "x"}, "ran": 0.01}
+            for lane, idx, attempt, *_ in tasks
+        ]
+        answers: list[str] = self.value("report", self.session, encode(reports))
+        return answers
+
+    def measure(self, call: Any, *arguments: Any) -> Work:
+        """The work of a call; the first one also makes plans, and reads the catalog."""
+        settings = (
+            "load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;"
+            "set auto_explain.log_analyze = on; set auto_explain.log_buffers = on; set auto_explain.log_timing = off;"
+            "set auto_explain.log_format = json; set client_min_messages = log"
+        )
+        self.connection.execute(settings)
+        self._plans.clear()
+        call(*arguments)
+        plans = [plan["Plan"] for plan in self._plans if "FOR KEY SHARE" not in plan["Query Text"]]
+        self.connection.execute("reset client_min_messages; set auto_explain.log_min_duration = -1")
+        outer = plans[-1]
+        return Work(outer["Shared Hit Blocks"] + outer["Shared Read Blocks"], sum(map(_rows, plans)))
+
+    def _hear(self, notice: psycopg.errors.Diagnostic) -> None:
+        text = notice.message_primary or ""
+        if "plan:" in text:
+            self._plans.append(json.loads(text[text.index("{") :]))
+
+
+def _rows(plan: dict[str, Any]) -> int:
+    removed = sum(int(count) for name, count in plan.items() if name.startswith("Rows Removed"))
+    return int((plan["Actual Rows"] + removed) * plan["Actual Loops"]) + sum(map(_rows, plan.get("Plans", ())))
+
+
+async def furnish(url: str, *, lanes: int, outcomes: int) -> None:
+    """A wide lane, other lanes that are less urgent, and finished tasks."""
+    async with open_harness(url) as harness:
+        await harness.submit(fan_out(WIDTH), priority=3, lanes=lanes)
+    with connect(url, None) as admin, admin.transaction():
+        admin.execute("set local session_replication_role = replica")
+        columns = "queue, priority, handler, with_parameters, policy, width, next_index, running, remaining, failed"
+        rest = "tolerated, max_running, queue_timeout, closed, opened_at, served_at, itemized, ripe"
+        admin.execute(
+            f"insert into app.lanes (job, node, purpose, generation, {columns}, {rest})"
+            f" select job, node, purpose, i, {columns.replace('priority', '6')}, {rest}"
+            "   from (select * from app.lanes order by id desc limit 1) l, generate_series(1, %s) i".encode(),
+            [lanes],
+        )
+        admin.execute(
+            "insert into app.outcomes"
+            " (lane, idx, outcome, attempt, session, failures, crashes, claimed_at, finished_at)"
+            " select 0, i, 'completed', 1, 1, 0, 0, now(), now() from generate_series(1, %s) i",
+            [outcomes],
+        )
+
+
+def run_small_job(meter: Meter) -> None:
+    """Something has run before, and the tables are empty again but for what ended."""
+    for _ in range(3):
+        meter.report(meter.claim())
+
+
+@pytest.fixture
+def quiet_url(database_url: str) -> str:
+    """A database that only the test vacuums and analyzes."""
+    with connect(database_url, None) as admin:
+        try:
+            admin.execute("load 'auto_explain'")
+        except psycopg.Error:
+            pytest.skip("this PostgreSQL has no auto_explain")
+        for table in HOT:
+            admin.execute(f"alter table app.{table} set (autovacuum_enabled = off)".encode())
+    return database_url
+
+
+def measure_all(meter: Meter) -> dict[str, Work]:
+    """The work of a hundred tasks' claim, report, retry and claim again, each when it has been done before."""
+    for _ in range(2):
+        meter.report(meter.claim(), "retry")
+        meter.report(meter.claim())
+    tasks: list[Any] = []
+    found = {"claim": meter.measure(lambda: tasks.extend(meter.claim()))}
+    found["report"] = meter.measure(meter.report, tasks)
+    tasks = meter.claim()
+    found["retry"] = meter.measure(meter.report, tasks, "retry")
+    found["claim due"] = meter.measure(meter.claim)
+    return found
+
+
+def assert_bounded(found: dict[str, Work]) -> None:
+    assert {name: work for name, work in found.items() if work.buffers > MOST_BUFFERS or work.rows > MOST_ROWS} == {}
+
+
+def empty_then(url: str, command: str) -> None:
+    """A few tasks ran, all is reported, and then the server looks at the tables: an evening's autovacuum."""
+    with Meter(url) as meter:
+        run_small_job(meter)
+        meter.connection.execute(command.encode())
+
+
+async def test_e22_in_a_full_database_that_was_never_analyzed(quiet_url: str) -> None:
+    await furnish(quiet_url, lanes=1_000, outcomes=200_000)
+    with Meter(quiet_url) as meter:
+        meter.claim(OUTSTANDING)
+        assert_bounded(measure_all(meter))
+
+
+async def test_in_a_full_database_that_was_analyzed(quiet_url: str) -> None:
+    await furnish(quiet_url, lanes=1_000, outcomes=200_000)
+    with Meter(quiet_url) as meter:
+        meter.claim(OUTSTANDING)
+        meter.connection.execute("analyze")
+        assert_bounded(measure_all(meter))
+
+
+async def test_with_one_lane_that_was_never_analyzed(quiet_url: str) -> None:
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    with Meter(quiet_url) as meter:
+        meter.claim(OUTSTANDING)
+        assert_bounded(measure_all(meter))
+
+
+@pytest.mark.parametrize("lanes", [0, 1_000])
+@pytest.mark.parametrize("command", ["analyze", "vacuum analyze"])
+async def test_when_the_tables_were_empty_as_they_were_analyzed(quiet_url: str, command: str, lanes: int) -> None:
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    empty_then(quiet_url, command)
+    await furnish(quiet_url, lanes=lanes, outcomes=0)
+    with Meter(quiet_url) as meter:
+        meter.claim(OUTSTANDING)
+        assert_bounded(measure_all(meter))
+
+
+async def test_when_the_plans_were_made_for_empty_tables(quiet_url: str) -> None:
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    empty_then(quiet_url, "vacuum analyze")
+    with Meter(quiet_url) as meter:
+        run_small_job(meter)
+        await furnish(quiet_url, lanes=1_000, outcomes=0)
+        meter.claim(OUTSTANDING)
+        assert_bounded(measure_all(meter))
+
+
+async def test_a_claim_costs_the_same_after_two_thousand_claims(quiet_url: str) -> None:
+    """Each claim moves its lane in the index and leaves a dead entry; scans remove them as they pass."""
+    await furnish(quiet_url, lanes=10, outcomes=0)
+    with Meter(quiet_url) as meter:
+        for _ in range(10):
+            meter.report(meter.claim(1))
+        before = min(meter.measure(meter.claim, 1) for _ in range(3))
+        for _ in range(2_000):
+            meter.report(meter.claim(1))
+        after = min(meter.measure(meter.claim, 1) for _ in range(3))
+    assert after.buffers < before.buffers + 100
+    assert after.rows < before.rows + 100
+
+
+async def test_a_claim_is_bounded_when_very_many_tasks_are_due(quiet_url: str) -> None:
+    """A service that everything depends on was away, and twenty thousand tasks wait for their next attempt."""
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    with Meter(quiet_url) as meter:
+        tasks = meter.claim(20_000)
+        for start in range(0, len(tasks), 1_000):
+            meter.report(tasks[start : start + 1_000], "handed_back")
+        meter.claim()
+        assert_bounded({"claim due": meter.measure(meter.claim)})
+
+
+@pytest.mark.parametrize("planned_early", [False, True])
+async def test_a_claim_of_planned_tasks_reads_their_items_only(quiet_url: str, planned_early: bool) -> None:
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    empty_then(quiet_url, "vacuum analyze")
+    with Meter(quiet_url) as meter:
+        if planned_early:
+            run_small_job(meter)
+        await furnish(quiet_url, lanes=1, outcomes=0)
+        meter.connection.execute(
+            "insert into app.items (lane, idx, key, parameters) select l.id, i, 'k' || i, '{}'"
+            " from app.lanes l, generate_series(0, 19999) i where l.width = 100000"
+        )
+        meter.connection.execute("update app.lanes set itemized = true")
+        meter.claim()
+        assert_bounded({"claim": meter.measure(meter.claim)})
+
+
+async def test_a_long_transaction_that_holds_the_horizon_does_not_slow_every_task(quiet_url: str) -> None:
+    """It keeps the lane's old versions: a batch may pay for them once, and not once for each of its tasks."""
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    with Meter(quiet_url) as meter, connect(quiet_url, None, autocommit=False) as holder:
+        holder.execute("set transaction isolation level repeatable read")
+        holder.execute("select txid_current()")
+        for _ in range(300):
+            meter.report(meter.claim())
+        tasks: list[Any] = []
+        found = {"claim": meter.measure(lambda: tasks.extend(meter.claim()))}
+        found["report"] = meter.measure(meter.report, tasks)
+        assert_bounded(found)
