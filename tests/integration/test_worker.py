@@ -284,3 +284,19 @@ def _pairs(spans: list[Json]) -> Iterator[tuple[float, float]]:
         assert isinstance(begun, float)
         assert isinstance(ended, float)
         yield begun, ended
+
+
+@pytest.mark.parametrize(("n", "kind"), [(20, "list"), (120, "Spool")])
+async def test_a_fan_in_gets_many_results_without_holding_them_all(stack: Stack, n: int, kind: str) -> None:
+    job = await stack.run("bulk", n=n)
+    found = {"kind": kind, "count": n, "weight": n * 20_000, "last": n - 1, "middle": [10, 11, 12]}
+    assert job.job.result == {"weigh": {"count": 1, "items": [found]}}
+    assert [path.name for path in stack.scratch.iterdir()] == []
+
+
+async def test_what_was_taken_ahead_goes_back_when_its_handler_turns_slow(stack: Stack, database_url: str) -> None:
+    job = await stack.run("fickle", n=108)
+    assert job.job.state is JobState.COMPLETED
+    with psycopg.connect(database_url) as admin:
+        (given_back,) = admin.execute("select count(*) from app.attempts where ended = 'handed_back'").fetchone() or ()
+    assert 0 < given_back <= 12

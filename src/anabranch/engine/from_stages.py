@@ -102,7 +102,7 @@ class Declaration:
         except ValueError as error:
             raise InputError("job.parameters", str(error)) from error
 
-    def plan(self, node: Node, params: dict[str, Json], job_id: str, previous: list[Json]) -> list[Json]:
+    def plan(self, node: Node, params: dict[str, Json], job_id: str, previous: Sequence[Json]) -> list[Json]:
         """The planner's tasks for a node, in the form the store keeps."""
         stage = self.stages[node.name]
         given = self.model.model_validate(params) if self.model else params
@@ -118,7 +118,7 @@ class Declaration:
             )
         return _items(tasks, node, job_id, stage)
 
-    def aggregate(self, node: Node, results: list[Json]) -> object:
+    def aggregate(self, node: Node, results: Sequence[Json]) -> object:
         """The answer of `aggregate_stage_results` for a node."""
         return self.instance.aggregate_stage_results(self.stages[node.name], results)  # type: ignore[attr-defined]  # as above
 

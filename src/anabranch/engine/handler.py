@@ -1,7 +1,7 @@
 """@handler, the Context a handler sees, and the call that runs one."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from anabranch.engine.canonical import Json
 from anabranch.engine.context import Context
 from anabranch.engine.errors import ContractViolationError, DefinitionError, Permanent
+from anabranch.engine.spool import Spool
 from anabranch.engine.workflow import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
 
 __all__ = [
@@ -107,10 +108,16 @@ def _parameters(declared: Handler, params: Mapping[str, Json]) -> object:
     if declared.model is None:
         return dict(params)
     try:
-        return declared.model.model_validate(params)
+        return declared.model.model_validate(dict(_listed(params)))
     except ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'parameters'}: {e['msg']}" for e in error.errors())
         raise Permanent(f"{declared.name} refused its parameters: {mistakes}", code="handler.parameters") from error
+
+
+def _listed(params: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """The parameters with results in a list, as a model asks for them."""
+    for key, value in params.items():
+        yield key, list(value) if isinstance(value, Spool) else value
 
 
 def _where(name: str, function: object, *, heavy: bool = False, quick: bool = False) -> Runs:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from anabranch.engine.canonical import Json, encode
@@ -25,14 +25,14 @@ class Call:
     handler: str
     workflow: str
     facts: TaskFacts
-    previous: list[Json] | None = None
+    previous: Sequence[Json] | None = None
 
     @classmethod
-    def of(cls, claim: Claim, scratch: str, results: Results, previous: list[Json] | None = None) -> "Call":
+    def of(cls, claim: Claim, scratch: str, results: Results, previous: Sequence[Json] | None = None) -> "Call":
         """The call for a task in hand."""
         params = claim.parameters
         if previous is not None and claim.lane.purpose is Purpose.WORK:
-            params = {**params, "previous_results": previous}
+            params = {**params, "previous_results": previous}  # type: ignore[dict-item]  # JSON, but for its size
         facts = TaskFacts(
             job_id=claim.lane.job_id,
             task_id=claim.task_id,

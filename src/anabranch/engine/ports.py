@@ -28,6 +28,7 @@ __all__ = [
     "JobStore",
     "Pulse",
     "Refused",
+    "ResultPage",
     "SessionGone",
     "Store",
     "Submission",
@@ -108,6 +109,16 @@ class Turn:
 
 
 @dataclass(frozen=True)
+class ResultPage:
+    """Some results of a node's tasks, as JSON texts, one a line, up to the last index; some may be references."""
+
+    lines: str
+    count: int
+    last: int
+    has_references: bool
+
+
+@dataclass(frozen=True)
 class Swept:
     """What one round of the sweeper did."""
 
@@ -126,7 +137,7 @@ class JobStore(Protocol):
     async def apply(
         self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
     ) -> Applied: ...
-    async def node_results(self, job_id: str, node: str) -> list[dict[str, Json]]: ...
+    async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None: ...
     async def cancel(self, job_id: str, reason: str) -> JobState: ...
     async def ring(self, queues: Sequence[str]) -> None: ...
 

@@ -23,12 +23,14 @@ from anabranch.engine.perform import Call, Performed, perform, perform_async
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import JobStore
 from anabranch.engine.results import Results
+from anabranch.engine.spool import collect_results
 
 __all__ = ["Held", "Runner"]
 
 log = structlog.get_logger()
 MISSING_DELAY = timedelta(seconds=30)
 QUICK = timedelta(seconds=10)
+SPOOLED = ".results"
 
 
 @dataclass(eq=False, slots=True)
@@ -36,6 +38,7 @@ class Held:
     """A task in hand, from its claim to the answer to its report."""
 
     claim: Claim
+    taken: float
     started: bool = False
     ended: bool = False
     given_up: bool = False
@@ -157,7 +160,7 @@ class Runner:
         except (AnabranchError, OSError, ValueError) as error:
             performed = Performed(error=describe_error(error))
         finally:
-            await asyncio.to_thread(shutil.rmtree, self._folder(held.claim), ignore_errors=True)
+            await asyncio.to_thread(_remove, self._folder(held.claim))
         return await asyncio.to_thread(self._settle, held, performed, time.perf_counter() - begun)
 
     async def _perform(self, held: Held) -> Performed:
@@ -168,6 +171,7 @@ class Runner:
         previous = await self._load_previous(claim)
         call = await asyncio.to_thread(Call.of, claim, self._folder(claim), self._results, previous)
         longest = _longest(claim)
+        held.begun = time.monotonic()
         held.started = True
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
             try:
@@ -178,14 +182,11 @@ class Runner:
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
         return await self._children.run(call, longest, silence, held.progress, alone=alone)
 
-    async def _load_previous(self, claim: Claim) -> list[Json] | None:
+    async def _load_previous(self, claim: Claim) -> Sequence[Json] | None:
         if (node := _previous(claim)) is None:
             return None
-        results = await self._store.node_results(claim.lane.job_id, node)
-        return await asyncio.to_thread(self._whole, results)
-
-    def _whole(self, results: list[dict[str, Json]]) -> list[Json]:
-        return [{**result, "result": self._results.bring_back(result["result"])} for result in results]
+        path = self._folder(claim) + SPOOLED
+        return await collect_results(self._store, self._results, claim.lane.job_id, node, path)
 
     def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
@@ -213,6 +214,11 @@ class Runner:
 
     def _folder(self, claim: Claim) -> str:
         return f"{self._scratch}/{claim.key.lane}-{claim.key.place}-{claim.attempt}"
+
+
+def _remove(folder: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    Path(folder + SPOOLED).unlink(missing_ok=True)
 
 
 def _previous(claim: Claim) -> str | None:

@@ -1,9 +1,11 @@
 """The work of one session: what is in hand, what runs, and what is still to be reported."""
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import accumulate
 
 import structlog
 
@@ -12,7 +14,7 @@ from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.failure import describe_error
 from anabranch.engine.model import Answer, Attempt, Claim, InHand, Report, TaskKey
 from anabranch.engine.orchestrator import Advancer
-from anabranch.engine.pace import AHEAD, Pace
+from anabranch.engine.pace import AHEAD, FAST, Pace
 from anabranch.engine.ports import Refused, Store, TakenRight, Turn, Wanted
 from anabranch.engine.runner import Held, Runner
 from anabranch.engine.session import Live
@@ -22,6 +24,8 @@ __all__ = ["Shift"]
 log = structlog.get_logger()
 POLL = timedelta(seconds=1)
 BATCH = 200
+BATCH_CHARACTERS = 8_000_000
+HOARD = timedelta(seconds=1)
 CHUNK = timedelta(milliseconds=10)
 
 
@@ -58,7 +62,8 @@ class Shift:
 
     async def turn(self) -> None:
         """Report what ended, take what is next, or wait until there is something to do."""
-        batch, wanted = self._outbox[:BATCH], self._wanted()
+        self._return_hoard()
+        batch, wanted = self._next_batch(), self._wanted()
         if not batch and not (wanted.limit and self._hungry):
             await self._live.wait(POLL)
             self._hungry = True
@@ -67,8 +72,9 @@ class Shift:
         del self._outbox[: len(batch)]
         for report in batch:
             self._held.pop(report.key, None)
+        now = time.monotonic()
         for claim in turn.claims:
-            self._hold(claim)
+            self._hold(claim, now)
         self._hungry = bool(turn.claims)
         self._dispatch()
 
@@ -97,6 +103,19 @@ class Shift:
         for advance in self._advances:
             advance.cancel()
 
+    def _next_batch(self) -> list[Report]:
+        """What is reported next: so many, and not so large that the database would choke on it."""
+        sizes = accumulate(len(report.body or "") + len(report.log or "") for report in self._outbox[:BATCH])
+        return self._outbox[: max(1, sum(size <= BATCH_CHARACTERS for size in sizes))]
+
+    def _return_hoard(self) -> None:
+        """Give back what was taken ahead and still waits, because its handler turned slow: others may be idle."""
+        since = time.monotonic() - HOARD.total_seconds()
+        for waiting, kept in ((self._waiting, self._slots), (self._quick, 1)):
+            while len(waiting) > kept and waiting[-1].taken < since:
+                held = waiting.pop()
+                self._write([Report(held.claim.key, held.claim.attempt, "handed_back")])
+
     def _wanted(self) -> Wanted:
         waiting = Counter([held.claim.handler for held in (*self._waiting, *self._quick)])
         room = self._slots - len(self._running) - len(self._waiting) - bool(self._quick)
@@ -105,13 +124,14 @@ class Shift:
         return Wanted(self._queues, max(room, 0), self._pace.allowances())
 
     def _runs_fast(self) -> bool:
-        return all(self._pace.is_fast(held.claim.handler) for held in self._all_running())
+        slow = time.monotonic() - FAST.total_seconds()
+        return all(self._pace.is_fast(held.claim.handler) and not 0 < held.begun < slow for held in self._all_running())
 
     def _all_running(self) -> list[Held]:
         return [held for chunk in self._running.values() for held in chunk]
 
-    def _hold(self, claim: Claim) -> None:
-        held = Held(claim)
+    def _hold(self, claim: Claim, taken: float) -> None:
+        held = Held(claim, taken)
         self._held[claim.key] = held
         (self._quick if self._runner.is_quick(claim) else self._waiting).append(held)
 

@@ -200,3 +200,44 @@ class Hang(Job):
 
     job_type = "hang"
     stages = [{"number": 1, "task_type": "hang"}]
+
+
+@register_handler("bulk", quick=True)
+def bulk(params: dict[str, Any]) -> str:
+    return "x" * 20_000
+
+
+@register_handler("weigh")
+def weigh(params: dict[str, Any]) -> dict[str, Any]:
+    results = params["previous_results"]
+    return {
+        "kind": type(results).__name__,
+        "count": len(results),
+        "weight": sum(len(result["result"]) for result in results),
+        "last": results[-1]["index"],
+        "middle": [result["index"] for result in results[10:13]],
+    }
+
+
+@register_job
+class Bulk(Job):
+    """More results than one would hold in memory, for the one task that gets them all."""
+
+    job_type = "bulk"
+    stages = [
+        {"number": 1, "name": "many", "task_type": "bulk", "parallelism": "dynamic", "count_param": "n"},
+        {"number": 2, "name": "weigh", "task_type": "weigh", "parallelism": "fan_in"},
+    ]
+
+
+@register_handler("fickle")
+def fickle(params: dict[str, Any]) -> None:
+    time.sleep(0.001 if params["index"] < 100 else 1.2)
+
+
+@register_job
+class Fickle(Job):
+    """A handler that is fast until it is not."""
+
+    job_type = "fickle"
+    stages = [{"number": 1, "name": "run", "task_type": "fickle", "parallelism": "dynamic", "count_param": "n"}]

@@ -31,7 +31,7 @@ from anabranch.engine.model import (
     SessionKind,
     TaskKey,
 )
-from anabranch.engine.ports import Applied, Submission, Submitted, Swept, TakenRight, Turn, Wanted
+from anabranch.engine.ports import Applied, ResultPage, Submission, Submitted, Swept, TakenRight, Turn, Wanted
 from anabranch.engine.workflow import Workflow
 
 __all__ = ["PostgresPulse", "PostgresStore", "index_of"]
@@ -119,10 +119,10 @@ class PostgresStore:
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
         return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
 
-    async def node_results(self, job_id: str, node: str) -> list[dict[str, Json]]:
-        """The results of a node's tasks, in order."""
-        found: list[dict[str, Json]] = await self._value("node_results", job_id, node)
-        return [{**result, "index": index_of(str(result["index"]))} for result in found]
+    async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None:
+        """The next results of a node's tasks, in order, after an index; None when there are no more."""
+        rows = await self._database.call("node_results", job_id, node, after)
+        return ResultPage(**rows[0]) if rows else None
 
     async def ring(self, queues: Sequence[str]) -> None:
         """Ring the doorbell of queues; a hint and no more (E12)."""
