@@ -1,14 +1,33 @@
 """Structured logs: JSON lines, or readable ones on a terminal; always on stderr."""
 
 import logging
+import os
 import sys
+from contextlib import suppress
 
 import structlog
 
 __all__ = ["configure_logs"]
 
+STDERR = 2
 # Local variables hold database URLs and parameters: a traceback shows where, never what (S5).
 _TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+
+
+class Lossy:
+    """A descriptor to write lines to. One that can't be written is lost: a full disk of logs must stop no work."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Nothing is buffered, so nothing piles up."""
+        self._descriptor = descriptor
+
+    def write(self, text: str) -> None:
+        """Write a line, or lose it."""
+        with suppress(OSError):
+            os.write(self._descriptor, text.encode("utf-8", "backslashreplace"))
+
+    def flush(self) -> None:
+        """Nothing waits."""
 
 
 def configure_logs(level: str, form: str) -> None:
@@ -24,13 +43,14 @@ def configure_logs(level: str, form: str) -> None:
         if readable
         else [_TRACEBACKS, structlog.processors.JSONRenderer()]
     )
+    lines = Lossy(STDERR)
     structlog.configure(
         processors=shared + renderer,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(lines),  # type: ignore[arg-type]  # it only writes and flushes
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer]
