@@ -66,7 +66,8 @@ class Gateway:
         """Nothing is opened yet."""
         self.settings = settings
         self.registry = load_registry(settings)
-        self.reads = PostgresReads(database_url, results(settings), name="anabranch api reads", connections=READS)
+        self._results = results(settings)
+        self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
         self._store = _store(settings, database_url, "anabranch api", checked=True)
         self._stop = asyncio.Event()
         self._live: Live | None = None
@@ -101,7 +102,7 @@ class Gateway:
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Lend the session to submissions while it lives."""
         self._live = live
-        self._advancer = Advancer(self._store, live.session)
+        self._advancer = Advancer(self._store, live.session, self._results)
         self._has_session.set()
         try:
             while not stop.is_set():
@@ -182,7 +183,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
     store = _store(settings, database_url, "anabranch orchestrator")
-    await _serve(store, Orchestrator(store), settings, kind=SessionKind.ORCHESTRATOR)
+    await _serve(store, Orchestrator(store, results(settings)), settings, kind=SessionKind.ORCHESTRATOR)
 
 
 async def _serve(

@@ -1,77 +1,24 @@
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from datetime import timedelta
 from itertools import accumulate
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from anabranch.adapters.local.files import LocalFiles
-from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.app import Gateway
 from anabranch.engine.canonical import Json
-from anabranch.engine.children import Children
-from anabranch.engine.model import TERMINAL, JobDetail, JobState, SessionKind, TaskDetail
-from anabranch.engine.plugin import load_plugins
-from anabranch.engine.results import Results
-from anabranch.engine.session import keep_session
-from anabranch.engine.worker import Worker, WorkerOptions
-from anabranch.settings import Settings
+from anabranch.engine.model import JobState
+from anabranch.testing.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
-LEASE = timedelta(seconds=3)
-
-
-class Stack:
-    """A gateway and a worker with two slots, in this process; its children are real."""
-
-    def __init__(self, gateway: Gateway, stop: asyncio.Event, serving: asyncio.Task[None], scratch: Path) -> None:
-        self.gateway = gateway
-        self.stop = stop
-        self.serving = serving
-        self.scratch = scratch
-
-    async def submit(self, workflow: str, **parameters: Json) -> str:
-        return (await self.gateway.submit(workflow, parameters, scope="test", correlation_id="test")).job_id
-
-    async def run(self, workflow: str, **parameters: Json) -> JobDetail:
-        return await self.wait(await self.submit(workflow, **parameters))
-
-    async def wait(self, job_id: str) -> JobDetail:
-        return await self.until(job_id, lambda job: job.job.state in TERMINAL)
-
-    async def until(self, job_id: str, true: Callable[[JobDetail], bool]) -> JobDetail:
-        while not true(job := await self.gateway.reads.job(job_id)):
-            await asyncio.sleep(0.02)
-        return job
-
-    async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
-        return await self.gateway.reads.tasks(job.job.id, limit=1000, after=None, node=node, status=None)
 
 
 @pytest.fixture
 async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    registry, stop, scratch = load_plugins([PLUGINS]), asyncio.Event(), tmp_path / "scratch"
-    children, store = Children(2, [PLUGINS], memory=2 * 2**30), PostgresStore(database_url, name="worker")
-    await children.warm()
-    await store.open()
-    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch)
-    worker = Worker(store, registry, children, Results(LocalFiles(tmp_path / "work")), options)
-    serving = asyncio.create_task(
-        keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)
-    )
-    gateway = Gateway(Settings(plugins=(PLUGINS,), home=tmp_path), database_url)
-    await gateway.open()
-    await gateway.ready()
-    yield Stack(gateway, stop, serving, scratch)
-    stop.set()
-    await serving
-    children.close()
-    await gateway.close()
-    await store.close()
+    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
+        yield opened
 
 
 async def test_hello_world_greets_and_replies_by_lineage(stack: Stack) -> None:
@@ -92,7 +39,7 @@ async def test_a_bad_result_or_error_fails_its_own_task_alone(stack: Stack) -> N
         "handler.contract",
         "handler.permanent",
     ]
-    assert job.job.result == {"count": {"count": 1, "items": [{"completed": 1}]}}
+    assert job.job.result == {"count": {"completed": 1}}
 
 
 async def test_w2_a_handler_that_blocks_is_killed_at_its_timeout_and_its_neighbours_finish(stack: Stack) -> None:
@@ -290,7 +237,7 @@ def _pairs(spans: list[Json]) -> Iterator[tuple[float, float]]:
 async def test_a_fan_in_gets_many_results_without_holding_them_all(stack: Stack, n: int, kind: str) -> None:
     job = await stack.run("bulk", n=n)
     found = {"kind": kind, "count": n, "weight": n * 20_000, "last": n - 1, "middle": [10, 11, 12]}
-    assert job.job.result == {"weigh": {"count": 1, "items": [found]}}
+    assert job.job.result == {"weigh": found}
     assert list(stack.scratch.glob("*")) == []
 
 

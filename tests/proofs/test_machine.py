@@ -26,7 +26,7 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.store import PostgresPulse, PostgresStore
 from anabranch.engine import model as engine
 from anabranch.engine.canonical import Json, encode
-from anabranch.engine.evaluator import Transition, plan
+from anabranch.engine.evaluator import Facts, Needs, Transition, plan
 from anabranch.engine.model import InHand, JobState, Purpose, Report, RightView, SessionId, SessionKind, TaskKey
 from anabranch.engine.ports import SessionGone, Submission, TakenRight, Wanted
 from anabranch.engine.workflow import Node, OnFailure, Retry, Spread, Workflow
@@ -341,8 +341,10 @@ class EngineMachine(RuleBasedStateMachine):
         view = self.run(self.store.load_right(self._taken(key), SessionId(session)))
         assert view is not None
         assert (view.version, view.states) == (job.version, job.nodes)
-        event = event_of(key, self.model.lanes.get(key))
-        return Planned(key, session, view, plan(job.workflow, {}, view.states, event))
+        facts = Facts(view.job_id, {}, view.states, view.taken, view.failure)
+        planned = plan(job.workflow, facts, event_of(key, self.model.lanes.get(key)))
+        assert not isinstance(planned, Needs)
+        return Planned(key, session, view, planned)
 
     def _apply(self, planned: Planned) -> None:
         right, job = self.model.rights.get(planned.key), self.model.jobs[planned.key.job]

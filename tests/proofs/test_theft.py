@@ -6,9 +6,11 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect, connect_async
 from anabranch.adapters.postgres.store import PostgresStore
@@ -16,9 +18,11 @@ from anabranch.engine.canonical import encode
 from anabranch.engine.model import Answer, Claim, Report, SessionId, SessionKind
 from anabranch.engine.orchestrator import Advancer
 from anabranch.engine.ports import SessionGone, TakenRight, Wanted
+from anabranch.engine.results import Results
 from anabranch.testing.engine import fan_out, open_harness
 from anabranch.testing.interleave import AUDIT
 
+RESULTS = Results(LocalFiles(Path("unused")))
 pytestmark = pytest.mark.postgres
 
 WORKERS, BATCH = 8, 5
@@ -86,7 +90,7 @@ class Worker:
         self._held = []
 
     async def _advance(self, rights: list[TakenRight]) -> None:
-        self._tally.advances += (await Advancer(self._store, self.session).advance(rights)).applied
+        self._tally.advances += (await Advancer(self._store, self.session, RESULTS).advance(rights)).applied
 
     def _result(self, claim: Claim, session: SessionId | None = None) -> Report:
         body = {"attempt": claim.attempt, "session": session or self.session}
@@ -119,7 +123,7 @@ async def watch(store: PostgresStore, url: str, job_id: str, done: asyncio.Event
     session = await store.open_session(SessionKind.ORCHESTRATOR, [], 0, LEASE)
     async with await connect_async(url, Role.READER, name="watch") as connection:
         while not done.is_set():
-            spent = await Advancer(store, session).advance(await store.take_rights(session, 10))
+            spent = await Advancer(store, session, RESULTS).advance(await store.take_rights(session, 10))
             tally.advances += spent.applied
             row = await (await connection.execute("select state from app.jobs where job_id = %s", [job_id])).fetchone()
             if row and row[0] == "completed":

@@ -1,5 +1,7 @@
+from anabranch.engine import evaluator
 from anabranch.engine.canonical import Json
-from anabranch.engine.evaluator import LaneEnded, OpenLane, SetJob, SetNode, Started, Transition, plan
+from anabranch.engine.evaluator import Facts, LaneEnded, Needs, SetJob, SetNode, Started, Transition
+from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import JobState, NodeState, Purpose
 from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
 
@@ -17,6 +19,14 @@ def two_stages(**more: object) -> Workflow:
 
 def states(**known: str) -> dict[str, NodeState]:
     return {name: NodeState(state) for name, state in known.items()}
+
+
+def plan(
+    workflow: Workflow, parameters: dict[str, Json], known: dict[str, NodeState], event: Started | LaneEnded
+) -> tuple[Transition, ...]:
+    planned = evaluator.plan(workflow, Facts("job", parameters, known), event)
+    assert not isinstance(planned, Needs)
+    return planned
 
 
 def opened(transitions: tuple[Transition, ...]) -> list[tuple[str, Purpose]]:

@@ -1,16 +1,48 @@
-"""Definition, states and event in; transitions out. Pure: no I/O, no clock, so every rule is a unit test (G10)."""
+"""Definition, facts and event in; transitions out. Pure: no I/O, no clock, so every rule is a unit test (G10)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import InputError
+from anabranch.engine.canonical import Json, encode
+from anabranch.engine.expressions import (
+    Condition,
+    Expression,
+    ExpressionError,
+    Missing,
+    Reference,
+    Template,
+    evaluate,
+    references,
+    walk,
+)
+from anabranch.engine.lanes import OpenLane, aggregate_lane, fan_in_lane, plan_lane, work_lane
 from anabranch.engine.model import JobState, NodeState, Purpose
-from anabranch.engine.workflow import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.engine.workflow import Kind, Node, OnFailure, Spread, Workflow
 
-__all__ = ["LaneEnded", "OpenLane", "SetJob", "SetNode", "Source", "Started", "Transition", "internal_queue", "plan"]
+__all__ = ["ABSENT", "Facts", "LaneEnded", "Needs", "SetJob", "SetNode", "Started", "Transition", "Values", "plan"]
 
-NO_LIMIT = 2**31 - 1
+MOST_ITEMS = 1_000_000
+MOST_VALUES = 1_000_000
+OPEN = (NodeState.PENDING, NodeState.RUNNING)
+
+
+class Absent:
+    """What a value is that was looked for and is not there."""
+
+
+ABSENT = Absent()
+Values = Mapping[tuple[str | int, ...], Json | Absent]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a job: the branches its conditionals took, and why it fails if it already does."""
+
+    job_id: str
+    parameters: Mapping[str, Json]
+    states: Mapping[str, NodeState]
+    taken: Mapping[str, int] = field(default_factory=dict)
+    failure: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True)
@@ -26,173 +58,268 @@ class LaneEnded:
     purpose: Purpose
     failed: int
     error: dict[str, Json] | None = None
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a lane's tasks come from: a count, a planner's stored answer, or the tasks of the node before."""
-
-    kind: str
-    count: int | None = None
-    node: str | None = None
-    purpose: Purpose | None = None
-
-
-@dataclass(frozen=True)
-class OpenLane:
-    """Open a lane; the store makes its tasks from the source."""
-
-    node: str
-    purpose: Purpose
-    queue: str
-    handler: str
-    source: Source
-    policy: dict[str, Json]
-    with_parameters: bool = True
-    tolerated: int = 0
-    max_running: int | None = None
+    width: int = 1
 
 
 @dataclass(frozen=True)
 class SetNode:
-    """Move a node to a state."""
+    """Move a node to a state; one without tasks has its output at once."""
 
     node: str
     state: NodeState
     error: dict[str, Json] | None = None
+    output: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True)
 class SetJob:
-    """Move the job to a state; a completed job's result is the output of the nodes named."""
+    """Move the job to a state; a completed job's result is given, or the outputs of the nodes named."""
 
     state: JobState
     error: dict[str, Json] | None = None
     results_of: tuple[str, ...] = ()
+    result: dict[str, Json] | None = None
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The parts of nodes' outputs that must be known before anything can be said."""
+
+    references: frozenset[Reference]
 
 
 Transition = OpenLane | SetNode | SetJob
-States = Mapping[str, NodeState]
 
 
 def plan(
-    workflow: Workflow, parameters: Mapping[str, Json], states: States, event: Started | LaneEnded
-) -> tuple[Transition, ...]:
+    workflow: Workflow, facts: Facts, event: Started | LaneEnded, values: Values | None = None
+) -> tuple[Transition, ...] | Needs:
     """What follows from an event; nothing when the job has ended or the node has been decided."""
-    if isinstance(event, Started):
-        if any(state is not NodeState.PENDING for state in states.values()):
-            return ()
-        return (SetJob(JobState.RUNNING), *_open_ready(workflow, parameters, dict(states)))
-    if states[event.node] is not NodeState.RUNNING:
-        return ()
-    node = workflow.node(event.node)
-    if event.failed and not (event.purpose is Purpose.WORK and node.on_failure is OnFailure.CONTINUE):
-        return tuple(_fail(states, event))
-    if event.purpose is Purpose.PLAN:
-        return (_work_lane(node, parameters, planned=True),)
-    if event.purpose is Purpose.WORK and node.aggregated:
-        return (_internal_lane(workflow, node, Purpose.AGGREGATE),)
-    return tuple(_complete(workflow, parameters, dict(states), node))
+    step = _Step(workflow, facts, values or {})
+    step.take(event)
+    return Needs(frozenset(step.needs)) if step.needs else tuple(step.changes)
 
 
-def internal_queue(workflow_id: str) -> str:
-    """The queue of a job type's planner: only processes that registered the type serve it."""
-    return f"plan:{workflow_id}"
+class _Unknown(Exception):
+    """An expression names outputs whose values were not given; they are noted."""
 
 
-def _complete(
-    workflow: Workflow, parameters: Mapping[str, Json], states: dict[str, NodeState], node: Node
-) -> Iterator[Transition]:
-    yield SetNode(node.name, NodeState.COMPLETED)
-    states[node.name] = NodeState.COMPLETED
-    yield from _open_ready(workflow, parameters, states)
-    if all(state is NodeState.COMPLETED for state in states.values()):
-        waited_for = {name for other in workflow.nodes for name in other.after}
-        yield SetJob(JobState.COMPLETED, results_of=tuple(n.name for n in workflow.nodes if n.name not in waited_for))
+class _Step:
+    """One event, worked out: states as they become, and the changes that make them so."""
 
+    def __init__(self, workflow: Workflow, facts: Facts, values: Values) -> None:
+        self.workflow = workflow
+        self.facts = facts
+        self.values = values
+        self.states = dict(facts.states)
+        self.taken = dict(facts.taken)
+        self.failure = facts.failure
+        self.changes: list[Transition] = []
+        self.needs: set[Reference] = set()
 
-def _fail(states: States, event: LaneEnded) -> Iterator[Transition]:
-    error: dict[str, Json] = {
-        **(event.error or {"code": "task.failed", "message": "a task failed"}),
-        "node": event.node,
-    }
-    yield SetNode(event.node, NodeState.FAILED, error)
-    for name, state in states.items():
-        if name != event.node and state in (NodeState.PENDING, NodeState.RUNNING):
-            yield SetNode(name, NodeState.SKIPPED if state is NodeState.PENDING else NodeState.CANCELLED)
-    yield SetJob(JobState.FAILED, error)
+    def take(self, event: Started | LaneEnded) -> None:
+        """Work out an event."""
+        if isinstance(event, LaneEnded):
+            if self.states[event.node] is NodeState.RUNNING:
+                self._end(self.workflow.node(event.node), event)
+        elif all(state is NodeState.PENDING for state in self.states.values()):
+            self.changes.append(SetJob(JobState.RUNNING))
+            self._settle()
 
+    def _end(self, node: Node, event: LaneEnded) -> None:
+        allowed = node.tolerate.of(event.width) if event.purpose is Purpose.WORK else 0
+        if event.failed > allowed and not (event.purpose is Purpose.WORK and node.on_failure is OnFailure.CONTINUE):
+            self._fail(node, event.error or {"code": "task.failed", "message": "a task failed"})
+        elif event.purpose is Purpose.PLAN:
+            self.changes.append(work_lane(node, self.facts.parameters, planned=True))
+        elif event.purpose is Purpose.WORK and node.aggregated:
+            self.changes.append(aggregate_lane(self.workflow, node))
+        else:
+            self._set(node, NodeState.COMPLETED)
+            self._settle()
 
-def _open_ready(
-    workflow: Workflow, parameters: Mapping[str, Json], states: dict[str, NodeState]
-) -> Iterator[Transition]:
-    for node in workflow.nodes:
-        ready = all(states[name] is NodeState.COMPLETED for name in node.after)
-        if ready and states[node.name] is NodeState.PENDING:
-            states[node.name] = NodeState.RUNNING
-            yield SetNode(node.name, NodeState.RUNNING)
-            yield _internal_lane(workflow, node, Purpose.PLAN) if _is_planned(node) else _work_lane(node, parameters)
+    def _settle(self) -> None:
+        """Run or skip every node whose edges allow it, in topological order, and end the job when none is left."""
+        for node in self.workflow.nodes if self.failure is None else ():
+            if self.states[node.name] is NodeState.PENDING and self.failure is None:
+                verdict = self._judge(node)
+                if verdict is True:
+                    self._reach(node)
+                elif verdict is False:
+                    self._set(node, NodeState.SKIPPED)
+        self._finish()
 
+    def _judge(self, node: Node) -> bool | None:
+        """Whether a node runs, by its edges (G2, G3): None while that is open."""
+        all_of = [self._is_live(parent, node.name) for parent in node.after]
+        any_of = [self._is_live(parent, node.name) for parent in node.after_any]
+        if (all_of and all(live is False for live in all_of)) or (any_of and all(live is False for live in any_of)):
+            return False
+        return None if None in all_of or (any_of and True not in any_of) else True
 
-def _is_planned(node: Node) -> bool:
-    return node.planned and node.spread is not Spread.FAN_IN
+    def _is_live(self, parent: str, child: str) -> bool | None:
+        state = self.states[parent]
+        if state in OPEN:
+            return None
+        if state is not NodeState.COMPLETED or parent not in self.taken:
+            return state is NodeState.COMPLETED
+        return child in self.workflow.node(parent).branches[self.taken[parent]].next
 
+    def _reach(self, node: Node) -> None:
+        try:
+            if node.condition is not None and not self._value(node.condition):
+                self._set(node, NodeState.SKIPPED)
+            elif node.kind is Kind.CONDITIONAL:
+                self._branch(node)
+            elif not node.kind.has_tasks:
+                output = None if node.output is None else self._fields(node.output_template)
+                self._set(node, NodeState.COMPLETED, output=output)
+            else:
+                lane = self._lane(node)
+                self._set(node, NodeState.RUNNING)
+                self.changes.append(lane)
+        except _Unknown:
+            return
+        except ExpressionError as error:
+            self._give_up(node, error)
 
-def _internal_lane(workflow: Workflow, node: Node, purpose: Purpose) -> OpenLane:
-    source = node.name if purpose is Purpose.AGGREGATE else node.after[0] if node.after else None
-    return OpenLane(
-        node=node.name,
-        purpose=purpose,
-        queue=internal_queue(workflow.id),
-        handler=f"anabranch.{purpose}",
-        source=Source("count", count=1),
-        policy={"timeout_seconds": 300, "max_attempts": 1, "previous": source},
-    )
+    def _give_up(self, node: Node, error: ExpressionError) -> None:
+        kept: dict[str, Json] = {"code": "expression.failed", "message": error.message, "category": "permanent"}
+        if error.hint:
+            kept["remedy"] = error.hint
+        if node.on_failure is OnFailure.CONTINUE:
+            self._set(node, NodeState.COMPLETED, output={"error": kept})
+        else:
+            self._fail(node, kept)
 
+    def _branch(self, node: Node) -> None:
+        subject = None if node.subject_template is None else self._value(node.subject_template)
+        for number, branch in enumerate(node.branches):
+            if branch.is_default or self._value(branch.test, subject):
+                self.taken[node.name] = number
+                self._set(node, NodeState.COMPLETED, output={"branch": number, "next": list(branch.next)})
+                return
 
-def _work_lane(node: Node, parameters: Mapping[str, Json], *, planned: bool = False) -> OpenLane:
-    retry, timeout = node.retry or Retry(), node.timeout or DEFAULT_TIMEOUT
-    policy: dict[str, Json] = {
-        "timeout_seconds": timeout.total_seconds(),
-        "max_attempts": retry.max_attempts,
-        "backoff": retry.backoff,
-        "initial_delay_seconds": retry.initial_delay.total_seconds(),
-        "max_delay_seconds": retry.max_delay.total_seconds(),
-    }
-    for name in ("queue_timeout", "heartbeat_timeout", "total_timeout"):
-        if (limit := getattr(node, name)) is not None:
-            policy[f"{name}_seconds"] = limit.total_seconds()
-    if node.lineage:
-        policy["lineage"] = node.after[0]
-    if node.spread is Spread.FAN_IN:
-        policy["previous"] = node.after[0]
-    if not planned and node.spread not in (Spread.SINGLE, Spread.FAN_IN):
-        policy["indexed"] = True
-    return OpenLane(
-        node=node.name,
-        purpose=Purpose.WORK,
-        queue=node.queue or DEFAULT_QUEUE,
-        handler=node.handler,
-        source=Source("plan", node=node.name, purpose=Purpose.PLAN) if planned else _source(node, parameters),
-        policy=policy,
-        with_parameters=not planned,
-        tolerated=0 if node.on_failure is OnFailure.FAIL else NO_LIMIT,
-        max_running=node.max_running,
-    )
+    def _lane(self, node: Node) -> OpenLane:
+        if node.kind is Kind.FAN_IN:
+            return fan_in_lane(node, self._fan_out_of(node))
+        if node.planned and node.spread is not Spread.FAN_IN:
+            return plan_lane(self.workflow, node)
+        items = self._items(node) if node.source_template is not None else None
+        return work_lane(node, self.facts.parameters, items=items, values=self._known(node.template))
 
+    def _fan_out_of(self, node: Node) -> str:
+        return next(name for name in node.parents if self.workflow.node(name).kind is Kind.FAN_OUT)
 
-def _source(node: Node, parameters: Mapping[str, Json]) -> Source:
-    if node.spread is Spread.MATCH_PREVIOUS:
-        return Source("match", node=node.after[0], purpose=Purpose.WORK)
-    if node.spread is Spread.DYNAMIC:
-        return Source("count", count=_count(node, parameters))
-    return Source("count", count=node.count if node.spread is Spread.FIXED else 1)
+    def _items(self, node: Node) -> list[Json]:
+        found = self._value(node.source_template) if node.source_template else None
+        if not isinstance(found, list):
+            raise ExpressionError(f"the source of {node.name} is not an array")
+        most = node.max_items or MOST_ITEMS
+        if len(found) > most:
+            raise ExpressionError(f"the source of {node.name} has {len(found):,} items; at most {most:,} are allowed")
+        if node.batch_size:
+            return [found[start : start + node.batch_size] for start in range(0, len(found), node.batch_size)]
+        return found
 
+    def _known(self, template: Template | None) -> dict[str, Json]:
+        """The values of the outputs that a task's parameters name, for its worker to fill in."""
+        if template is None:
+            return {}
+        named = self._require(template)
+        known = {str(Reference(ref.root, ref.path)): self._look_up(ref) for ref in sorted(named, key=str)}
+        found = {name: value for name, value in known.items() if not isinstance(value, Absent)}
+        if (size := len(encode(found))) > MOST_VALUES:
+            raise ExpressionError(
+                f"the outputs that its parameters name have {size:,} characters; at most {MOST_VALUES:,} fit",
+                hint="Write large data to storage and hand over its address.",
+            )
+        return found
 
-def _count(node: Node, parameters: Mapping[str, Json]) -> int:
-    count = parameters.get(node.count_param or "")
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise InputError(
-            "node.count", f"{node.name}: {node.count_param} must be an integer of 0 or more, not {count!r}"
-        )
-    return count
+    def _look_up(self, reference: Reference) -> Json | Absent:
+        found = self.values[reference.path]
+        if isinstance(found, Absent) and not reference.optional:
+            raise Missing(reference)
+        return found
+
+    def _require(self, what: Expression | Condition | Template) -> set[Reference]:
+        """The outputs that an expression names; those that were not given are noted, and nothing goes on."""
+        named = {reference for reference in references(what) if reference.root == "nodes"}
+        unknown = {reference for reference in named if reference.path not in self.values}
+        if unknown:
+            self.needs |= unknown
+            raise _Unknown
+        return named
+
+    def _value(self, what: Expression | Condition | Template, subject: Json = None) -> Json:
+        self._require(what)
+        return evaluate(what, self._resolve, subject)
+
+    def _fields(self, template: Template | None) -> dict[str, Json]:
+        value = {} if template is None else self._value(template)
+        return value if isinstance(value, dict) else {}
+
+    def _resolve(self, reference: Reference) -> Json:
+        if reference.root == "inputs":
+            return walk(dict(self.facts.parameters), reference.path, reference)
+        if reference.root == "job":
+            return self.facts.job_id
+        found = self.values.get(reference.path, ABSENT)
+        if isinstance(found, Absent):
+            raise Missing(reference)
+        return found
+
+    def _set(
+        self,
+        node: Node,
+        state: NodeState,
+        error: dict[str, Json] | None = None,
+        output: dict[str, Json] | None = None,
+    ) -> None:
+        self.states[node.name] = state
+        self.changes.append(SetNode(node.name, state, error, output))
+
+    def _fail(self, node: Node, error: dict[str, Json]) -> None:
+        self.failure = self.failure or {**error, "node": node.name}
+        self._set(node, NodeState.FAILED, {**error, "node": node.name})
+        for name, state in list(self.states.items()):
+            if state is NodeState.PENDING:
+                self._set(self.workflow.node(name), NodeState.SKIPPED)
+            elif state is NodeState.RUNNING and node.on_failure is not OnFailure.FINISH:
+                self._set(self.workflow.node(name), NodeState.CANCELLED)
+        self._finish()
+
+    def _finish(self) -> None:
+        if self.needs or any(state in OPEN for state in self.states.values()) or self._has_finished():
+            return
+        if self.failure is not None:
+            self.changes.append(SetJob(JobState.FAILED, self.failure))
+            return
+        try:
+            self.changes.append(self._completed())
+        except _Unknown:
+            return
+        except ExpressionError as error:
+            failure: dict[str, Json] = {"code": "expression.failed", "message": f"output: {error.message}"}
+            self.changes.append(SetJob(JobState.FAILED, failure))
+
+    def _has_finished(self) -> bool:
+        return any(isinstance(change, SetJob) and change.state is not JobState.RUNNING for change in self.changes)
+
+    def _completed(self) -> SetJob:
+        if self.workflow.output is not None:
+            return SetJob(JobState.COMPLETED, result=self._fields(self.workflow.output_template))
+        for node in self.workflow.nodes:
+            if node.kind is Kind.END and node.output is not None and self.states[node.name] is NodeState.COMPLETED:
+                return SetJob(JobState.COMPLETED, result=self._fields(node.output_template))
+        return SetJob(JobState.COMPLETED, results_of=tuple(self._last()))
+
+    def _last(self) -> Iterator[str]:
+        """The nodes with tasks that ran, and after which no other did."""
+        behind: set[str] = set()
+        for node in reversed(self.workflow.nodes):
+            ran = node.kind.has_tasks and self.states[node.name] is NodeState.COMPLETED
+            if ran and node.name not in behind:
+                yield node.name
+            if ran or node.name in behind:
+                behind.update(node.parents)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import ContractViolationError, DefinitionError, InputError
 from anabranch.engine.inputs import check_inputs, read_input
+from anabranch.engine.validator import require_sound
 from anabranch.engine.workflow import Backoff, Node, OnFailure, Retry, Spread, Workflow
 
 __all__ = ["Declaration", "Job", "JobBase", "JobDeclaration", "TaskSpec", "classes_in", "declare", "register_job"]
@@ -79,11 +80,11 @@ class Stage(BaseModel):
 
 @dataclass(frozen=True)
 class Declaration:
-    """A registered job type: its workflow, and the functions of its class that the engine calls."""
+    """A registered job type: its workflow, and the functions of its class that the engine calls, if it has one."""
 
     workflow: Workflow
-    instance: object
-    stages: Mapping[str, int]
+    instance: object = None
+    stages: Mapping[str, int] = field(default_factory=dict)
     model: type[BaseModel] | None = None
     ignored: tuple[str, ...] = ()
 
@@ -148,11 +149,13 @@ def declare(declared: type) -> Declaration:
     model = schema if isinstance(schema, type) and issubclass(schema, BaseModel) else None
     inputs = {key: read_input(key, value) for key, value in schema.items()} if isinstance(schema, Mapping) else None
     instance = declared()
-    workflow = Workflow(
-        id=name,
-        description=str(getattr(declared, "description", "") or inspect.getdoc(declared) or "").split("\n")[0],
-        inputs=inputs,
-        nodes=tuple(_node(stage, stages, instance) for stage in stages),
+    workflow = require_sound(
+        Workflow(
+            id=name,
+            description=str(getattr(declared, "description", "") or inspect.getdoc(declared) or "").split("\n")[0],
+            inputs=inputs,
+            nodes=tuple(_node(stage, stages, instance) for stage in stages),
+        )
     )
     ignored = tuple(method for method in _IGNORED if hasattr(declared, method))
     return Declaration(workflow, instance, {stage.name: stage.number for stage in stages}, model, ignored)

@@ -207,7 +207,7 @@ class Claim:
     crashes: int
     index: int | str
     handler: str
-    item: dict[str, Json] | None
+    item: Json
     predecessor: list[Json] | None
     lane: LaneFacts
 
@@ -218,9 +218,9 @@ class Claim:
 
     @property
     def parameters(self) -> dict[str, Json]:
-        """What the handler gets: the job's parameters, the task's own, and its index where the node counts."""
+        """What a task without a template gets: the job's parameters, its own, and its index where the node counts."""
         index: dict[str, Json] = {"index": self.index} if "indexed" in self.lane.policy else {}
-        return {**self.lane.parameters, **(self.item or {}), **index}
+        return {**self.lane.parameters, **(self.item if isinstance(self.item, dict) else {}), **index}
 
 
 @dataclass(slots=True)
@@ -239,24 +239,23 @@ class Report:
 
 @dataclass(frozen=True)
 class RightView:
-    """A right to advance with all that planning needs."""
+    """A right to advance with all that planning needs; `failure` is why a job fails that still lets others finish."""
 
     id: RightId
     takes: int
     job_id: str
     workflow_hash: str
     parameters: dict[str, Json]
-    priority: int
     version: int
     state: JobState
     node: str
     purpose: Purpose
-    generation: int
     width: int | None
     failed: int | None
-    tolerated: int | None
     error: dict[str, Json] | None
     states: dict[str, NodeState]
+    taken: dict[str, int]
+    failure: dict[str, Json] | None
 
 
 @dataclass(frozen=True)

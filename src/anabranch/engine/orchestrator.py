@@ -11,10 +11,24 @@ import structlog
 from anabranch.engine.bell import Bell
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Unavailable
-from anabranch.engine.evaluator import LaneEnded, OpenLane, SetJob, SetNode, Started, Transition, plan
+from anabranch.engine.evaluator import (
+    Facts,
+    LaneEnded,
+    Needs,
+    SetJob,
+    SetNode,
+    Started,
+    Transition,
+    Values,
+    plan,
+)
 from anabranch.engine.failure import describe_error
+from anabranch.engine.filling import Definitions
+from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import JobState, NodeState, Purpose, RightView, SessionId
+from anabranch.engine.outputs import Outputs
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, Store, TakenRight
+from anabranch.engine.results import Results
 from anabranch.engine.session import Live
 from anabranch.engine.sweeper import Sweeper
 from anabranch.engine.workflow import Workflow
@@ -37,12 +51,13 @@ class Spent:
 class Advancer:
     """Spends rights for one session; the last one out turns off the lights."""
 
-    def __init__(self, store: JobStore, session: SessionId) -> None:
+    def __init__(self, store: JobStore, session: SessionId, results: Results) -> None:
         """For this session only: a new session needs a new one."""
         self._store = store
+        self._outputs = Outputs(store, results)
         self._session = session
         self._bell = Bell(store)
-        self._definitions: dict[str, Workflow] = {}
+        self._definitions = Definitions(store)
 
     async def advance(self, rights: Sequence[TakenRight]) -> Spent:
         """Spend rights and those that come of them; those that the store can't take now are left over."""
@@ -98,14 +113,23 @@ class Advancer:
 
     async def _plan(self, view: RightView) -> tuple[Transition, ...]:
         try:
-            if view.workflow_hash not in self._definitions:
-                self._definitions[view.workflow_hash] = await self._store.definition(view.workflow_hash)
-            return plan(self._definitions[view.workflow_hash], view.parameters, view.states, _event(view))
+            return await self._evaluate(await self._definitions.get(view.workflow_hash), view)
         except Unavailable:
             raise
         except Exception as error:  # a poison job hurts only itself (E10)
             log.exception("job.plan_failed", job=view.job_id)
             return _fail_job(view, describe_error(error))
+
+    async def _evaluate(self, workflow: Workflow, view: RightView) -> tuple[Transition, ...]:
+        """Plan, and load the outputs that turn out to be needed, until nothing is missing."""
+        values: Values = {}
+        facts = Facts(view.job_id, view.parameters, view.states, view.taken, view.failure)
+        while True:
+            planned = plan(workflow, facts, _event(view), values)
+            if not isinstance(planned, Needs):
+                return planned
+            found = {ref.path: await self._outputs.look_up(view.job_id, ref) for ref in planned.references}
+            values = {**values, **found}
 
     def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:
         for change in transitions:
@@ -117,13 +141,15 @@ class Advancer:
 class Orchestrator:
     """Takes the rights that nobody took, and sweeps."""
 
-    def __init__(self, store: Store) -> None:
-        """On this store."""
+    def __init__(self, store: Store, results: Results) -> None:
+        """On this store; large results are brought back from where they were put aside."""
         self._store = store
+        self._results = results
 
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Run until told to stop; SessionGone when the session was lost."""
-        advancer, sweeper = Advancer(self._store, live.session), Sweeper(self._store, live.session)
+        advancer = Advancer(self._store, live.session, self._results)
+        sweeper = Sweeper(self._store, live.session)
         while not stop.is_set():
             live.check()
             try:
@@ -140,17 +166,18 @@ class Orchestrator:
 def _event(view: RightView) -> Started | LaneEnded:
     if view.purpose is Purpose.START:
         return Started()
-    return LaneEnded(view.node, view.purpose, view.failed or 0, view.error)
+    return LaneEnded(view.node, view.purpose, view.failed or 0, view.error, view.width or 0)
 
 
 def _fail_job(view: RightView, error: dict[str, Json]) -> tuple[Transition, ...]:
     if view.state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED):
         return ()
     open_nodes = (name for name, state in view.states.items() if state in (NodeState.PENDING, NodeState.RUNNING))
-    nodes = (
-        SetNode(
-            name, NodeState.FAILED if name == view.node else NodeState.CANCELLED, error if name == view.node else None
-        )
-        for name in open_nodes
-    )
+    nodes = (SetNode(name, _fate(view, name), error if name == view.node else None) for name in open_nodes)
     return (*nodes, SetJob(JobState.FAILED, error))
+
+
+def _fate(view: RightView, name: str) -> NodeState:
+    if name == view.node:
+        return NodeState.FAILED
+    return NodeState.SKIPPED if view.states[name] is NodeState.PENDING else NodeState.CANCELLED

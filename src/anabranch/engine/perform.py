@@ -9,10 +9,12 @@ from anabranch.engine.canonical import Json, encode
 from anabranch.engine.context import Context, TaskFacts, Voice
 from anabranch.engine.errors import ContractViolationError, DefinitionError
 from anabranch.engine.failure import describe_error
+from anabranch.engine.folding import fold_results, read_folding
 from anabranch.engine.handler import Handler, call_handler, check_result
 from anabranch.engine.model import Claim, Purpose
 from anabranch.engine.plugin import Registry
 from anabranch.engine.results import Results, is_reference
+from anabranch.engine.workflow import Folding
 
 __all__ = ["Call", "Performed", "perform", "perform_async"]
 
@@ -26,11 +28,18 @@ class Call:
     workflow: str
     facts: TaskFacts
     previous: Sequence[Json] | None = None
+    folding: Sequence[Folding] | None = None
 
     @classmethod
-    def of(cls, claim: Claim, scratch: str, results: Results, previous: Sequence[Json] | None = None) -> "Call":
-        """The call for a task in hand."""
-        params = claim.parameters
+    def of(
+        cls,
+        claim: Claim,
+        params: dict[str, Json],
+        scratch: str,
+        results: Results,
+        previous: Sequence[Json] | None = None,
+    ) -> "Call":
+        """The call for a task in hand, with its parameters and what came before it."""
         if previous is not None and claim.lane.purpose is Purpose.WORK:
             params = {**params, "previous_results": previous}  # type: ignore[dict-item]  # JSON, but for its size
         facts = TaskFacts(
@@ -44,7 +53,8 @@ class Call:
             predecessor=claim.predecessor and [results.bring_back(value) for value in claim.predecessor],
             scratch=scratch,
         )
-        return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous)
+        folding = read_folding(claim.lane.policy.get("folding"))
+        return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous, folding)
 
 
 @dataclass(slots=True)
@@ -90,6 +100,8 @@ def _answer(registry: Registry, call: Call, context: Context) -> object:
         answer = call_handler(found, context)
         # An async handler whose worker died runs alone in a child, which has no loop of its own.
         return check_result(found, asyncio.run(answer) if inspect.iscoroutine(answer) else answer)
+    if call.folding is not None:
+        return fold_results(call.previous or [], call.folding)
     declared = registry.declaration(call.workflow)
     node = declared.workflow.node(call.facts.node_id)
     if call.purpose is Purpose.PLAN:

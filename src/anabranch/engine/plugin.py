@@ -14,10 +14,12 @@ from types import ModuleType
 import structlog
 
 from anabranch.engine.errors import DefinitionError, NotFound
-from anabranch.engine.evaluator import internal_queue
 from anabranch.engine.from_stages import Declaration, classes_in, declare
-from anabranch.engine.handler import Handler, Runs, handlers_in
-from anabranch.engine.workflow import Node, Workflow
+from anabranch.engine.from_yaml import load_yaml
+from anabranch.engine.handler import Handler, handlers_in
+from anabranch.engine.lanes import internal_queue
+from anabranch.engine.validator import find_handler_mistakes
+from anabranch.engine.workflow import DEFAULT_QUEUE, Node, Workflow
 
 __all__ = ["GROUP", "Registry", "is_folder", "load_plugins"]
 
@@ -33,11 +35,12 @@ class Registry:
         self.handlers: dict[str, Handler] = {}
         self.declarations: dict[str, Declaration] = {}
         self.refused: dict[str, str] = {}
+        self._files: list[Path] = []
 
     def add(self, module: ModuleType) -> None:
         """Take what a module declares."""
         for found in handlers_in(vars(module)):
-            self._warn_if_known("handler", found.name, self.handlers, module)
+            self._warn_if_known("handler", found.name, self.handlers, module.__name__)
             self.handlers[found.name] = found
         for found_class in classes_in(vars(module)):
             try:
@@ -50,15 +53,17 @@ class Registry:
         self.refused[name] = reason
         log.error("plugin.refused", name=name, reason=reason)
 
+    def add_file(self, file: Path) -> None:
+        """Take the workflow that a YAML file spells, once all handlers are known."""
+        self._files.append(file)
+
     def resolve(self) -> None:
-        """Give nodes what their handlers decide; a job type whose handler is missing is refused alone (G5)."""
+        """Give nodes what their handlers decide; a workflow that doesn't fit its handlers is refused alone (G5)."""
+        for file in self._files:
+            self._load_file(file)
         for name, declared in list(self.declarations.items()):
-            if missing := sorted({n.handler for n in declared.workflow.nodes} - set(self.handlers)):
-                self.refuse(name, f"no plugin brings the handlers {', '.join(missing)}")
-                del self.declarations[name]
-                continue
-            if deaf := [n.name for n in declared.workflow.nodes if n.heartbeat_timeout and not self._is_heard(n)]:
-                self.refuse(name, f"{', '.join(deaf)}: only handlers in children can have a heartbeat timeout")
+            if mistakes := find_handler_mistakes(declared.workflow, self.handlers):
+                self.refuse(name, "; ".join(f"{mistake.path[1]}: {mistake.message}" for mistake in mistakes))
                 del self.declarations[name]
                 continue
             nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
@@ -84,20 +89,27 @@ class Registry:
     def queues(self) -> list[str]:
         """Every queue that a registered workflow names, and the queues of the planners."""
         named = {node.queue for workflow in self.workflows for node in workflow.nodes if node.queue}
-        return sorted(named | {internal_queue(workflow.id) for workflow in self.workflows})
+        return sorted(named | {DEFAULT_QUEUE} | {internal_queue(workflow.id) for workflow in self.workflows})
 
     def _declare(self, declared: Declaration, module: ModuleType) -> None:
         name = declared.workflow.id
-        self._warn_if_known("job type", name, self.declarations, module)
+        self._warn_if_known("workflow", name, self.declarations, module.__name__)
         self.declarations[name] = declared
         for method in declared.ignored:
             log.warning("job.method_ignored", job_type=name, method=method)
 
-    def _is_heard(self, node: Node) -> bool:
-        return self.handlers[node.handler].runs in (Runs.IN_CHILD, Runs.HEAVILY)
+    def _load_file(self, file: Path) -> None:
+        loaded = load_yaml(file.read_bytes(), str(file), self.handlers)
+        if loaded.workflow is None:
+            self.refuse(str(file), "\n".join(map(str, loaded.mistakes)))
+            return
+        self._warn_if_known("workflow", loaded.workflow.id, self.declarations, str(file))
+        self.declarations[loaded.workflow.id] = Declaration(loaded.workflow)
 
     def _resolve_node(self, node: Node) -> Node:
-        found = self.handlers[node.handler]
+        found = self.handlers.get(node.handler)
+        if found is None:
+            return node
         return replace(
             node,
             queue=node.queue or found.queue,
@@ -105,9 +117,9 @@ class Registry:
             retry=node.retry or found.retry,
         )
 
-    def _warn_if_known(self, kind: str, name: str, known: Iterable[str], module: ModuleType) -> None:
+    def _warn_if_known(self, kind: str, name: str, known: Iterable[str], plugin: str) -> None:
         if name in known:
-            log.warning("plugin.overrides", kind=kind, name=name, plugin=module.__name__)
+            log.warning("plugin.overrides", kind=kind, name=name, plugin=plugin)
 
 
 def load_plugins(extra: Iterable[str] = ()) -> Registry:
@@ -117,9 +129,14 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
     for plugin in [*(point.value for point in installed), *extra]:
         for name, load in _loaders(plugin):
             try:
-                registry.add(load())
+                module = load()
+                registry.add(module)
+                for file in _files_beside(module):
+                    registry.add_file(file)
             except Exception as error:  # noqa: BLE001  # a plugin's own code may raise anything when it is imported
                 registry.refuse(name, f"{type(error).__name__}: {error}")
+        for file in _yaml_in(Path(plugin).expanduser()) if is_folder(plugin) else ():
+            registry.add_file(file)
     registry.resolve()
     return registry
 
@@ -127,12 +144,23 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
 def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
     if is_folder(plugin):
         folder = Path(plugin).expanduser()
-        for path in sorted(folder.glob("*.py")) or [folder]:
+        modules = sorted(folder.glob("*.py"))
+        for path in modules if modules or any(_yaml_in(folder)) else [folder]:
             yield str(path), partial(_load_file, path)
         return
     yield plugin, partial(importlib.import_module, plugin)
     for found in pkgutil.walk_packages(getattr(sys.modules.get(plugin), "__path__", ()), f"{plugin}."):
         yield found.name, partial(importlib.import_module, found.name)
+
+
+def _yaml_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.y*ml") if path.suffix in (".yaml", ".yml"))
+
+
+def _files_beside(module: ModuleType) -> list[Path]:
+    """The workflows of a package: YAML files in its own folder, and in its `workflows`."""
+    folders = map(Path, getattr(module, "__path__", ()))
+    return [file for folder in folders for place in (folder, folder / "workflows") for file in _yaml_in(place)]
 
 
 def is_folder(plugin: str) -> bool:
@@ -144,7 +172,7 @@ def _load_file(path: Path) -> ModuleType:
     name = f"anabranch_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path) if path.is_file() else None
     if spec is None or spec.loader is None:
-        raise DefinitionError("plugin.missing", f"there is no folder {path} with Python files in it")
+        raise DefinitionError("plugin.missing", f"there is no folder {path} with Python or YAML files in it")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -8,6 +8,7 @@ from typing import Protocol
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Conflict
 from anabranch.engine.evaluator import Transition
+from anabranch.engine.expressions import Reference
 from anabranch.engine.model import (
     Answer,
     Attempt,
@@ -31,6 +32,7 @@ __all__ = [
     "ResultPage",
     "SessionGone",
     "Store",
+    "StoredValue",
     "Submission",
     "Submitted",
     "Swept",
@@ -109,6 +111,14 @@ class Turn:
 
 
 @dataclass(frozen=True)
+class StoredValue:
+    """A part of a node's output; or, when the output was put aside, what stands for the whole."""
+
+    value: Json
+    reference: dict[str, Json] | None
+
+
+@dataclass(frozen=True)
 class ResultPage:
     """Some results of a node's tasks, as JSON texts, one a line, up to the last index; some may be references."""
 
@@ -137,6 +147,7 @@ class JobStore(Protocol):
     async def apply(
         self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
     ) -> Applied: ...
+    async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None: ...
     async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None: ...
     async def cancel(self, job_id: str, reason: str) -> JobState: ...
     async def ring(self, queues: Sequence[str]) -> None: ...

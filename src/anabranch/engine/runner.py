@@ -16,7 +16,9 @@ from anabranch.engine.canonical import Json, encode
 from anabranch.engine.children import ChildDied, Children, Overdue
 from anabranch.engine.context import Silence
 from anabranch.engine.errors import AnabranchError, TaskError, Unavailable
+from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
+from anabranch.engine.filling import Definitions, fill_in
 from anabranch.engine.handler import Handler, Runs
 from anabranch.engine.model import Claim, Purpose, Report
 from anabranch.engine.perform import Call, Performed, perform, perform_async
@@ -24,6 +26,7 @@ from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import JobStore
 from anabranch.engine.results import Results
 from anabranch.engine.spool import collect_results
+from anabranch.engine.workflow import Workflow
 
 __all__ = ["Held", "Runner"]
 
@@ -39,6 +42,7 @@ class Held:
 
     claim: Claim
     taken: float
+    workflow: Workflow | None = None
     started: bool = False
     ended: bool = False
     given_up: bool = False
@@ -84,7 +88,8 @@ class Runner:
         self._store = store
         self._registry = registry
         self._children = children
-        self._results = results
+        self.results = results
+        self._definitions = Definitions(store)
         self._scratch = scratch
         self._thread = thread
         self._now: Held | None = None
@@ -101,6 +106,13 @@ class Runner:
         if not self.is_quick(chunk[0].claim):
             return [await self._run_one(chunk[0])]
         self.quick_busy = True
+        try:
+            for held in chunk:
+                held.workflow = await self._define(held.claim)
+        except AnabranchError as error:
+            self.quick_busy = False
+            log.warning("definition.unread", reason=error.message)
+            return [_again(held, timedelta(seconds=1)) for held in chunk]
         done = asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
         while not done.done():
             await asyncio.wait([done], timeout=QUICK.total_seconds() / 10)
@@ -136,10 +148,13 @@ class Runner:
         self._now = held
         folder = self._folder(held.claim)
         try:
-            performed = perform(self._registry, Call.of(held.claim, folder, self._results), Silence())
+            call = Call.of(held.claim, _params(held), folder, self.results)
+            performed = perform(self._registry, call, Silence())
             report = self._settle(held, performed, time.monotonic() - held.begun)
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
+        except ExpressionError as error:
+            report = _failed(held.claim, _unfilled(error), timedelta(0), None)
         except Exception as error:  # noqa: BLE001  # one task of a chunk must not take the others with it
             report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
         held.ended = True
@@ -157,6 +172,8 @@ class Runner:
         except Unavailable as error:
             log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
             return _again(held, MISSING_DELAY if error.code == "handler.missing" else timedelta(seconds=1))
+        except ExpressionError as error:
+            performed = Performed(error=_unfilled(error))
         except (AnabranchError, OSError, ValueError) as error:
             performed = Performed(error=describe_error(error))
         finally:
@@ -169,7 +186,8 @@ class Runner:
         if found is None and claim.lane.purpose is Purpose.WORK:
             raise Unavailable("handler.missing", f"this worker has no handler {claim.handler!r}")
         previous = await self._load_previous(claim)
-        call = await asyncio.to_thread(Call.of, claim, self._folder(claim), self._results, previous)
+        held.workflow = await self._define(claim)
+        call = await asyncio.to_thread(Call.of, claim, _params(held), self._folder(claim), self.results, previous)
         longest = _longest(claim)
         held.begun = time.monotonic()
         held.started = True
@@ -182,11 +200,16 @@ class Runner:
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
         return await self._children.run(call, longest, silence, held.progress, alone=alone)
 
+    async def _define(self, claim: Claim) -> Workflow | None:
+        """The workflow whose template a task's parameters are filled into, where they are."""
+        has_template = "values" in claim.lane.policy
+        return await self._definitions.get(claim.lane.workflow_hash) if has_template else None
+
     async def _load_previous(self, claim: Claim) -> Sequence[Json] | None:
         if (node := _previous(claim)) is None:
             return None
         path = self._folder(claim) + SPOOLED
-        return await collect_results(self._store, self._results, claim.lane.job_id, node, path)
+        return await collect_results(self._store, self.results, claim.lane.job_id, node, path)
 
     def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
@@ -196,8 +219,8 @@ class Runner:
             return _failed(claim, dict(performed.error or {}), ran, performed.log)
         ended, body = "completed", performed.result
         try:
-            if claim.lane.purpose is not Purpose.PLAN and self._results.is_large(body):
-                ended, body = "referenced", self._results.put_aside(claim, body)
+            if claim.lane.purpose is not Purpose.PLAN and self.results.is_large(body):
+                ended, body = "referenced", self.results.put_aside(claim, body)
         except (TaskError, OSError) as error:
             return _failed(claim, describe_error(error), ran, performed.log)
         return Report(claim.key, claim.attempt, ended, body, None, ran, performed.log, performed.metrics)
@@ -214,6 +237,15 @@ class Runner:
 
     def _folder(self, claim: Claim) -> str:
         return f"{self._scratch}/{claim.key.lane}-{claim.key.place}-{claim.attempt}"
+
+
+def _params(held: Held) -> dict[str, Json]:
+    claim = held.claim
+    return fill_in(held.workflow, claim.lane, claim.item, claim.index) if held.workflow else claim.parameters
+
+
+def _unfilled(error: ExpressionError) -> dict[str, Json]:
+    return {"code": "expression.failed", "message": error.message, "category": "permanent"}
 
 
 def _remove(folder: str) -> None:

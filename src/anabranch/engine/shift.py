@@ -43,7 +43,7 @@ class Shift:
         self._slots = slots
         self._grace = grace
         self._pace = Pace()
-        self._advancer = Advancer(store, live.session)
+        self._advancer = Advancer(store, live.session, runner.results)
         self._held: dict[TaskKey, Held] = {}
         self._waiting: deque[Held] = deque()
         self._quick: deque[Held] = deque()

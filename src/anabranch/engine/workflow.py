@@ -1,6 +1,5 @@
-"""Workflow: what a job runs, checked once, when loaded; pinned to its jobs by the hash of its content (E16)."""
+"""Workflow: what a job runs. A plain value that the validator checks; jobs are pinned to its hash (E16)."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,14 +9,43 @@ from functools import cached_property
 from pydantic import TypeAdapter
 
 from anabranch.engine.canonical import Json, canonical, decode, sha256
-from anabranch.engine.errors import DefinitionError
+from anabranch.engine.expressions import Condition, Template, parse_condition, read_template
 from anabranch.engine.inputs import Input
 
-__all__ = ["DEFAULT_QUEUE", "DEFAULT_TIMEOUT", "Backoff", "Node", "OnFailure", "Retry", "Spread", "Workflow"]
+__all__ = [
+    "DEFAULT_QUEUE",
+    "DEFAULT_TIMEOUT",
+    "Backoff",
+    "Branch",
+    "Fold",
+    "Folding",
+    "Kind",
+    "Node",
+    "OnFailure",
+    "Retry",
+    "Spread",
+    "Tolerance",
+    "Workflow",
+]
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DEFAULT_QUEUE = "default"
 DEFAULT_TIMEOUT = timedelta(minutes=30)
+
+
+class Kind(StrEnum):
+    """What a node is. Those without tasks are settled as soon as they are reached."""
+
+    TASK = "task"
+    START = "start"
+    END = "end"
+    CONDITIONAL = "conditional"
+    FAN_OUT = "fan_out"
+    FAN_IN = "fan_in"
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether workers have anything to do for it."""
+        return self in (Kind.TASK, Kind.FAN_OUT, Kind.FAN_IN)
 
 
 class Spread(StrEnum):
@@ -58,11 +86,60 @@ class Retry:
 
 
 @dataclass(frozen=True)
-class Node:
-    """One step of a workflow; queue, timeout and retry are the handler's where the node has none."""
+class Branch:
+    """A way out of a conditional: the first whose condition holds is taken; the default has none."""
+
+    next: tuple[str, ...]
+    condition: Json = None
+    is_default: bool = False
+
+    @cached_property
+    def test(self) -> Condition:
+        """The condition, parsed."""
+        return parse_condition(self.condition, has_subject=True)
+
+
+class Fold(StrEnum):
+    """How a fan-in makes one value of many."""
+
+    COLLECT = "collect"
+    CONCAT = "concat"
+    SUM = "sum"
+    FIRST = "first"
+    LAST = "last"
+
+
+@dataclass(frozen=True)
+class Folding:
+    """One member of a fan-in's output: a fold over the results, or over a part of each."""
 
     name: str
-    handler: str
+    fold: Fold
+    field: str = ""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How many tasks of a fan-out may fail."""
+
+    count: int = 0
+    percent: float = 0
+
+    def of(self, width: int) -> int:
+        """How many that are of so many tasks."""
+        return max(self.count, int(width * self.percent / 100))
+
+
+@dataclass(frozen=True)
+class Node:
+    """One step of a workflow; queue, timeout and retry are the handler's where the node has none.
+
+    It waits for all of `after`, and for one of `after_any`. A node with `params` fills them in for each task; without,
+    a task gets the job's parameters and what a planner gave it.
+    """
+
+    name: str
+    handler: str = ""
     after: tuple[str, ...] = ()
     spread: Spread = Spread.SINGLE
     count: int | None = None
@@ -78,6 +155,50 @@ class Node:
     total_timeout: timedelta | None = None
     retry: Retry | None = None
     on_failure: OnFailure = OnFailure.FAIL
+    kind: Kind = Kind.TASK
+    after_any: tuple[str, ...] = ()
+    params: dict[str, Json] | None = None
+    when: Json = None
+    subject: Json = None
+    branches: tuple[Branch, ...] = ()
+    source: Json = None
+    max_items: int | None = None
+    batch_size: int | None = None
+    tolerate: Tolerance = Tolerance()
+    folding: tuple[Folding, ...] = ()
+    output: dict[str, Json] | None = None
+    priority: int | None = None
+    description: str = ""
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Every node it waits for."""
+        return (*self.after, *self.after_any)
+
+    @cached_property
+    def template(self) -> Template | None:
+        """The parameters, parsed."""
+        return None if self.params is None else read_template(self.params)
+
+    @cached_property
+    def condition(self) -> Condition | None:
+        """Its `when`, parsed."""
+        return None if self.when is None else parse_condition(self.when, has_subject=False)
+
+    @cached_property
+    def subject_template(self) -> Template | None:
+        """What a conditional's short conditions are about, parsed."""
+        return None if self.subject is None else read_template(self.subject)
+
+    @cached_property
+    def source_template(self) -> Template | None:
+        """What a fan-out has a task for each item of, parsed."""
+        return None if self.source is None else read_template(self.source)
+
+    @cached_property
+    def output_template(self) -> Template | None:
+        """The output of an end, parsed."""
+        return None if self.output is None else read_template(self.output)
 
 
 @dataclass(frozen=True)
@@ -90,25 +211,36 @@ class Workflow:
     version: int = 1
     priority: int = 5
     inputs: Mapping[str, Input] | None = field(default=None)
-
-    def __post_init__(self) -> None:
-        """Check the workflow; every mistake is reported at once."""
-        if mistakes := list(_mistakes(self)):
-            raise DefinitionError("workflow.invalid", f"workflow {self.id!r}: " + "; ".join(mistakes))
+    name: str = ""
+    output: dict[str, Json] | None = None
 
     def node(self, name: str) -> Node:
         """The node with this name."""
-        return next(node for node in self.nodes if node.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of its nodes, in order."""
+        return list(self._by_name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
 
     @cached_property
     def text(self) -> str:
         """The canonical text that jobs are pinned to."""
-        return canonical(decode(_ADAPTER.dump_json(self)))
+        return canonical(decode(_ADAPTER.dump_json(self, exclude_defaults=True)))
 
     @cached_property
     def hash(self) -> str:
         """The hash of its content."""
         return sha256(self.text)
+
+    @cached_property
+    def output_template(self) -> Template | None:
+        """The job's result, parsed."""
+        return None if self.output is None else read_template(self.output)
 
     @classmethod
     def from_json(cls, definition: Json) -> "Workflow":
@@ -117,42 +249,3 @@ class Workflow:
 
 
 _ADAPTER = TypeAdapter(Workflow)
-
-
-def _mistakes(workflow: Workflow) -> list[str]:
-    names = [node.name for node in workflow.nodes]
-    found = [] if names else ["it has no nodes"]
-    found += [f"the name {name!r} stands twice" for name in sorted({n for n in names if names.count(n) > 1})]
-    found += [
-        f"{name!r} can't be a node's name: use letters, digits and _" for name in names if not NAME.fullmatch(name)
-    ]
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", workflow.id):
-        found.append("its id must be a word of letters, digits, _, . and -, at most 63 long")
-    for position, node in enumerate(workflow.nodes):
-        found += [f"{node.name}: {mistake}" for mistake in _node_mistakes(node, workflow, names[:position])]
-    return found
-
-
-def _node_mistakes(node: Node, workflow: Workflow, before: list[str]) -> list[str]:
-    found = [f"it waits for {name!r}, which is not before it" for name in node.after if name not in before]
-    if node.spread is Spread.FIXED and (node.count is None or node.count < 0) and not node.planned:
-        found.append("fixed parallelism needs a count of 0 or more")
-    if node.spread is Spread.DYNAMIC and node.count_param is None and not node.planned:
-        found.append("dynamic parallelism needs a planner or count_param")
-    if node.spread is Spread.FAN_OUT and not node.planned:
-        found.append("fan_out needs a planner (create_tasks_for_stage)")
-    if node.spread in (Spread.FAN_OUT, Spread.FAN_IN, Spread.MATCH_PREVIOUS) and len(node.after) != 1:
-        found.append(f"{node.spread} needs one stage before it")
-    if node.lineage and len(node.after) != 1:
-        found.append("uses_lineage needs one stage before it")
-    declared = workflow.inputs
-    if node.count_param and declared is not None and node.count_param not in declared:
-        found.append(f"count_param names {node.count_param!r}, which is not an input")
-    if node.max_running is not None and node.max_running < 1:
-        found.append("max_parallel_tasks must be at least 1")
-    limits = (node.timeout, node.queue_timeout, node.heartbeat_timeout, node.total_timeout)
-    if any(limit is not None and limit <= timedelta(0) for limit in limits):
-        found.append("its timeouts must be positive")
-    if node.retry and node.retry.max_attempts is not None and node.retry.max_attempts < 1:
-        found.append("retry.max_attempts must be at least 1")
-    return found

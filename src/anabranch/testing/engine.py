@@ -31,9 +31,10 @@ def fan_out(count: int, **more: object) -> Workflow:
 class EngineHarness:
     """A store, its readers, and one session to act as."""
 
-    def __init__(self, store: PostgresStore, reads: PostgresReads, session: SessionId) -> None:
+    def __init__(self, store: PostgresStore, reads: PostgresReads, session: SessionId, results: Results) -> None:
         """Made by `open_harness`."""
         self.store = store
+        self.results = results
         self.reads = reads
         self.session = session
 
@@ -53,7 +54,7 @@ class EngineHarness:
 
     async def advance(self, rights: Sequence[TakenRight]) -> int:
         """Spend rights."""
-        return (await Advancer(self.store, self.session).advance(rights)).applied
+        return (await Advancer(self.store, self.session, self.results).advance(rights)).applied
 
     async def claim(
         self, limit: int = 100, *, session: SessionId | None = None, queues: Sequence[str] = ("default",)
@@ -107,15 +108,13 @@ class EngineHarness:
 @asynccontextmanager
 async def open_harness(url: str) -> AsyncIterator[EngineHarness]:
     """A harness on this database."""
-    store, reads = (
-        PostgresStore(url, name="test", connections=8),
-        PostgresReads(url, Results(LocalFiles(Path("unused"))), name="test reads"),
-    )
+    results = Results(LocalFiles(Path("unused")))
+    store, reads = PostgresStore(url, name="test", connections=8), PostgresReads(url, results, name="test reads")
     await store.open()
     await reads.open()
     try:
         session = await store.open_session(SessionKind.WORKER, ["default"], 100, LEASE)
-        yield EngineHarness(store, reads, session)
+        yield EngineHarness(store, reads, session, results)
     finally:
         await store.close()
         await reads.close()

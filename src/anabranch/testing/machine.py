@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.evaluator import LaneEnded, OpenLane, SetJob, SetNode, Started, Transition, plan
+from anabranch.engine.evaluator import Facts, LaneEnded, Needs, SetJob, SetNode, Started, Transition, plan
+from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
 from anabranch.engine.workflow import Workflow
 
@@ -166,7 +167,10 @@ class Model:
     def plan(self, key: LaneKey) -> tuple[Transition, ...]:
         """What follows from a right."""
         job = self.jobs[key.job]
-        return plan(job.workflow, {}, job.nodes, event_of(key, self.lanes.get(key)))
+        failure: dict[str, Json] | None = {"code": "test"} if NodeState.FAILED in job.nodes.values() else None
+        planned = plan(job.workflow, Facts(job.name, {}, job.nodes, {}, failure), event_of(key, self.lanes.get(key)))
+        assert not isinstance(planned, Needs)
+        return planned
 
     def apply(self, key: LaneKey, session: int, transitions: Sequence[Transition]) -> None:
         """Spend a right."""

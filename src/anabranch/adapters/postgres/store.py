@@ -14,7 +14,9 @@ from anabranch.adapters.postgres.calls import Database, call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.engine.canonical import Json, canonical, encode
 from anabranch.engine.errors import NotFound
-from anabranch.engine.evaluator import OpenLane, SetJob, SetNode, Transition
+from anabranch.engine.evaluator import SetJob, SetNode, Transition
+from anabranch.engine.expressions import Reference
+from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import (
     Answer,
     Attempt,
@@ -31,7 +33,17 @@ from anabranch.engine.model import (
     SessionKind,
     TaskKey,
 )
-from anabranch.engine.ports import Applied, ResultPage, Submission, Submitted, Swept, TakenRight, Turn, Wanted
+from anabranch.engine.ports import (
+    Applied,
+    ResultPage,
+    StoredValue,
+    Submission,
+    Submitted,
+    Swept,
+    TakenRight,
+    Turn,
+    Wanted,
+)
 from anabranch.engine.workflow import Workflow
 
 __all__ = ["PostgresPulse", "PostgresStore", "index_of"]
@@ -118,6 +130,12 @@ class PostgresStore:
         changes = encode([_change(transition) for transition in transitions])
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
         return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
+
+    async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None:
+        """What a reference to a node's output stands for, or None when there is no such thing."""
+        node, _, *path = map(str, reference.path)
+        rows = await self._database.call("node_value", job_id, node, path)
+        return StoredValue(rows[0]["value"], rows[0]["reference"]) if rows else None
 
     async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None:
         """The next results of a node's tasks, in order, after an index; None when there are no more."""

@@ -1,10 +1,13 @@
--- The outputs of a job's last nodes by name: an aggregate where the node has one, else its tasks' results in order.
-create function app.job_result(_job bigint, _nodes jsonb) returns jsonb language sql stable as $$
-    select jsonb_object_agg(l.node, case l.purpose
-        when 'aggregate' then (select app.result_of(o) from app.outcomes o where o.lane = l.id)
-        else (select jsonb_build_object('count', count(*), 'items', coalesce(jsonb_agg(app.result_of(o) order by o.idx), '[]'))
-                from app.outcomes o where o.lane = l.id and o.outcome = 'completed') end)
-      from (select distinct on (node) * from app.lanes
-             where job = _job and purpose in ('work', 'aggregate') and node in (select jsonb_array_elements_text(_nodes))
-             order by node, generation desc, purpose desc) l;
+-- The outputs of nodes by name: an aggregate where a node has one, else the result of its one task, or of its many.
+create function app.job_result(_job bigint, _nodes jsonb) returns jsonb language plpgsql stable as $$
+begin
+    return (
+        select coalesce(jsonb_object_agg(l.node, case when l.purpose = 'aggregate' or l.policy ? 'single'
+                   then (select app.result_of(o) from app.outcomes o where o.lane = l.id and o.idx = 0)
+                   else app.lane_output(l.id) end), '{}')
+          from (select distinct on (x.node) x.* from app.lanes x
+                 where x.job = _job and x.purpose in ('work', 'aggregate')
+                   and x.node in (select jsonb_array_elements_text(_nodes))
+                 order by x.node, x.generation desc, x.purpose desc) l);
+end;
 $$;

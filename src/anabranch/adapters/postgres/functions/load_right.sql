@@ -1,17 +1,21 @@
--- What the holder of a right needs to plan: the job, the states of its nodes, and how the lane ended.
+-- What the holder of a right needs to plan: the job, the states of its nodes and the branches that
+-- were taken, and how the lane ended.
 -- Version is the job's last event: apply refuses a plan that was made from an older one.
 create function app.load_right(_right bigint, _session bigint, _takes integer)
 returns table (
-    job_id text, workflow_hash text, parameters jsonb, priority smallint, version integer, state app.job_state,
-    node text, purpose app.lane_purpose, generation integer,
-    width integer, failed integer, tolerated integer, error jsonb, states jsonb
+    job_id text, workflow_hash text, parameters jsonb, version integer, state app.job_state,
+    node text, purpose app.lane_purpose, width integer, failed integer, error jsonb, states jsonb, taken jsonb,
+    failure jsonb
 ) language sql stable as $$
-    select j.job_id, j.workflow_hash, j.parameters, j.priority, j.last_event, j.state, r.node, r.purpose, r.generation,
-           l.width, l.failed, l.tolerated,
+    select j.job_id, j.workflow_hash, j.parameters, j.last_event, j.state, r.node, r.purpose, l.width, l.failed,
            (select o.error || jsonb_build_object('index', o.idx)
               from app.outcomes o
              where l.failed > 0 and o.lane = l.id and o.outcome = 'failed' order by o.idx limit 1),
-           (select jsonb_object_agg(n.name, n.state) from app.nodes n where n.job = j.id)
+           (select jsonb_object_agg(n.name, n.state) from app.nodes n where n.job = j.id),
+           (select coalesce(jsonb_object_agg(n.name, n.output -> 'branch'), '{}')
+              from app.nodes n where n.job = j.id and n.output ? 'branch'),
+           (select n.error from app.nodes n
+             where n.job = j.id and n.state = 'failed' order by n.finished_at, n.position limit 1)
       from app.rights r
       join app.jobs j on j.id = r.job
       left join app.lanes l on l.id = r.lane

@@ -5,7 +5,7 @@ returns bigint language plpgsql as $$
 declare
     _source jsonb := _open -> 'source';
     _from bigint;
-    _width integer := (_source ->> 'count')::integer;
+    _width integer := coalesce((_source ->> 'count')::integer, jsonb_array_length(nullif(_source -> 'items', 'null')));
     _lane bigint;
 begin
     if _source ->> 'node' is not null then
@@ -21,7 +21,7 @@ begin
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
                            closed, opened_at, served_at, itemized, ripe)
     values (_job, _open ->> 'node', (_open ->> 'purpose')::app.lane_purpose, _generation, _open ->> 'queue',
-            (select priority from app.jobs where id = _job), _open ->> 'handler', (_open ->> 'with_parameters')::boolean, _open -> 'policy',
+            coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)), _open ->> 'handler', (_open ->> 'with_parameters')::boolean, _open -> 'policy',
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
             make_interval(secs => (_open #>> '{policy,queue_timeout_seconds}')::float),
             _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false)
@@ -36,6 +36,10 @@ begin
                i.item -> 'metadata'
           from app.outcomes o, jsonb_array_elements(o.result) with ordinality as i(item, idx)
          where o.lane = _from and o.idx = 0;
+    elsif _source ->> 'kind' = 'items' then
+        insert into app.items (lane, idx, key, parameters)
+        select _lane, (i.idx - 1)::integer, (i.idx - 1)::text, i.item
+          from jsonb_array_elements(_source -> 'items') with ordinality as i(item, idx);
     elsif _source ->> 'kind' = 'match' then
         insert into app.items (lane, idx, key, parameters)
         select _lane, i.idx, i.key, '{}' from app.items i where i.lane = _from;

@@ -1,13 +1,14 @@
 -- Move a job to a state, with its event. A terminal one closes every open lane: nothing more is claimed, and what still
--- runs reports in vain (E7). The result is the output of the nodes named. The caller holds the job's row.
+-- runs reports in vain (E7). The result is given, or it is the outputs of the nodes named. The caller holds the job's row.
 create function app.set_job(_job bigint, _change jsonb) returns void language plpgsql as $$
 declare
     _state app.job_state := (_change ->> 'state')::app.job_state;
     _ended boolean := _state in ('completed', 'failed', 'cancelled');
 begin
     update app.jobs
-       set state = _state, error = _change -> 'error',
-           result = case when _state = 'completed' then app.job_result(_job, _change -> 'results_of') end,
+       set state = _state, error = nullif(_change -> 'error', 'null'),
+           result = case when _state = 'completed' then
+               coalesce(nullif(_change -> 'result', 'null'), app.job_result(_job, _change -> 'results_of')) end,
            started_at = coalesce(started_at, app.now()),
            finished_at = case when _ended then app.now() end
      where id = _job;
@@ -15,6 +16,6 @@ begin
         update app.lanes set closed = true
          where id in (select id from app.lanes where job = _job and not closed order by id for update);
     end if;
-    perform app.add_event(_job, 'job.' || _state, null, coalesce(_change -> 'error', '{}'));
+    perform app.add_event(_job, 'job.' || _state, null, coalesce(nullif(_change -> 'error', 'null'), '{}'));
 end;
 $$;

@@ -4,13 +4,13 @@ declare
     _state app.node_state := (_change ->> 'state')::app.node_state;
 begin
     update app.nodes
-       set state = _state, error = _change -> 'error',
+       set state = _state, error = nullif(_change -> 'error', 'null'), output = nullif(_change -> 'output', 'null'),
            opened_at = case when _state = 'running' then app.now() else opened_at end,
            finished_at = case when _state <> 'running' then app.now() end
      where job = _job and name = _change ->> 'node' and state <> _state;
     if found then
-        perform app.add_event(_job, 'node.' || _state, _change ->> 'node',
-                              coalesce(_change -> 'error', '{}'));
+        perform app.add_event(_job, 'node.' || _state, _change ->> 'node', coalesce(
+            nullif(_change -> 'error', 'null'), nullif(_change -> 'output', 'null'), '{}'));
     end if;
 end;
 $$;

@@ -1,0 +1,70 @@
+"""What a fan-in makes of the results of a fan-out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import Permanent
+from anabranch.engine.workflow import Fold, Folding
+
+__all__ = ["fold_results", "read_folding"]
+
+
+def read_folding(given: Json) -> list[Folding] | None:
+    """The foldings of a lane's policy."""
+    if not isinstance(given, list):
+        return None
+    parts = (part for part in given if isinstance(part, dict))
+    return [Folding(str(part["name"]), Fold(str(part["fold"])), str(part["field"])) for part in parts]
+
+
+def fold_results(results: Iterable[Json], folding: Sequence[Folding]) -> dict[str, Json]:
+    """The output of a fan-in: how many tasks completed, how many failed if any did, and each folding by its name."""
+    count, failed = 0, 0
+    begun: dict[str, Json] = {part.name: None for part in folding}
+    for told in results:
+        if not isinstance(told, Mapping) or told["status"] != "completed":
+            failed += 1
+            continue
+        count += 1
+        for part in folding:
+            begun[part.name] = _STEPS[part.fold](begun[part.name], _pick(told["result"], part), count == 1, part)
+    empty: dict[Fold, Json] = {Fold.COLLECT: [], Fold.CONCAT: [], Fold.SUM: 0}
+    folded = {part.name: begun[part.name] if count else empty.get(part.fold) for part in folding}
+    return {**folded, "count": count, **({"failed": failed} if failed else {})}
+
+
+def _pick(result: Json, part: Folding) -> Json:
+    for key in part.field.split(".") if part.field else ():
+        if not isinstance(result, Mapping) or key not in result:
+            raise Permanent(f"a result has no {part.field!r} to {part.fold}", code="fan_in.missing")
+        result = result[key]
+    return result
+
+
+def _collect(sofar: Json, value: Json, is_first: bool, _part: Folding) -> Json:
+    kept: list[Json] = sofar if isinstance(sofar, list) and not is_first else []
+    kept.append(value)
+    return kept
+
+
+def _concat(sofar: Json, value: Json, is_first: bool, part: Folding) -> Json:
+    if not isinstance(value, list):
+        raise Permanent(f"a result to concat into {part.name!r} is not an array", code="fan_in.type")
+    kept: list[Json] = sofar if isinstance(sofar, list) and not is_first else []
+    kept.extend(value)
+    return kept
+
+
+def _sum(sofar: Json, value: Json, is_first: bool, part: Folding) -> Json:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Permanent(f"a result to sum into {part.name!r} is not a number", code="fan_in.type")
+    return value if is_first or not isinstance(sofar, int | float) else sofar + value
+
+
+_STEPS: dict[Fold, Callable[[Json, Json, bool, Folding], Json]] = {
+    Fold.COLLECT: _collect,
+    Fold.CONCAT: _concat,
+    Fold.SUM: _sum,
+    Fold.FIRST: lambda sofar, value, is_first, _: value if is_first else sofar,
+    Fold.LAST: lambda _sofar, value, _is_first, _part: value,
+}

@@ -1,0 +1,149 @@
+"""The lanes that a node opens: what each of its tasks needs, and by which rules they run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import InputError
+from anabranch.engine.model import Purpose
+from anabranch.engine.workflow import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Workflow
+
+__all__ = ["OpenLane", "Source", "aggregate_lane", "fan_in_lane", "internal_queue", "plan_lane", "work_lane"]
+
+NO_LIMIT = 2**31 - 1
+INTERNAL_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a lane's tasks come from: a count, items, a planner's stored answer, or the tasks of the node before."""
+
+    kind: str
+    count: int | None = None
+    items: Sequence[Json] | None = None
+    node: str | None = None
+    purpose: Purpose | None = None
+
+
+@dataclass(frozen=True)
+class OpenLane:
+    """Open a lane; the store makes its tasks from the source."""
+
+    node: str
+    purpose: Purpose
+    queue: str
+    handler: str
+    source: Source
+    policy: dict[str, Json]
+    with_parameters: bool = True
+    tolerated: int = 0
+    max_running: int | None = None
+    priority: int | None = None
+
+
+def internal_queue(workflow_id: str) -> str:
+    """The queue of a job type's planner: only processes that registered the type serve it."""
+    return f"plan:{workflow_id}"
+
+
+def plan_lane(workflow: Workflow, node: Node) -> OpenLane:
+    """The one task that asks a declaration's planner for the tasks of a node."""
+    previous = node.after[0] if node.after else None
+    return _internal(node, Purpose.PLAN, internal_queue(workflow.id), {"previous": previous})
+
+
+def aggregate_lane(workflow: Workflow, node: Node) -> OpenLane:
+    """The one task that asks a declaration to aggregate the results of a node."""
+    return _internal(node, Purpose.AGGREGATE, internal_queue(workflow.id), {"previous": node.name})
+
+
+def fan_in_lane(node: Node, source: str) -> OpenLane:
+    """The one task that folds the results of a fan-out; any worker can do it."""
+    folding: list[Json] = [{"name": f.name, "fold": f.fold, "field": f.field} for f in node.folding]
+    return _internal(node, Purpose.AGGREGATE, node.queue or DEFAULT_QUEUE, {"previous": source, "folding": folding})
+
+
+def work_lane(
+    node: Node,
+    parameters: Mapping[str, Json],
+    *,
+    planned: bool = False,
+    items: Sequence[Json] | None = None,
+    values: Mapping[str, Json] | None = None,
+) -> OpenLane:
+    """The tasks that a node is there for."""
+    source = _source(node, parameters, planned=planned, items=items)
+    tolerated = node.tolerate.of(len(items or ())) if node.on_failure is OnFailure.FAIL else NO_LIMIT
+    return OpenLane(
+        node=node.name,
+        purpose=Purpose.WORK,
+        queue=node.queue or DEFAULT_QUEUE,
+        handler=node.handler,
+        source=source,
+        policy={**_policy(node), **_shape(node, planned=planned, values=values)},
+        with_parameters=not planned,
+        tolerated=tolerated,
+        max_running=node.max_running,
+        priority=node.priority,
+    )
+
+
+def _internal(node: Node, purpose: Purpose, queue: str, policy: dict[str, Json]) -> OpenLane:
+    return OpenLane(
+        node=node.name,
+        purpose=purpose,
+        queue=queue,
+        handler=f"anabranch.{purpose}",
+        source=Source("count", count=1),
+        policy={"timeout_seconds": INTERNAL_SECONDS, "max_attempts": 1, **policy},
+    )
+
+
+def _policy(node: Node) -> dict[str, Json]:
+    retry, timeout = node.retry or Retry(), node.timeout or DEFAULT_TIMEOUT
+    policy: dict[str, Json] = {
+        "timeout_seconds": timeout.total_seconds(),
+        "max_attempts": retry.max_attempts,
+        "backoff": retry.backoff,
+        "initial_delay_seconds": retry.initial_delay.total_seconds(),
+        "max_delay_seconds": retry.max_delay.total_seconds(),
+    }
+    for name in ("queue_timeout", "heartbeat_timeout", "total_timeout"):
+        if (limit := getattr(node, name)) is not None:
+            policy[f"{name}_seconds"] = limit.total_seconds()
+    return policy
+
+
+def _shape(node: Node, *, planned: bool, values: Mapping[str, Json] | None) -> dict[str, Json]:
+    """What the tasks are given besides their own parameters."""
+    shape: dict[str, Json] = {}
+    if node.lineage:
+        shape["lineage"] = node.after[0]
+    if node.spread is Spread.FAN_IN:
+        shape["previous"] = node.after[0]
+    if node.params is not None:
+        shape["values"] = dict(values or {})
+    if not planned and node.kind is Kind.TASK:
+        shape["single" if node.spread in (Spread.SINGLE, Spread.FAN_IN) else "indexed"] = True
+    return shape
+
+
+def _source(node: Node, parameters: Mapping[str, Json], *, planned: bool, items: Sequence[Json] | None) -> Source:
+    if planned:
+        return Source("plan", node=node.name, purpose=Purpose.PLAN)
+    if items is not None:
+        return Source("items", items=items)
+    if node.spread is Spread.MATCH_PREVIOUS:
+        return Source("match", node=node.after[0], purpose=Purpose.WORK)
+    if node.spread is Spread.DYNAMIC:
+        return Source("count", count=_count(node, parameters))
+    return Source("count", count=node.count if node.spread is Spread.FIXED else 1)
+
+
+def _count(node: Node, parameters: Mapping[str, Json]) -> int:
+    count = parameters.get(node.count_param or "")
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise InputError(
+            "node.count", f"{node.name}: {node.count_param} must be an integer of 0 or more, not {count!r}"
+        )
+    return count

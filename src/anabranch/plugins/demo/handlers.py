@@ -1,0 +1,137 @@
+"""Handlers to try workflows with: small, harmless, and each with one habit."""
+
+import asyncio
+import random
+import time
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from anabranch import Context, Permanent, Resource, Throttled, Transient, handler
+from anabranch.engine.canonical import Json
+
+__all__ = ["chunk_processor", "echo", "fail", "flaky", "list_items", "memory_hog", "multi_phase", "size_check", "sleep"]
+
+
+class Strict(BaseModel):
+    """Parameters that refuse what they don't know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@handler("echo", quick=True)
+def echo(params: dict[str, Json]) -> dict[str, Json]:
+    """Give back what it was given."""
+    return params
+
+
+class SleepParams(Strict):
+    """How long."""
+
+    seconds: float = Field(1, ge=0, le=3600)
+
+
+@handler("sleep")
+async def sleep(params: SleepParams, ctx: Context) -> dict[str, float]:
+    """Wait, in the worker's loop."""
+    await asyncio.sleep(params.seconds)
+    return {"slept": params.seconds}
+
+
+class FailParams(Strict):
+    """How it fails, and how likely that is."""
+
+    category: Literal["permanent", "transient", "throttled", "resource", "bug"] = "permanent"
+    probability: float = Field(1, ge=0, le=1)
+    message: str = "it was told to fail"
+
+
+@handler("fail", quick=True)
+def fail(params: FailParams) -> dict[str, bool]:
+    """Fail in the way it is told."""
+    if random.random() >= params.probability:  # noqa: S311  # a demonstration, not a secret
+        return {"failed": False}
+    kinds = {"permanent": Permanent, "transient": Transient, "throttled": Throttled, "resource": Resource}
+    raise kinds.get(params.category, TypeError)(params.message)
+
+
+class FlakyParams(Strict):
+    """How often it fails before it works."""
+
+    failures: int = Field(2, ge=0, le=100)
+
+
+@handler("flaky", quick=True)
+def flaky(params: FlakyParams, ctx: Context) -> dict[str, int]:
+    """Fail a few times, then work."""
+    if ctx.attempt <= params.failures:
+        raise Transient(f"attempt {ctx.attempt} of {params.failures} that fail")
+    return {"attempts": ctx.attempt}
+
+
+class PhaseParams(Strict):
+    """How many phases, and how long each takes."""
+
+    phases: int = Field(3, ge=1, le=1000)
+    seconds: float = Field(0.1, ge=0, le=3600)
+
+
+@handler("multi_phase")
+def multi_phase(params: PhaseParams, ctx: Context) -> dict[str, int]:
+    """Work in phases, and say which one it is in."""
+    for phase in range(params.phases):
+        ctx.progress(phase, params.phases, f"phase {phase + 1}")
+        time.sleep(params.seconds)
+    return {"phases": params.phases}
+
+
+class SizeParams(Strict):
+    """A size to judge."""
+
+    size_mb: float = Field(ge=0)
+    limit_mb: float = Field(100, gt=0)
+
+
+@handler("size_check", quick=True)
+def size_check(params: SizeParams) -> dict[str, Json]:
+    """Say whether something is large."""
+    return {"size_mb": params.size_mb, "is_large": params.size_mb >= params.limit_mb}
+
+
+class ListParams(Strict):
+    """How many items."""
+
+    count: int = Field(10, ge=0, le=1_000_000)
+
+
+@handler("list_items", quick=True)
+def list_items(params: ListParams) -> dict[str, Json]:
+    """A source for fan-outs: items with a name and a size."""
+    return {"items": [{"name": f"item-{number}", "size": number % 7} for number in range(params.count)]}
+
+
+class ChunkParams(Strict):
+    """A chunk of a larger whole."""
+
+    chunk: Json
+    factor: float = 1
+
+
+@handler("chunk_processor", quick=True)
+def chunk_processor(params: ChunkParams) -> dict[str, Json]:
+    """Weigh a chunk: an item, or a list of them."""
+    chunk = params.chunk if isinstance(params.chunk, list) else [params.chunk]
+    sizes = [item["size"] for item in chunk if isinstance(item, dict) and isinstance(item.get("size"), int | float)]
+    return {"items": len(chunk), "weight": sum(size for size in sizes if isinstance(size, int | float)) * params.factor}
+
+
+class MemoryParams(Strict):
+    """How much."""
+
+    megabytes: int = Field(100, ge=1, le=1_000_000)
+
+
+@handler("memory_hog", heavy=True)
+def memory_hog(params: MemoryParams) -> dict[str, int]:
+    """Take memory and touch all of it."""
+    return {"bytes": len(b"x" * (params.megabytes * 1_000_000))}

@@ -1,0 +1,81 @@
+"""A gateway and a worker with two slots, in this process; its children are real."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.app import Gateway
+from anabranch.engine.canonical import Json
+from anabranch.engine.children import Children
+from anabranch.engine.model import TERMINAL, JobDetail, SessionKind, TaskDetail
+from anabranch.engine.plugin import load_plugins
+from anabranch.engine.results import Results
+from anabranch.engine.session import keep_session
+from anabranch.engine.worker import Worker, WorkerOptions
+from anabranch.settings import Settings
+
+__all__ = ["Stack", "open_stack"]
+
+LEASE = timedelta(seconds=3)
+
+
+class Stack:
+    """Submits jobs and waits for them."""
+
+    def __init__(self, gateway: Gateway, stop: asyncio.Event, serving: asyncio.Task[None], scratch: Path) -> None:
+        """Made by `open_stack`."""
+        self.gateway = gateway
+        self.stop = stop
+        self.serving = serving
+        self.scratch = scratch
+
+    async def submit(self, workflow: str, **parameters: Json) -> str:
+        """The id of a new job."""
+        return (await self.gateway.submit(workflow, parameters, scope="test", correlation_id="test")).job_id
+
+    async def run(self, workflow: str, **parameters: Json) -> JobDetail:
+        """A job at its end."""
+        return await self.wait(await self.submit(workflow, **parameters))
+
+    async def wait(self, job_id: str) -> JobDetail:
+        """The job at its end."""
+        return await self.until(job_id, lambda job: job.job.state in TERMINAL)
+
+    async def until(self, job_id: str, true: Callable[[JobDetail], bool]) -> JobDetail:
+        """The job, once something is true of it."""
+        while not true(job := await self.gateway.reads.job(job_id)):  # noqa: ASYNC110  # the end is in the database
+            await asyncio.sleep(0.02)
+        return job
+
+    async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
+        """The tasks of one of its nodes."""
+        return await self.gateway.reads.tasks(job.job.id, limit=1000, after=None, node=node, status=None)
+
+
+@asynccontextmanager
+async def open_stack(url: str, folder: Path, plugins: Sequence[str]) -> AsyncIterator[Stack]:
+    """A stack on this database, its files in this folder."""
+    registry, stop, scratch = load_plugins(plugins), asyncio.Event(), folder / "scratch"
+    children, store = Children(2, plugins, memory=2 * 2**30), PostgresStore(url, name="worker")
+    await children.warm()
+    await store.open()
+    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch)
+    worker = Worker(store, registry, children, Results(LocalFiles(folder / "work")), options)
+    serving = asyncio.create_task(
+        keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)
+    )
+    gateway = Gateway(Settings(plugins=tuple(plugins), home=folder), url)
+    await gateway.open()
+    await gateway.ready()
+    try:
+        yield Stack(gateway, stop, serving, scratch)
+    finally:
+        stop.set()
+        await serving
+        children.close()
+        await gateway.close()
+        await store.close()
