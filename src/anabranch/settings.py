@@ -2,8 +2,9 @@
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,7 +20,7 @@ from pydantic_settings import (
 
 from anabranch.engine.errors import InputError
 
-__all__ = ["Origin", "Settings", "load_settings", "origins"]
+__all__ = ["Origin", "Settings", "load_settings", "origins", "unknown_variables"]
 
 PREFIX = "ANABRANCH_"
 
@@ -132,6 +133,15 @@ def origins(settings: Settings) -> Iterator[Origin]:
         else:
             origin = "default" if name not in settings.model_fields_set else "command line"
         yield Origin(name, _shown(value), origin)
+
+
+def unknown_variables(ours: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    """The variables that have our prefix and are neither settings nor `ours`, each with the nearest setting's."""
+    names = [name.upper() for name in Settings.model_fields]
+    for variable in sorted(os.environ):
+        prefix, name = variable[: len(PREFIX)].upper(), variable[len(PREFIX) :].upper()
+        if prefix == PREFIX and name not in names and variable not in ours:
+            yield variable, PREFIX + get_close_matches(name, names, 1, cutoff=0)[0]
 
 
 def _spelled(location: tuple[int | str, ...]) -> str:

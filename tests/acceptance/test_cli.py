@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,20 @@ def test_a_job_that_takes_too_long_exits_8_and_goes_on(shell: Shell) -> None:
     assert json.loads(done.stdout)["status"] in ("pending", "running")
     assert json.loads(done.stderr)["code"] == "job.timed_out"
     assert shell.json("submit naps --wait")["status"] == "completed"
+
+
+def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> None:
+    program = [sys.executable, "-m", "anabranch", "submit", "naps", "--rerun", "--wait"]
+    waiting = subprocess.Popen(program, env=shell.environment, stderr=subprocess.PIPE, text=True)
+    assert waiting.stderr is not None
+    assert "running" in waiting.stderr.readline()
+    waiting.send_signal(signal.SIGINT)
+    said = waiting.communicate(timeout=60)[1]
+    assert waiting.returncode == 130
+    assert "goes on" in said
+    advice = said.split("`")[1]
+    assert advice.startswith("anabranch status ")
+    assert shell.json(advice.removeprefix("anabranch "))["status"] in ("running", "completed")
 
 
 def test_text_stays_text_where_text_is_declared(shell: Shell) -> None:

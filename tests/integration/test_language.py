@@ -7,7 +7,8 @@ from textwrap import dedent
 import pytest
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.model import JobState
+from anabranch.engine.events import Replayed, replay
+from anabranch.engine.model import JobDetail, JobState
 from anabranch.testing.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
@@ -30,6 +31,12 @@ def write(folder: Path, name: str, text: str) -> None:
     (folder / f"{name}.yaml").write_text(dedent(text))
 
 
+async def check_replay(stack: Stack, job: JobDetail) -> None:
+    """E17: the events of a job, replayed, give the states that the tables have."""
+    replayed = replay(await stack.gateway.reads.events(job.job.id), [node.name for node in job.nodes])
+    assert replayed == Replayed(job.job.state, {node.name: node.state for node in job.nodes})
+
+
 async def test_the_demo_workflows_give_what_they_promise(stack: Stack) -> None:
     promised: dict[str, tuple[dict[str, Json], Json]] = {
         "echo": ({"message": "Hi"}, {"message": "Hi"}),
@@ -40,6 +47,7 @@ async def test_the_demo_workflows_give_what_they_promise(stack: Stack) -> None:
     for workflow, (parameters, result) in promised.items():
         job = await stack.run(workflow, **parameters)
         assert (job.job.state, job.job.error, job.job.result) == (JobState.COMPLETED, None, result), workflow
+        await check_replay(stack, job)
 
 
 @pytest.mark.parametrize(
@@ -53,3 +61,14 @@ async def test_g1_g2_one_branch_is_taken_and_the_join_behind_runs(
     states = {node.name: node.state for node in job.nodes}
     assert states.pop(skipped) == "skipped"
     assert set(states.values()) == {"completed"}
+    await check_replay(stack, job)
+
+
+async def test_g6_g7_tasks_show_the_parameters_that_their_handler_got(stack: Stack) -> None:
+    job = await stack.run("weigh", count=3, factor=2)
+    tasks = await stack.tasks(job, "each")
+    assert [task.parameters for task in tasks] == [
+        {"chunk": {"name": f"item-{number}", "size": number}, "factor": 2} for number in range(3)
+    ]
+    job = await stack.run("echo", message="{{ inputs.secret }} {{ job.id }}")
+    assert job.job.result == {"message": "{{ inputs.secret }} {{ job.id }}"}

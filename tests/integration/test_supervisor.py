@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from anabranch.embedded.child import Kept
-from anabranch.embedded.detach import Stopped, start_detached, stop
+from anabranch.embedded.detach import Stopped, SupervisorEnded, start_detached, stop
 from anabranch.embedded.home import STACK_MARK, Home, Stack
 from anabranch.embedded.logfiles import open_log, trim_logs
 from anabranch.embedded.place import Place
@@ -209,6 +209,31 @@ def test_a_second_supervisor_of_one_home_is_refused(stage: Stage) -> None:
     assert "anabranch down" in said
 
 
+def test_a_copy_of_a_home_leaves_the_stack_of_the_original_alone(stage: Stage) -> None:
+    supervisor = stage.up(WORKER, database=NO_DATABASE)
+    worker = stage.child()
+    copy = Home(stage.home.path.with_name("copy"))
+    shutil.copytree(stage.home.path, copy.path)
+    with pytest.raises(Conflict, match=f"{copy.path} is a copy of {stage.home.path}") as caught:
+        stop(copy)
+    assert caught.value.code == "home.copied"
+    assert supervisor.poll() is None
+
+    kill(stage.stack.supervisor)
+    supervisor.wait()
+    assert stop(copy) == Stopped(None, 0)
+    assert worker
+    assert alive(worker)
+
+
+def test_a_home_that_is_moved_keeps_its_stack(stage: Stage) -> None:
+    supervisor = stage.up(WORKER, database=NO_DATABASE)
+    former, moved = stage.home.path, stage.home.path.with_name("moved")
+    former.rename(moved)
+    assert stop(Home(moved)) == Stopped(supervisor.pid, 0)
+    moved.rename(former)
+
+
 def test_a_taken_port_is_named(stage: Stage) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -238,7 +263,7 @@ def test_a_second_signal_hastens(stage: Stage) -> None:
 @pytest.mark.parametrize("how", ["fail", "hang"])
 def test_a_start_that_fails_or_is_stopped_half_way_leaves_nothing(stage: Stage, how: str) -> None:
     supervisor = stage.up(WORKER, wait=False, prepare=how)
-    wait_until(lambda: stage.stack.cluster or supervisor.poll() is not None)
+    wait_until(lambda: stage.stack.cluster if how == "hang" else supervisor.poll() is not None)
     supervisor.send_signal(signal.SIGTERM)
     said = stage.said(supervisor)
     assert (supervisor.returncode == 0) == (how == "hang"), said
@@ -258,8 +283,9 @@ def test_a_stack_in_the_background_is_ready_when_the_call_returns(stage: Stage) 
 
 
 def test_a_stack_that_fails_in_the_background_says_why(stage: Stage) -> None:
-    with pytest.raises(Unavailable, match="no such migration"):
+    with pytest.raises(SupervisorEnded, match="no such migration") as caught:
         start_detached(stage.command(WORKER, prepare="fail"), os.environ, stage.home, lambda stack: True)
+    assert caught.value.exit_code == 1
     assert stage.members() == []
 
 

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from anabranch.api.edge import is_loopback
 from anabranch.api.errors import respond, status_of
 from anabranch.api.main import app_from_environment, create_app
 from anabranch.api.routes.health import judge
+from anabranch.embedded.listener import is_loopback
 from anabranch.engine.errors import (
     AnabranchError,
     Conflict,
@@ -61,8 +61,10 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     told: dict[str, Any] = answer.json()
-    members = {"type", "title", "status", "detail", "instance", "code", "remedy", "retryable", "correlation_id"}
-    assert told.keys() - {"errors"} == members
+    members = {"type", "title", "status", "detail", "instance", "code", "retryable", "correlation_id"}
+    assert told.keys() - {"errors", "remedy"} == members
+    assert "remedy" in told or status >= 500
+    assert told.get("remedy") != ""
     assert (told["status"], told["code"], told["type"]) == (status, code, f"/errors/{code}")
     assert told["correlation_id"] == answer.headers["x-correlation-id"]
     return told
@@ -108,6 +110,11 @@ def test_o6_a_problem_says_what_is_wrong_where_and_what_to_do() -> None:
 def test_o6_a_message_that_utf8_cannot_hold_is_still_told() -> None:
     answer = respond(InputError("job.parameters", "\udc80"), path="/", correlation_id="c")
     assert json.loads(bytes(answer.body))["detail"] == "\udc80"
+
+
+def test_o6_a_problem_without_a_remedy_has_no_empty_one() -> None:
+    answer = respond(InputError("job.parameters", "n is too small"), path="/", correlation_id="c")
+    assert "remedy" not in json.loads(bytes(answer.body))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost", "LocalHost"])
@@ -230,6 +237,13 @@ async def test_a_body_of_another_type_is_refused(api: httpx.AsyncClient, kind: s
 async def test_json_that_cannot_be_kept_is_refused(api: httpx.AsyncClient, body: bytes) -> None:
     answer = await api.post("/api/jobs/submit/pair", content=body, headers={"Content-Type": "application/json"})
     problem(answer, 422, "request.json")
+
+
+async def test_a_huge_integer_is_refused_in_words_of_ours(api: httpx.AsyncClient) -> None:
+    body = b'{"n": [-' + b"9" * 5000 + b"]}"
+    answer = await api.post("/api/jobs/submit/pair", content=body, headers={"Content-Type": "application/json"})
+    told = problem(answer, 422, "request.json")["detail"]
+    assert told == "the body is not JSON that can be stored: an integer of 5000 digits is too large"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8787", "127.0.0.1.evil.example", "10.0.0.1", ""])

@@ -4,21 +4,27 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import structlog
+from rich.progress import Progress
 
 from anabranch.cli import jobs
-from anabranch.cli.exits import JobFailed, UsageMistake, exit_code
+from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
 from anabranch.cli.main import call
 from anabranch.cli.place import find_home
+from anabranch.cli.progress import Bars, show_progress
 from anabranch.cli.show import coloured, print_table
 from anabranch.client import NotAllowed, TimedOut
-from anabranch.embedded.home import Home
+from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home
 from anabranch.engine.errors import (
     AnabranchError,
     Conflict,
@@ -78,6 +84,7 @@ def logs() -> Iterator[None]:
         (TimedOut("job.timed_out", ""), 8),
         (Unavailable("stack.down", ""), 9),
         (Permanent("no"), 1),
+        (Relayed("stack.port_taken", "", remedy="", exit_code=6), 6),
     ],
 )
 def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None:
@@ -143,6 +150,70 @@ def test_wrong_settings_are_told_all_at_once(
     assert "ANABRANCH_WORKERS" in said
 
 
+def test_a_stack_that_fails_in_the_background_says_what_it_would_in_the_foreground(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_PORT", "0")
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", "nonsense")
+    assert call(["up", "--detach"]) == 5
+    behind = capsys.readouterr().err
+    assert call(["up"]) == 5
+    assert behind.splitlines()[0].startswith("error: ")
+    assert capsys.readouterr().err.endswith(behind)
+
+
+@pytest.mark.parametrize("command", ["up", "up --detach", "run hello_world"])
+@pytest.mark.parametrize("plugin", ["/nowhere/plugins", "no_such_plugin"])
+def test_a_stack_is_not_started_without_a_plugin_that_the_settings_name(
+    command: str, plugin: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_PORT", "0")
+    monkeypatch.setenv("ANABRANCH_PLUGINS", plugin)
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", "nonsense")  # it gets no further if the plugin is not missed
+    assert call(command.split()) == 5
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if line.startswith("error: ")] == [said[-2]]
+    assert plugin in said[-2]
+
+
+def test_variables_that_are_no_settings_are_told_with_the_nearest(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_WORKES", "3")
+    for ours in (STACK_MARK, CHILD_MARK, "ANABRANCH_LISTEN_FD", "anabranch_port"):
+        monkeypatch.setenv(ours, "1")
+    told = "ANABRANCH_WORKES is not a setting, and ignored; the nearest that is one is ANABRANCH_WORKERS"
+    assert call(["config", "show"]) == 0
+    assert capsys.readouterr().err == f"warning: {told}\n"
+    call(["doctor", "--json"])
+    checks = {check["check"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert (checks["settings"]["status"], checks["settings"]["message"]) == ("warn", told)
+
+
+def test_the_api_whose_port_is_taken_is_told_of_the_setting(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", "postgresql:///nothing")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setenv("ANABRANCH_PORT", str(other.getsockname()[1]))
+        assert call(["api"]) == 6
+    assert "Set ANABRANCH_PORT" in capsys.readouterr().err
+
+
+def test_the_doctor_knows_the_port_that_a_killed_stack_of_this_home_holds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    Home(home).acquire()
+    left = subprocess.Popen(["sleep", "600"], env={STACK_MARK: str(Home(home).stack_id)})
+    with socket.create_server(("127.0.0.1", 0)) as held, left:
+        monkeypatch.setenv("ANABRANCH_PORT", str(held.getsockname()[1]))
+        call(["doctor", "--json"])
+        left.kill()
+    checks = {check["check"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert "another process" not in checks["port"]["message"]
+    assert "anabranch down" in checks["port"]["remedy"]
+
+
 def break_down(*_: object) -> None:
     raise KeyError("a mistake\nof ours")
 
@@ -185,6 +256,15 @@ def test_a_reader_who_has_gone_is_no_error(home: Path) -> None:
     program.stdout.close()
     _, said = program.communicate(timeout=60)
     assert (program.returncode, said) == (141, b"")
+
+
+@pytest.mark.parametrize(("where", "code"), [(">&-", 0), (">&- 2>&- <&-", 0), (">/dev/full", 1)])
+def test_a_stdout_that_is_closed_or_full_makes_no_traceback(where: str, code: int) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    shell = ["sh", "-c", f'exec "$0" -m anabranch config show {where}', sys.executable]
+    done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == ("error: stdout can't be written: No space left on device\n" if code else "")
 
 
 @pytest.mark.parametrize(
@@ -248,6 +328,46 @@ def test_no_color_is_heeded(no_color: str, seen: str, monkeypatch: pytest.Monkey
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", no_color)
     assert coloured("failed") == seen
+
+
+def job(*nodes: dict[str, Any]) -> dict[str, Any]:  # as the API tells it
+    moment = "2026-01-02T03:04:05.678900Z"
+    counts = {name: sum(node["tasks"][name] for node in nodes) for name in ("total", "completed", "failed")}
+    known = {"job_id": "abc", "job_type": "pair", "status": "running", "created_at": moment, "finished_at": None}
+    return {**known, "tasks": counts, "error": None, "result": None, "nodes": list(nodes)}
+
+
+def node(name: str, state: str, total: int, completed: int) -> dict[str, Any]:  # as the API tells it
+    counts = {"total": total, "completed": completed, "failed": 0, "cancelled": 0}
+    opened = None if state == "pending" else "2026-01-02T03:04:05.678900Z"
+    return {"name": name, "state": state, "tasks": counts, "opened_at": opened, "finished_at": None}
+
+
+NODES = (node("first", "running", 4, 3), node("second", "running", 0, 0), node("third", "pending", 0, 0))
+
+
+def test_a_status_shows_no_number_that_is_not_known(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = SimpleNamespace(job=lambda _: SimpleNamespace(raw=job(*NODES)))
+    monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
+    assert call(["status", "abc"]) == 0
+    shown = capsys.readouterr().out
+    assert "tasks     3 of 4 completed, 0 failed; more will be known later\n" in shown
+    assert [line.split()[1:] for line in shown.splitlines()[-3:]] == [
+        ["running", "4", "3", "0"],
+        ["running", "-", "-", "-"],
+        ["pending", "-", "-", "-"],
+    ]
+
+
+def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_progress(quiet=False) as show:
+        show(job(*NODES))
+    assert capsys.readouterr().err == "first: running 3/4\nsecond: running\n"
+    bars = Progress(disable=True)
+    Bars(bars).show(job(*NODES))
+    assert [(bar.description, bar.completed, bar.total) for bar in bars.tasks] == [("first", 3, 4), ("second", 0, None)]
 
 
 @pytest.mark.parametrize("command", [["--help"], ["status", "abc"], ["down"]])

@@ -41,6 +41,18 @@ def test_what_is_not_one_value_for_one_key_is_refused(given: list[str]) -> None:
     assert caught.value.code == "parameters.invalid"
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, f'{{"a": [-{"9" * 5000}]}}'])
+def test_a_huge_integer_is_refused_in_words_of_ours(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^n: an integer of 5000 digits is too large$") as caught:
+        read_parameters([f"n={text}"], None)
+    assert caught.value.code == "parameters.invalid"
+    file = tmp_path / "params.json"
+    file.write_text(f'{{"n": {text}}}')
+    with pytest.raises(InputError, match=r"params\.json can't be used: an integer of 5000 digits is too large$"):
+        read_parameters([], file)
+    assert read_parameters([f'n="{"9" * 5000}"'], None).values == {"n": "9" * 5000}
+
+
 def test_uploads_are_refused_until_they_are_built() -> None:
     with pytest.raises(InputError, match="not available yet"):
         read_parameters(["source=@dem.tif"], None)

@@ -213,6 +213,13 @@ def test_an_id_is_one_segment_of_the_path(server: Script, client: Client) -> Non
     assert server.asked[0][1] == "/api/jobs/a%2F..%2Fb%3Fc%23d/tasks"
 
 
+def test_an_id_that_is_not_text_is_sent_as_the_bytes_it_is(server: Script, client: Client) -> None:
+    server.say((404, {"code": "job.not_found", "detail": "no"}))
+    with pytest.raises(NotFound):
+        client.job("\udcff")  # what the command line makes of a byte that is not UTF-8
+    assert server.asked[0][1] == "/api/jobs/%FF"
+
+
 def test_all_tasks_come_page_by_page(server: Script, client: Client) -> None:
     server.say((200, {"items": [task(0), task(1)], "next": "1.1"}), (200, {"items": [task(2)], "next": None}))
 

@@ -1,6 +1,7 @@
 """Bodies are read with a cap and parsed strictly: what PostgreSQL can't hold is refused here."""
 
 import json
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -20,7 +21,7 @@ async def read_object(request: Request, settings: CurrentSettings) -> dict[str, 
     _check_media_type(request)
     value = _parse(body)
     if not isinstance(value, dict):
-        raise InputError("request.json", "the body must be a JSON object")
+        raise InputError("request.json", "the body must be a JSON object", remedy='Send one, like {"n": 5}.')
     return value
 
 
@@ -52,11 +53,22 @@ def _check_media_type(request: Request) -> None:
 def _parse(body: bytes) -> Json:
     try:
         text = body.decode()
-        value = decode(text)
-        json.loads(text, object_pairs_hook=_refuse_twins)
+        with suppress(RecursionError):  # how deep it may be, `decode` says
+            json.loads(text, parse_int=_refuse_huge, object_pairs_hook=_refuse_twins)
+        return decode(text)
     except ValueError as error:
-        raise InputError("request.json", f"the body is not JSON that can be stored: {error}") from error
-    return value
+        raise InputError(
+            "request.json",
+            f"the body is not JSON that can be stored: {error}",
+            remedy="Send a JSON object without what can't be stored.",
+        ) from error
+
+
+def _refuse_huge(digits: str) -> None:
+    try:
+        int(digits)
+    except ValueError:
+        raise ValueError(f"an integer of {len(digits.lstrip('-'))} digits is too large") from None
 
 
 def _refuse_twins(pairs: list[tuple[str, object]]) -> None:

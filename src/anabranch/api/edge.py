@@ -1,6 +1,5 @@
 """The first thing a request meets: its correlation id, and whether the caller may be here at all."""
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from uuid import uuid4
@@ -11,9 +10,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anabranch.api.errors import respond
+from anabranch.embedded.listener import is_address, is_loopback
 from anabranch.engine.errors import AnabranchError
 
-__all__ = ["CORRELATION_ID", "Edge", "is_loopback"]
+__all__ = ["CORRELATION_ID", "Edge"]
 
 log = structlog.get_logger()
 
@@ -80,21 +80,7 @@ class Edge:
     def _is_local(self, scope: Scope) -> bool:
         # The socket may be one that was opened for us, on an address that the settings don't know (S1).
         server = scope.get("server")
-        return self._loopback and not (server and _is_address(server[0]) and not is_loopback(server[0]))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host, by name or address, is this machine to itself."""
-    host = host.removeprefix("[").removesuffix("]").lower()
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return self._loopback and not (server and is_address(server[0]) and not is_loopback(server[0]))
 
 
 def _identify(headers: Headers) -> str:

@@ -41,6 +41,7 @@ HEADERS: Mapping[int, Mapping[str, str]] = {
     503: {"Retry-After": "1"},
 }
 RETRYABLE = frozenset({503})
+ROUTES = "The routes and what they take are described at /openapi.json."
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -62,7 +63,7 @@ class Problem(BaseModel):
     detail: str
     instance: str = Field(description="The path that was asked for.")
     code: str
-    remedy: str
+    remedy: str | None = Field(None, description="What to do; absent where the detail says all.")
     retryable: bool = Field(description="Whether the same request may succeed later.")
     correlation_id: str
     errors: tuple[Mistake, ...] | None = None
@@ -72,7 +73,8 @@ class InvalidRequest(InputError):
     """A request that breaks the rules of its route, with every mistake in it."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
-        super().__init__("request.invalid", "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes))
+        told = "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes)
+        super().__init__("request.invalid", told, remedy=ROUTES)
         self.mistakes = tuple(mistakes)
 
     @classmethod
@@ -98,7 +100,7 @@ def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Respons
         detail=_detail(error),
         instance=quote(path),
         code=error.code,
-        remedy=error.remedy,
+        remedy=error.remedy or None,
         retryable=status in RETRYABLE,
         correlation_id=correlation_id,
         errors=error.mistakes if isinstance(error, InvalidRequest) else None,
@@ -152,9 +154,8 @@ def _methods(request: Request) -> list[str]:
 
 def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
     if error.status_code == 404:
-        remedy = "The routes are listed at /openapi.json."
-        return NotFound("request.route", f"there is no {request.url.path}", remedy=remedy)
-    return InputError("request.invalid", str(error.detail))
+        return NotFound("request.route", f"there is no {request.url.path}", remedy=ROUTES)
+    return InputError("request.invalid", str(error.detail), remedy=ROUTES)
 
 
 def _detail(error: AnabranchError) -> str:

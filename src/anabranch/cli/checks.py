@@ -12,11 +12,12 @@ from anabranch.adapters.postgres.migrate import status
 from anabranch.adapters.postgres.rows import ROWS
 from anabranch.app import load_registry
 from anabranch.cli.place import database_url, is_ready
-from anabranch.cli.setup import prepare
+from anabranch.cli.setup import find_unknown, prepare
 from anabranch.embedded.account import choose_account
 from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
+from anabranch.embedded.orphans import find_orphans
 from anabranch.embedded.place import Place
 from anabranch.engine.errors import AnabranchError, Conflict
 from anabranch.settings import Settings
@@ -46,6 +47,7 @@ def examine() -> Iterator[Finding]:
     except AnabranchError as error:
         yield Finding("settings", "fail", error.message, error.remedy)
         return
+    yield _settings()
     yield from _guarded("postgresql", lambda: _programs(settings))
     yield from _guarded("home", lambda: _home(settings))
     yield from _guarded("port", lambda: _port(settings, stack))
@@ -72,6 +74,12 @@ def _python() -> Finding:
     return Finding("python", "ok", f"Python {version}, {sys.executable}")
 
 
+def _settings() -> Finding:
+    if unknown := find_unknown():
+        return Finding("settings", "warn", "; ".join(unknown), "Mend the names; `anabranch config show` lists them.")
+    return Finding("settings", "ok", "every ANABRANCH_ variable is known")
+
+
 def _programs(settings: Settings) -> Finding:
     if settings.database_url:
         return Finding("postgresql", "ok", "ANABRANCH_DATABASE_URL names a server, so none is needed here")
@@ -96,11 +104,14 @@ def _home(settings: Settings) -> Finding:
 
 
 def _port(settings: Settings, stack: Stack | None) -> Finding:
-    if stack and stack.api_url:
-        return Finding("port", "ok", f"{stack.api_url} is ours")
+    if stack:
+        return Finding("port", "ok", f"{stack.api_url} is ours" if stack.api_url else "the stack here is starting")
     try:
         listen(settings.host, settings.port).close()
     except Conflict as error:
+        if find_orphans(Home(settings.home)):
+            what = f"port {settings.port} of {settings.host} is taken, and a killed stack has left processes here"
+            return Finding("port", "warn", what, "Clear them with `anabranch down`.")
         return Finding("port", "warn", error.message, error.remedy)
     return Finding("port", "ok", f"{settings.port} of {settings.host} is free")
 

@@ -3,6 +3,7 @@
 import typer
 
 from anabranch.cli.options import Json
+from anabranch.cli.setup import warn_of_unknown
 from anabranch.cli.show import print_json, print_table
 from anabranch.embedded.home import Home
 
@@ -22,6 +23,7 @@ def show(json: Json = False) -> None:
     from anabranch.settings import load_settings, origins
 
     settings = load_settings()
+    warn_of_unknown()
     stack = Home(settings.home).read_stack()
     api_url = stack.api_url if stack else None
     known = list(origins(settings))

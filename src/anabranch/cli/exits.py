@@ -5,7 +5,17 @@ import sys
 
 from anabranch.engine.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Unavailable
 
-__all__ = ["INTERRUPTED", "UNAVAILABLE", "JobFailed", "UsageMistake", "exit_code", "tell"]
+__all__ = [
+    "INTERNAL",
+    "INTERRUPTED",
+    "UNAVAILABLE",
+    "JobFailed",
+    "Relayed",
+    "UsageMistake",
+    "exit_code",
+    "relay",
+    "tell",
+]
 
 INTERNAL = 1
 UNAVAILABLE = 9
@@ -18,6 +28,14 @@ class UsageMistake(AnabranchError):
 
 class JobFailed(AnabranchError):
     """The job that was waited for did not complete."""
+
+
+class Relayed(AnabranchError):
+    """What another process of ours told before it ended with this exit code."""
+
+    def __init__(self, code: str, message: str, *, remedy: str, exit_code: int) -> None:
+        super().__init__(code, message, remedy=remedy)
+        self.exit_code = exit_code
 
 
 def exit_code(error: AnabranchError) -> int:
@@ -35,6 +53,8 @@ def exit_code(error: AnabranchError) -> int:
         TimedOut: 8,
         Unavailable: UNAVAILABLE,
     }
+    if isinstance(error, Relayed):
+        return error.exit_code
     if error.code == "database.not_allowed":
         return codes[NotAllowed]
     return next((code for kind, code in codes.items() if isinstance(error, kind)), INTERNAL)
@@ -47,3 +67,12 @@ def tell(error: AnabranchError, *, as_json: bool) -> None:
     else:
         text = f"error: {error.message}" + (f"\n{error.remedy}" if error.remedy else "")
     sys.stderr.write(f"{text}\n")
+
+
+def relay(said: str, exit_code: int) -> Relayed | None:
+    """The error that a process with `--json` told in the last of its lines, if it is one."""
+    try:
+        told = json.loads(said.splitlines()[-1])
+        return Relayed(told["code"], told["message"], remedy=told["remedy"], exit_code=exit_code)
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None

@@ -42,6 +42,9 @@ def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) 
         if json:
             print_json(outcome(client.job(job_id).raw))
         raise
+    except KeyboardInterrupt:
+        note(f"job {job_id} goes on while a stack is up; see it with `anabranch status {job_id[:12]}`")
+        raise
 
 
 def print_end(job: JobView, *, json: bool) -> None:

@@ -76,24 +76,36 @@ def tasks(
 
 
 def _show_job(job: JobView) -> None:
-    counts = job["tasks"]
     print_line(f"job       {job['job_id']}")
     print_line(f"workflow  {job['job_type']}")
     print_line(f"status    {coloured(job['status'])}")
     print_line(f"created   {job['created_at']} ({age(job['created_at'])} ago)")
     print_line(f"took      {took(job)}")
-    print_line(f"tasks     {counts['completed']} of {counts['total']} completed, {counts['failed']} failed")
+    print_line(f"tasks     {_spell_counts(job)}")
     if error := job["error"]:
         print_line(f"error     {error['message']}")
         if error["remedy"]:
             print_line(f"          {error['remedy']}")
     print_line("")
     counted = ("total", "completed", "failed")
-    rows = ([node["name"], node["state"], *(node["tasks"][name] for name in counted)] for node in job["nodes"])
+    rows = (
+        [node["name"], node["state"], *(node["tasks"][name] if _is_counted(node) else None for name in counted)]
+        for node in job["nodes"]
+    )
     print_table(["node", "state", "tasks", "completed", "failed"], rows)
     if job["result"] is not None:
         print_line("")
         print_json(job["result"])
+
+
+def _spell_counts(job: JobView) -> str:
+    counts = job["tasks"]
+    more = "" if job["finished_at"] or all(map(_is_counted, job["nodes"])) else "; more will be known later"
+    return f"{counts['completed']} of {counts['total']} completed, {counts['failed']} failed{more}"
+
+
+def _is_counted(node: JobView) -> bool:
+    return bool(node["tasks"]["total"] or node["finished_at"])
 
 
 def _row(task: JobView) -> list[object]:

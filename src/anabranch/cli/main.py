@@ -3,13 +3,14 @@
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from anabranch.cli import bench, config, database, doctor, jobs, processes, run, stack, submit
-from anabranch.cli.exits import INTERRUPTED, UsageMistake, exit_code, tell
-from anabranch.cli.show import print_line
+from anabranch.cli.exits import INTERNAL, INTERRUPTED, UsageMistake, exit_code, tell
+from anabranch.cli.show import note, print_line
 from anabranch.engine.errors import AnabranchError
 
 __all__ = ["call", "cli", "main"]
@@ -46,15 +47,26 @@ def root(
 
 def main() -> None:
     """Run the command that this process was called with, and exit."""
+    _fill_closed_streams()
     code = call(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = BROKEN_PIPE
-    if code == BROKEN_PIPE:
-        # The interpreter flushes once more when it ends; nobody is there to read it.
+    except OSError as error:
+        code = code or INTERNAL
+        note(f"error: stdout can't be written: {error.strerror}")
+    finally:
+        # The interpreter flushes once more when it ends; what could not be written now it could not then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _fill_closed_streams() -> None:
+    # A caller may have closed them (`>&-`). Then the next file or socket would get the number, and what is printed.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  it stays open
 
 
 def call(arguments: Sequence[str]) -> int:

@@ -13,6 +13,10 @@ __all__ = ["Parameters", "read_parameters"]
 JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
 
 
+class HugeInteger(ValueError):
+    """An integer that has too many digits."""
+
+
 class Parameters:
     """Values by name, and of those given as text, the text."""
 
@@ -44,13 +48,15 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
                 remedy="Give the value itself, or `--params FILE` for a JSON object of parameters.",
             )
         texts[name] = text
-        values[name] = _read_value(text)
+        values[name] = _read_value(name, text)
     return Parameters(values, texts)
 
 
-def _read_value(text: str) -> JsonValue:
+def _read_value(name: str, text: str) -> JsonValue:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, parse_int=_read_integer)
+    except HugeInteger as error:
+        raise InputError("parameters.invalid", f"{name}: {error}", remedy="Quote it if it is text.") from error
     except (ValueError, RecursionError):
         return text
 
@@ -62,11 +68,11 @@ def _read_file(file: Path) -> dict[str, JsonValue]:
         )
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
-        values = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        values = json.loads(text, parse_constant=_refuse, parse_int=_read_integer, object_pairs_hook=_unique)
     except OSError as error:
         raise InputError("parameters.unreadable", f"{file} can't be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError("parameters.invalid", f"{file} is not JSON: {error}") from error
+        raise InputError("parameters.invalid", f"{file} can't be used: {error}", remedy="Write it as JSON.") from error
     if not isinstance(values, dict):
         raise InputError("parameters.invalid", f"{file} does not hold a JSON object", remedy='Write {"n": 5}.')
     return values
@@ -77,6 +83,13 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     if twins := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"the key {twins[0]!r} stands twice")
     return dict(pairs)
+
+
+def _read_integer(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:
+        raise HugeInteger(f"an integer of {len(digits.lstrip('-'))} digits is too large") from None
 
 
 def _refuse(constant: str) -> None:

@@ -2,10 +2,8 @@
 
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +54,7 @@ def open_client(url: str) -> Iterator["Client"]:
     """A client of the API at a URL."""
     from anabranch.client import Client
 
-    _import_httpx()
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a request is not news here
     with Client(url) as client:
         yield client
 
@@ -75,15 +73,3 @@ def database_url(settings: "Settings") -> str:
     if url := find_stack(home).database_url:
         return url
     raise Unavailable("stack.starting", f"the stack in {home.path} is still starting", remedy="Try again.")
-
-
-def _import_httpx() -> None:
-    """Keep httpx from importing its own command line, with rich and pygments: that takes longer than most commands."""
-    if "httpx" not in sys.modules:
-        sys.modules["httpx._main"] = None  # type: ignore[assignment]  # so the import system marks what can't be had
-        try:
-            import_module("httpx")
-            # A request is not news here.
-            logging.getLogger("httpx").setLevel(logging.WARNING)
-        finally:
-            del sys.modules["httpx._main"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch.cli.show import note, wants_colour
 
-__all__ = ["show_progress"]
+__all__ = ["Bars", "show_progress"]
 
 Job = Mapping[str, Any]  # a job as the API tells it
 
@@ -30,7 +30,7 @@ def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
         TextColumn("{task.fields[state]}"),
     )  # fmt: skip
     with Progress(*columns, console=console) as bars:
-        yield _Bars(bars).show
+        yield Bars(bars).show
 
 
 class _Lines:
@@ -42,15 +42,16 @@ class _Lines:
     def show(self, job: Job) -> None:
         for node in job["nodes"]:
             tasks = node["tasks"]
+            known = f" {tasks['completed']}/{tasks['total']}" if tasks["total"] else ""
             failed = f", {tasks['failed']} failed" if tasks["failed"] else ""
-            line = f"{node['name']}: {node['state']} {tasks['completed']}/{tasks['total']}{failed}"
-            if tasks["total"] and self._said.get(node["name"]) != line:
+            line = f"{node['name']}: {node['state']}{known}{failed}"
+            if node["opened_at"] and self._said.get(node["name"]) != line:
                 self._said[node["name"]] = line
                 note(line)
 
 
-class _Bars:
-    """A bar for each node that has tasks."""
+class Bars:
+    """A bar for each node that has opened; until its tasks are counted, one without a length."""
 
     def __init__(self, bars: "Any") -> None:  # rich's Progress, which is imported only where it is used
         self._bars = bars
@@ -59,9 +60,10 @@ class _Bars:
     def show(self, job: Job) -> None:
         for node in job["nodes"]:
             name, tasks = node["name"], node["tasks"]
-            if not tasks["total"]:
+            if not node["opened_at"]:
                 continue
             if name not in self._ids:
-                self._ids[name] = self._bars.add_task(name, state="")
+                # Without a total it would take 100, and be drawn so before the next line says better.
+                self._ids[name] = self._bars.add_task(name, total=None, state="")
             done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
-            self._bars.update(self._ids[name], completed=done, total=tasks["total"], state=node["state"])
+            self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=node["state"])

@@ -66,11 +66,12 @@ def borrow_stack() -> Iterator[None]:
     if find_home().read_stack():
         yield
         return
-    from anabranch.cli.stack import start, stoppable
+    from anabranch.cli.stack import require_plugins, start, stoppable
     from anabranch.embedded.detach import stop
     from anabranch.embedded.processes import send
 
     settings = prepare(quiet=True, port=0)
+    require_plugins(settings)
     note(f"starting a stack in {settings.home}")
     with stoppable():
         # Outside the try: where it fails nothing is left of it, and what runs then is another's.

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.exits import UsageMistake, relay
 from anabranch.cli.options import Json, Yes
 from anabranch.cli.place import find_home, is_ready
-from anabranch.cli.setup import prepare
+from anabranch.cli.setup import prepare, warn_of_unknown
 from anabranch.cli.show import note, print_json, print_line
 from anabranch.embedded.home import Home, Stack
-from anabranch.engine.errors import InputError
+from anabranch.engine.errors import DefinitionError, InputError
 
 if TYPE_CHECKING:
     from anabranch.settings import Settings
 
-__all__ = ["cli", "require_loopback", "start", "stoppable"]
+__all__ = ["cli", "require_loopback", "require_plugins", "start", "stoppable"]
 
 cli = typer.Typer()
 
@@ -39,6 +39,9 @@ def up(
 ) -> None:
     """Run the stack: database, API, orchestrator and workers."""
     settings = prepare(quiet=detach, workers=workers, port=port, host=host)
+    if not log_to_files:
+        warn_of_unknown()
+        require_plugins(settings)
     if detach:
         _show(start(settings), Home(settings.home), json)
         return
@@ -77,23 +80,24 @@ def down(
 
 def start(settings: "Settings") -> Stack:
     """Start the stack in the background; it is ready when this returns, or nothing is left of it."""
-    from anabranch.embedded.detach import start_detached
+    from anabranch.embedded.detach import SupervisorEnded, start_detached
     from anabranch.embedded.listener import listen
     from anabranch.embedded.orphans import clear_orphans
-    from anabranch.engine.plugin import load_plugins
 
     require_loopback(settings.host)
     home = Home(settings.home)
-    # Asked here, where the answer can still be told plainly: its processes would only say it to their logs. A killed
-    # stack's API may still hold the port, so what it left is cleared first.
+    # Asked here, before a cluster is made. A killed stack's API may still hold the port, so what it left is cleared
+    # first.
     clear_orphans(home)
     home.release()
     listen(settings.host, settings.port).close()
-    load_plugins(settings.plugins)
     chosen = {name: str(getattr(settings, name)) for name in ("home", "host", "port", "workers")}
     environment = {**os.environ, **{f"ANABRANCH_{name.upper()}": value for name, value in chosen.items()}}
-    with stoppable():
-        return start_detached(_command("up", "--log-to-files"), environment, home, is_ready)
+    try:
+        with stoppable():
+            return start_detached(_command("up", "--log-to-files", "--json"), environment, home, is_ready)
+    except SupervisorEnded as ended:
+        raise relay(ended.said, ended.exit_code) or ended from None
 
 
 @contextmanager
@@ -115,18 +119,28 @@ def _interrupt(*_: object) -> None:
 
 def require_loopback(host: str) -> None:
     """Refuse to serve beyond this machine: there are no keys yet to ask for."""
-    from ipaddress import ip_address
+    from anabranch.embedded.listener import is_loopback
 
-    try:
-        loopback = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+    if not is_loopback(host):
         raise InputError(
             "stack.open_address",
             f"the API can't listen on {host}: without keys, which are not available yet, it serves loopback only",
             remedy="Use 127.0.0.1, ::1 or localhost.",
         )
+
+
+def require_plugins(settings: "Settings") -> None:
+    """Refuse to start without a plugin that the settings name; what else is refused is told, and the rest goes on."""
+    from pathlib import Path
+
+    from anabranch.engine.plugin import is_folder, load_plugins
+
+    refused = load_plugins(settings.plugins).refused
+    named = {str(Path(plugin).expanduser()) if is_folder(plugin) else plugin for plugin in settings.plugins}
+    if missing := [f"{name}: {reason}" for name, reason in refused.items() if name in named]:
+        raise DefinitionError("plugin.refused", "; ".join(missing), remedy="Mend the plugins, or ANABRANCH_PLUGINS.")
+    for name, reason in refused.items():
+        note(f"warning: {name} can't be used: {reason}")
 
 
 def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:

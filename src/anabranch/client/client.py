@@ -170,7 +170,8 @@ def _path(job_id: str) -> str:
     # Of dots a URL makes steps, and of nothing the list of jobs.
     if not job_id.strip("."):
         raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
-    return f"/api/jobs/{quote(job_id, safe='')}"
+    # What the command line can't decode comes as half characters, and goes back to the bytes it was.
+    return f"/api/jobs/{quote(job_id, safe='', errors='surrogateescape')}"
 
 
 def _remaining(began: float, timeout: float | None) -> float:

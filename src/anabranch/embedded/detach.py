@@ -14,7 +14,7 @@ from anabranch.embedded.orphans import clear_orphans
 from anabranch.embedded.processes import Process, alive, end
 from anabranch.engine.errors import Conflict, Unavailable
 
-__all__ = ["Stopped", "start_detached", "stop"]
+__all__ = ["Stopped", "SupervisorEnded", "start_detached", "stop"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,16 @@ class Stopped:
 
     supervisor: int | None
     orphans: int
+
+
+class SupervisorEnded(Unavailable):
+    """A supervisor in the background ended before its stack was ready, with this exit code and these last words."""
+
+    def __init__(self, log: Path, exit_code: int, said: str) -> None:
+        remedy = f"Mend what the lines above say; the whole log is {log}."
+        super().__init__("stack.failed", f"the stack did not start:\n{said}", remedy=remedy)
+        self.exit_code = exit_code
+        self.said = said
 
 
 def start_detached(
@@ -35,19 +45,14 @@ def start_detached(
     before = log.stat().st_size if log.exists() else 0
     pid = _spawn(argv, env, log)
     try:
-        stack = _wait_ready(pid, home, ready, timeout)
+        if stack := _wait_ready(pid, home, ready, timeout):
+            return stack
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        raise SupervisorEnded(log, ended.si_status if ended else 0, read_tail(log, before))
     except BaseException:
         with suppress(Conflict):
             _abandon(pid, home)
         raise
-    if stack is None:
-        _abandon(pid, home)
-        raise Unavailable(
-            "stack.failed",
-            f"the stack did not start, or was not ready in {timeout:.0f} s:\n{read_tail(log, before)}",
-            remedy=f"Mend what the lines above say; the whole log is {log}.",
-        )
-    return stack
 
 
 def stop(home: Home, timeout: float = 90) -> Stopped:
@@ -86,6 +91,7 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], log: Path) -> int:
 
 
 def _wait_ready(pid: int, home: Home, ready: Callable[[Stack], bool], timeout: float) -> Stack | None:
+    """The stack when it is ready; None: its supervisor has ended."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -94,7 +100,9 @@ def _wait_ready(pid: int, home: Home, ready: Callable[[Stack], bool], timeout: f
         if stack and stack.supervisor.pid == pid and stack.api_url and ready(stack):
             return stack
         time.sleep(0.05)
-    return None
+    raise Unavailable(
+        "stack.not_ready", f"the stack was not ready in {timeout:.0f} s", remedy=f"The logs in {home.logs} say why."
+    )
 
 
 def _abandon(pid: int, home: Home) -> None:

@@ -95,16 +95,27 @@ class Home:
         return stack if stack and alive(stack.supervisor) else None
 
     def last_stack(self) -> Stack | None:
-        """The stack that was last started here in this boot and not stopped in order, alive or not."""
+        """The stack that was last started here in this boot and not stopped in order, alive or not.
+
+        Conflict: the home is a copy of one whose stack still runs.
+        """
         try:
-            stack = _parse(json.loads(_read(self._stack_file)))
+            record = json.loads(_read(self._stack_file))
+            stack, path, inode = _parse(record), record["home"], record["inode"]
         except (KeyError, TypeError, ValueError):
             return None
-        return stack if stack.boot == boot_id() else None
+        if stack.boot != boot_id():
+            return None
+        if inode == self._inode():
+            return stack
+        if alive(stack.supervisor):
+            raise self._copied(path, stack)
+        return None
 
     def write_stack(self, stack: Stack) -> None:
-        """Record what runs here."""
-        _write(self._stack_file, json.dumps(asdict(stack), indent=1))
+        """Record what runs here, and where here is."""
+        here = {"home": str(self.path), "inode": self._inode()}
+        _write(self._stack_file, json.dumps({**here, **asdict(stack)}, indent=1))
 
     def clear_stack(self) -> None:
         """Record that nothing runs here."""
@@ -120,6 +131,18 @@ class Home:
     def write_place(self, place: dict[str, Path]) -> None:
         """Record the folders of the cluster that are not inside the home."""
         _write(self._place_file, json.dumps({name: str(folder) for name, folder in place.items()}))
+
+    def _inode(self) -> list[int]:
+        # It stays when the home is renamed, and a copy has another.
+        found = self.path.stat()
+        return [found.st_dev, found.st_ino]
+
+    def _copied(self, original: str, stack: Stack) -> Conflict:
+        return Conflict(
+            "home.copied",
+            f"{self.path} is a copy of {original}, whose stack runs: pid {stack.supervisor.pid}",
+            remedy=f"Set ANABRANCH_HOME to {original}; the copy can be used when that stack has stopped.",
+        )
 
     def _make(self) -> None:
         try:

@@ -1,11 +1,12 @@
 """The API's listening socket, held by the supervisor so that a restarted API keeps its port."""
 
 import errno
+import ipaddress
 import socket
 
 from anabranch.engine.errors import Conflict, InputError
 
-__all__ = ["api_url", "listen"]
+__all__ = ["api_url", "is_address", "is_loopback", "listen"]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -33,14 +34,31 @@ def api_url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host, by name or address, is this machine to itself."""
+    host = host.removeprefix("[").removesuffix("]").lower()
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is given by its address."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def _refused(host: str, port: int, error: OSError) -> Conflict | InputError:
     if error.errno == errno.EADDRINUSE:
         return Conflict(
             "stack.port_taken",
             f"port {port} of {host} is taken by another process",
-            remedy="Choose another by `--port`; 0 takes any free one.",
+            remedy="Set ANABRANCH_PORT to another, or give one to `up` by `--port`; 0 takes any free one.",
         )
     reason = error.strerror or str(error)
     return InputError(
-        "stack.bad_address", f"can't listen on {host} port {port}: {reason}", remedy="Mend `--host` and `--port`."
+        "stack.bad_address",
+        f"can't listen on {host} port {port}: {reason}",
+        remedy="Mend ANABRANCH_HOST and ANABRANCH_PORT, or `--host` and `--port` of `up`.",
     )

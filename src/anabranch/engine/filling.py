@@ -1,22 +1,28 @@
 """Fill in the parameters of tasks: the template from the pinned definition, the values from the job's data (G7)."""
 
 from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Protocol
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.expressions import Missing, Reference, evaluate, walk
-from anabranch.engine.model import LaneFacts
-from anabranch.engine.ports import JobStore
-from anabranch.engine.workflow import Workflow
+from anabranch.engine.workflow import Node, Workflow
 
-__all__ = ["Definitions", "fill_in"]
+__all__ = ["Definitions", "Given", "fill_in"]
 
 KEPT = 256
+
+
+class Source(Protocol):
+    """Where definitions are kept."""
+
+    async def definition(self, workflow_hash: str) -> Workflow: ...
 
 
 class Definitions:
     """The workflows that jobs were pinned to, the latest used of them kept."""
 
-    def __init__(self, store: JobStore) -> None:
+    def __init__(self, store: Source) -> None:
         """From this store."""
         self._store = store
         self._kept: OrderedDict[str, Workflow] = OrderedDict()
@@ -31,24 +37,34 @@ class Definitions:
         return self._kept[workflow_hash]
 
 
-def fill_in(workflow: Workflow, lane: LaneFacts, item: Json, index: int | str) -> dict[str, Json]:
+@dataclass(frozen=True)
+class Given:
+    """What expressions of a task may name: the job, its inputs, values of nodes' outputs, the item and its index."""
+
+    job_id: str
+    inputs: dict[str, Json]
+    values: Json
+    item: Json
+    index: int | str
+
+
+def fill_in(node: Node, given: Given) -> dict[str, Json]:
     """The parameters of one task of a node that has a template."""
-    template, values = workflow.node(lane.node).template, lane.policy["values"]
 
     def resolve(reference: Reference) -> Json:
         match reference.root:
             case "inputs":
-                return walk(lane.parameters, reference.path, reference)
+                return walk(given.inputs, reference.path, reference)
             case "item":
-                return walk(item, reference.path, reference)
+                return walk(given.item, reference.path, reference)
             case "index":
-                return index
+                return given.index
             case "job":
-                return lane.job_id
+                return given.job_id
             case _:
-                return _stored(reference, values)
+                return _stored(reference, given.values)
 
-    filled = evaluate(template, resolve) if template else {}
+    filled = evaluate(node.template, resolve) if node.template else {}
     return filled if isinstance(filled, dict) else {}
 
 

@@ -18,7 +18,7 @@ from anabranch.engine.context import Silence
 from anabranch.engine.errors import AnabranchError, TaskError, Unavailable
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
-from anabranch.engine.filling import Definitions, fill_in
+from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.handler import Handler, Runs
 from anabranch.engine.model import Claim, Purpose, Report
 from anabranch.engine.perform import Call, Performed, perform, perform_async
@@ -241,7 +241,10 @@ class Runner:
 
 def _params(held: Held) -> dict[str, Json]:
     claim = held.claim
-    return fill_in(held.workflow, claim.lane, claim.item, claim.index) if held.workflow else claim.parameters
+    if held.workflow is None:
+        return claim.parameters
+    given = Given(claim.lane.job_id, claim.lane.parameters, claim.lane.policy["values"], claim.item, claim.index)
+    return fill_in(held.workflow.node(claim.lane.node), given)
 
 
 def _unfilled(error: ExpressionError) -> dict[str, Json]:

@@ -2,12 +2,17 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.store import index_of
+from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, InputError, NotFound
+from anabranch.engine.expressions import ExpressionError
+from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.model import (
+    Event,
     Job,
     JobDetail,
     JobState,
@@ -19,8 +24,11 @@ from anabranch.engine.model import (
     Vitals,
 )
 from anabranch.engine.results import Results
+from anabranch.engine.workflow import Workflow
 
 __all__ = ["PostgresReads"]
+
+Row = dict[str, Any]  # a row of the driver, given its types here
 
 
 class PostgresReads:
@@ -29,6 +37,7 @@ class PostgresReads:
     def __init__(self, url: str, results: Results, *, name: str, connections: int = 4) -> None:
         """Nothing is opened yet; large results are brought back from where they were put aside."""
         self._results = results
+        self._definitions = Definitions(self)
         self._database = Database(url, Role.READER, name=name, size=connections, checked=True)
 
     async def open(self) -> None:
@@ -66,7 +75,17 @@ class PostgresReads:
         rows = await self._database.query(
             "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
         )
+        for row in rows:
+            values, item = row.pop("values"), row.pop("item")
+            if values is not None:
+                row["parameters"] = await self._fill_in(row, values, item)
+            for filled_from in ("job_id", "inputs", "workflow_hash"):
+                del row[filled_from]
         return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
+
+    async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
+        """What happened to a job, in order."""
+        return [Event(**row) for row in await self._database.query("events", job=job, after=after, limit=limit)]
 
     async def sessions(self) -> list[SessionDetail]:
         """The live sessions."""
@@ -77,6 +96,19 @@ class PostgresReads:
         """What health is judged by."""
         (row,) = await self._database.query("vitals")
         return Vitals(**row)
+
+    async def definition(self, workflow_hash: str) -> Workflow:
+        """The workflow that jobs were pinned to."""
+        (row,) = await self._database.call("definition", workflow_hash)
+        return Workflow.from_json(row["definition"])
+
+    async def _fill_in(self, row: Row, values: Json, item: Json) -> dict[str, Json]:
+        """A task's parameters as its handler gets them; nothing where they can't be filled in."""
+        node = (await self._definitions.get(row["workflow_hash"])).node(row["node"])
+        try:
+            return fill_in(node, Given(row["job_id"], row["inputs"], values, item, index_of(row["index"])))
+        except ExpressionError:
+            return {}
 
     def _whole(self, task: TaskDetail) -> TaskDetail:
         return replace(task, result=self._results.bring_back(task.result))
