@@ -194,6 +194,11 @@ class Runner:
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
             try:
                 return await asyncio.wait_for(perform_async(found, call, held), longest.total_seconds())
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task and task.cancelling():
+                    raise
+                return Performed(error=describe_error(error))  # the handler cancelled itself
             except TimeoutError:
                 raise Overdue("task.timed_out", f"it ran longer than {longest.total_seconds():g} s", None) from None
         silence = _seconds(policy, "heartbeat_timeout_seconds")

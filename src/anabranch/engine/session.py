@@ -17,6 +17,7 @@ from anabranch.engine.ports import Refused, SessionGone, Store
 __all__ = ["Live", "Part", "keep_session"]
 
 log = structlog.get_logger()
+PARTING_SECONDS = 5.0
 
 
 class Live:
@@ -143,9 +144,10 @@ def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arg
 
 async def _end(store: Store, session: SessionId) -> None:
     try:
-        await store.end_session(session, "stopped")
-    except (Unavailable, Refused) as error:
-        log.warning("session.end_unsaid", session=session, reason=error.message)
+        async with asyncio.timeout(PARTING_SECONDS):
+            await store.end_session(session, "stopped")
+    except (Unavailable, Refused, TimeoutError) as error:
+        log.warning("session.end_unsaid", session=session, reason=str(error) or "no answer")
 
 
 async def _pause(stop: asyncio.Event) -> None:

@@ -60,6 +60,11 @@ class Shift:
         """Whether anything is left to run, report or advance."""
         return bool(self._held or self._outbox or self._advances)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether any handler runs."""
+        return bool(self._running)
+
     async def turn(self) -> None:
         """Report what ended, take what is next, or wait until there is something to do."""
         self._return_hoard()

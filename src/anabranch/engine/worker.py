@@ -21,6 +21,7 @@ from anabranch.engine.shift import Shift
 __all__ = ["Worker", "WorkerOptions"]
 
 log = structlog.get_logger()
+PARTING_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,13 @@ class Worker:
             if not told and asyncio.get_running_loop().time() >= end:
                 told = True
                 shift.hand_back()
-            await self._turn(shift, live)
+            try:
+                async with asyncio.timeout(PARTING_SECONDS):
+                    await self._turn(shift, live)
+            except TimeoutError:
+                log.warning("worker.unheard", remedy="What could not be reported is tried again by others.")
+                if not shift.is_running:
+                    return
 
 
 async def _ring_at_stop(live: Live, stop: asyncio.Event) -> None:

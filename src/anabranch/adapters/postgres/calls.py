@@ -19,6 +19,8 @@ from anabranch.engine.ports import Refused, SessionGone
 __all__ = ["Database", "call_text", "query_text", "translate"]
 
 GONE = "AN001"
+# The server itself gives up after a minute; whoever is silent for longer is not there.
+ANSWER_SECONDS = 75.0
 # Connection, rollback, resources, operator, lock: what these refuse may be taken later; all else never.
 PASSING = ("08", "40", "53", "55P03", "57")
 
@@ -61,8 +63,15 @@ class Database:
 
     async def _fetch(self, text: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[DictRow]:
         async with self._connection() as connection:
-            cursor = await connection.execute(text.encode(), parameters)
-            return await cursor.fetchall()
+            asking = asyncio.create_task(_ask(connection, text, parameters))
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    return await asyncio.shield(asking)
+            except (TimeoutError, asyncio.CancelledError) as error:
+                await _hang_up(connection, asking)
+                if isinstance(error, TimeoutError):
+                    raise psycopg.OperationalError(f"it did not answer in {ANSWER_SECONDS:g} s") from None
+                raise
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
@@ -78,6 +87,20 @@ class Database:
         # A server that went away takes every connection with it: look at the idle ones before they are lent again.
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(self._pool.check())
+
+
+async def _ask(
+    connection: AsyncConnection[DictRow], text: str, parameters: tuple[object, ...] | Mapping[str, object]
+) -> list[DictRow]:
+    cursor = await connection.execute(text.encode(), parameters)
+    return await cursor.fetchall()
+
+
+async def _hang_up(connection: AsyncConnection[DictRow], asking: asyncio.Task[list[DictRow]]) -> None:
+    """End a call whose answer nobody waits for: the driver alone would ask the server to cancel, and wait once more."""
+    connection.pgconn.finish()
+    asking.cancel()
+    await asyncio.wait([asking])
 
 
 @contextmanager

@@ -8,17 +8,19 @@ begin
     if not found then
         return null;
     end if;
-    -- In the order in which reports lock them: a worker must not deadlock with its own heart.
-    perform from app.claims c join jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer)
-        on c.lane = h.lane and c.idx = h.idx
-      order by c.lane, c.idx for update of c;
+    -- Claims that a report is at are passed over: a heart that waited for it would cost its session the lease.
+    with said as (
+        select c.ctid as row, h.started, h.progress
+          from jsonb_to_recordset(_in_hand)
+               as h(lane bigint, idx integer, attempt integer, started boolean, progress jsonb)
+          join app.claims c on c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session + 0 = _session
+         where h.progress is not null or (h.started and c.started_at is null)
+           for update of c skip locked)
     update app.claims c
-       set started_at = coalesce(c.started_at, case when h.started then app.now() end),
-           progress = coalesce(h.progress, c.progress),
-           progress_at = case when h.progress is not null then app.now() else c.progress_at end
-      from jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer, started boolean, progress jsonb)
-     where c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session + 0 = _session
-       and (h.progress is not null or (h.started and c.started_at is null));
+       set started_at = coalesce(c.started_at, case when s.started then app.now() end),
+           progress = coalesce(s.progress, c.progress),
+           progress_at = case when s.progress is not null then app.now() else c.progress_at end
+      from said s where c.ctid = s.row;
     return (
         select coalesce(jsonb_agg(jsonb_build_array(h.lane, h.idx, h.attempt)), '[]')
           from jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer)

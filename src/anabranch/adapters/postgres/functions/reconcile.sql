@@ -1,6 +1,7 @@
 -- Give back what a session holds by the tables but not in hand, for longer than it takes to hear of it: claims and
 -- rights whose reply was lost. Without this they would hang for ever, for their session lives. Free of charge.
--- Rights come last, as in a cancel. Answers how many tasks there were. _in_hand: as in app.beat.
+-- Rights come last, as in a cancel; one that is being spent at this moment is not lost. Answers how many tasks there
+-- were. _in_hand: as in app.beat.
 create function app.reconcile(_session bigint, _in_hand jsonb) returns integer language plpgsql as $$
 declare
     _since timestamptz;
@@ -15,7 +16,10 @@ begin
             on h.lane = c.lane and h.idx = c.idx and h.attempt = c.attempt
          where c.session = _session and c.claimed_at < _since and h.lane is null);
     update app.rights r set session = null, taken_until = null
-     where r.session = _session and r.taken_until < app.now() + (app.now() - _since) * 2;
+     where r.id in (
+        select x.id from app.rights x
+         where x.session = _session and x.taken_until < app.now() + (app.now() - _since) * 2
+           for update skip locked);
     return _released;
 end;
 $$;
