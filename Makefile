@@ -21,6 +21,7 @@ bench: setup ## Measure the engine beside a bare loop and two peers; takes minut
 	@.venv/bin/uv pip install --quiet --system-certs --python .cache/bench-venv/bin/python \
 		pgqueuer procrastinate asyncpg uvloop 'psycopg[binary,pool]'
 	.venv/bin/python benchmarks/run.py
+	.venv/bin/python benchmarks/standing.py
 
 proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
 	.venv/bin/pytest -m slow $(ARGS)

@@ -53,7 +53,7 @@ def main() -> None:
     with lend_folder() as folder, lend_cluster(folder) as cluster:
         facts = _facts(cluster)
         for name, value in facts.items():
-            _say(f"{name:12} {value}")
+            say(f"{name:12} {value}")
         began = time.monotonic()
         rates: Rates = {}
         for number in range(ROUNDS):
@@ -61,7 +61,7 @@ def main() -> None:
         more = asyncio.run(_run_others(cluster, folder))
     took = round(time.monotonic() - began, 1)
     _show(rates, more)
-    _keep({"facts": facts, "took_s": took, "load_after": os.getloadavg(), "tasks_per_s": rates, **more})
+    keep({"facts": facts, "took_s": took, "load_after": os.getloadavg(), "tasks_per_s": rates, **more}, "peers")
 
 
 def _run_round(cluster: Cluster, folder: Path, number: int, rates: Rates) -> None:
@@ -72,7 +72,7 @@ def _run_round(cluster: Cluster, folder: Path, number: int, rates: Rates) -> Non
                 if name not in FITS or FITS[name](tasks, number):
                     rate = tasks / measure(tasks)
                     rates.setdefault(name, {}).setdefault(tasks, []).append(round(rate, 1))
-                    _say(f"round {number + 1}  {name:16} {tasks:>7} tasks  {rate:>9,.0f} tasks/s")
+                    say(f"round {number + 1}  {name:16} {tasks:>7} tasks  {rate:>9,.0f} tasks/s")
 
 
 async def _run_others(cluster: Cluster, folder: Path) -> dict[str, Any]:
@@ -164,30 +164,32 @@ def _facts(cluster: Cluster) -> dict[str, str]:
 
 def _show(rates: Rates, more: dict[str, Any]) -> None:
     medians = {name: {tasks: statistics.median(found) for tasks, found in of.items()} for name, of in rates.items()}
-    _say(f"\n{'tasks/s, medians':18}" + "".join(f"{tasks:>12,}" for tasks in SIZES))
+    say(f"\n{'tasks/s, medians':18}" + "".join(f"{tasks:>12,}" for tasks in SIZES))
     for name, of in medians.items():
-        _say(f"{name:18}" + "".join(f"{of[tasks]:>12,.0f}" if tasks in of else f"{'-':>12}" for tasks in SIZES))
+        say(f"{name:18}" + "".join(f"{of[tasks]:>12,.0f}" if tasks in of else f"{'-':>12}" for tasks in SIZES))
     for name, of in medians.items():
         if name != "anabranch":
             ratios = (f"{medians['anabranch'][t] / of[t]:>12.2f}" if t in of else f"{'-':>12}" for t in SIZES)
-            _say(f"{'to ' + name:18}" + "".join(ratios))
+            say(f"{'to ' + name:18}" + "".join(ratios))
     for kind in ("quick", "async", "plain"):
         hops = [chain["kinds"][kind] for chain in more["chain"]]
         p50, p99 = (statistics.median(hop[key] for hop in hops) for key in ("hop_p50_ms", "hop_p99_ms"))
-        _say(f"hop, {kind:13} p50 {p50:6.1f} ms   p99 {p99:6.1f} ms")
-    _say(f"jobs/s             {statistics.median(jobs['jobs_per_s'] for jobs in more['jobs']):,.0f}")
-    _say(f"WAL per task       {more['fan_out']['wal_bytes_per_task']:,.0f} bytes")
-    _say(f"worker's peak      {more['fan_out']['worker_peak_mb']:,.0f} MB at {SIZES[-1]:,} tasks")
+        say(f"hop, {kind:13} p50 {p50:6.1f} ms   p99 {p99:6.1f} ms")
+    say(f"jobs/s             {statistics.median(jobs['jobs_per_s'] for jobs in more['jobs']):,.0f}")
+    say(f"WAL per task       {more['fan_out']['wal_bytes_per_task']:,.0f} bytes")
+    say(f"worker's peak      {more['fan_out']['worker_peak_mb']:,.0f} MB at {SIZES[-1]:,} tasks")
 
 
-def _keep(result: dict[str, Any]) -> None:
+def keep(result: dict[str, Any], name: str) -> None:
+    """Write a result to a file of its own."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
+    file = RESULTS / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
     file.write_text(json.dumps(result, indent=1) + "\n")
-    _say(f"result             {file.relative_to(ROOT)}")
+    say(f"result             {file.relative_to(ROOT)}")
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Say a line at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

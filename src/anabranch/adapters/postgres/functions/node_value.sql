@@ -19,7 +19,7 @@ begin
                    o.reference
               into _output, reference from app.outcomes o where o.lane = _lane.id and o.idx = 0;
         elsif _lane.id is not null then
-            _output := app.lane_output(_lane.id);
+            _output := app.lane_output(_lane.id, 64000000);
         end if;
     end if;
     value := _output #> _path;
