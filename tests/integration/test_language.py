@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -12,23 +11,13 @@ from anabranch.engine.model import JobDetail, JobState
 from anabranch.testing.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-def plugins(tmp_path: Path) -> Path:
-    folder = tmp_path / "plugins"
-    folder.mkdir()
-    return folder
+PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins" / "language")
 
 
 @pytest.fixture
 async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    async with open_stack(database_url, tmp_path, []) as opened:
+    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
         yield opened
-
-
-def write(folder: Path, name: str, text: str) -> None:
-    (folder / f"{name}.yaml").write_text(dedent(text))
 
 
 async def check_replay(stack: Stack, job: JobDetail) -> None:
@@ -72,3 +61,64 @@ async def test_g6_g7_tasks_show_the_parameters_that_their_handler_got(stack: Sta
     ]
     job = await stack.run("echo", message="{{ inputs.secret }} {{ job.id }}")
     assert job.job.result == {"message": "{{ inputs.secret }} {{ job.id }}"}
+
+
+@pytest.mark.parametrize(("blob", "by"), [("small.tif", "function app"), ("large.tif", "docker")])
+async def test_the_document_of_the_first_draft_runs_both_ways(stack: Stack, blob: str, by: str) -> None:
+    job = await stack.run("raster_processing", container_name="bronze", blob_name=blob)
+    node = "process_fa" if by == "function app" else "process_docker"
+    assert job.job.result == {node: {"by": by, "source_url": f"bronze/{blob}"}}
+
+
+async def test_tolerated_failures_are_counted_and_the_rest_is_collected(stack: Stack) -> None:
+    job = await stack.run("lenient", items=[1, 2, 3, 4, 5], bad=[2, 4])
+    assert job.job.result == {"good": [{"item": 1}, {"item": 3}, {"item": 5}], "failed": 2}
+    job = await stack.run("lenient", items=[1, 2, 3, 4, 5], bad=[1, 2, 3])
+    assert job.job.error is not None
+    assert (job.job.state, job.job.error["code"], job.job.error["node"]) == ("failed", "handler.permanent", "each")
+    job = await stack.run("lenient", items=[])
+    assert job.job.result == {"good": [], "failed": None}
+
+
+async def test_on_failure_continue_tells_what_failed_and_when_skips(stack: Stack) -> None:
+    job = await stack.run("policies", side="left")
+    assert job.job.result == {"report": {"why": "left is bad", "right": "right"}}
+    job = await stack.run("policies", side="other")
+    assert job.job.result == {"report": {"why": None, "right": None}}
+    assert {node.name: node.state for node in job.nodes}["right"] == "skipped"
+
+
+async def test_g8_e10_a_missing_output_fails_its_job_by_name_and_no_other(stack: Stack) -> None:
+    job = await stack.run("missing")
+    assert job.job.error is not None
+    assert (job.job.state, job.job.error["code"], job.job.error["node"]) == ("failed", "expression.failed", "second")
+    assert "nodes.first.output.no_such" in str(job.job.error["message"])
+    await check_replay(stack, job)
+
+
+async def test_e20_parts_of_an_output_that_was_put_aside_are_found(stack: Stack) -> None:
+    job = await stack.run("aside", count=1500)
+    assert (job.job.error, job.job.result) == (None, {"small": "kept", "batches": list(range(15))})
+
+
+async def test_g5_a_broken_file_is_refused_alone(stack: Stack) -> None:
+    refused = stack.gateway.registry.refused
+    (reason,) = [reason for name, reason in refused.items() if name.endswith("broken.yaml")]
+    assert "no plugin brings the handler 'no_such_handler'" in reason
+    assert "there is no node 'b'" in reason
+
+
+async def test_e16_a_job_keeps_the_definition_it_was_submitted_with(database_url: str, tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    file = plugins / "changing.yaml"
+    steps = "workflow_id: changing\nnodes:\n  wait: {handler: sleep, params: {seconds: 1}, next: say}\n"
+    file.write_text(steps + "  say: {handler: echo, params: {said: before}}\n")
+    async with open_stack(database_url, tmp_path / "one", [str(plugins)]) as stack:
+        job_id = await stack.submit("changing")
+        await stack.until(job_id, lambda job: job.nodes[0].running)
+    file.write_text(steps + "  say: {handler: echo, params: {said: after}}\n")
+    async with open_stack(database_url, tmp_path / "two", [str(plugins)]) as stack:
+        assert (await stack.wait(job_id)).job.result == {"say": {"said": "before"}}
+        submitted = await stack.gateway.submit("changing", {}, scope="test", correlation_id="test", rerun=True)
+        assert (await stack.wait(submitted.job_id)).job.result == {"say": {"said": "after"}}
