@@ -207,6 +207,6 @@ def test_a_model_of_another_type_is_found(zoo: Description, field: str, hint: An
 def test_a_model_with_other_fields_is_found(zoo: Description) -> None:
     short = make_dataclass("Names", [("name", str), ("id", int)])
     assert models_differ({"names": short, "gone": short}, zoo) == [
-        Difference("model", "Names of names", "id, name", "name, id"),
-        Difference("model", "Names of gone", None, "name, id"),
+        Difference("model", "Names of names", "name, id", "id, name"),
+        Difference("model", "Names of gone", "name, id", None),
     ]

@@ -6,7 +6,8 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from anabranch.engine.model import Answer, Attempt, InHand, JobState, NodeState
+from anabranch.adapters.postgres.migrate import reset
+from anabranch.engine.model import Answer, Attempt, InHand, JobState, NodeState, SessionKind
 from anabranch.engine.ports import SessionGone
 from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
 from anabranch.testing.clock import Clock
@@ -333,3 +334,11 @@ async def test_two_branches_that_end_at_once_open_their_join_once(engine: Engine
 async def _work(engine: EngineHarness, job_id: str) -> list:  # type: ignore[type-arg]  # rows of any task
     job = (await engine.reads.job(job_id)).job
     return await engine.reads.tasks(job.id, limit=100, after=None, node="work", status=None)
+
+
+async def test_e3_a_reset_of_the_database_gives_no_session_number_twice(engine: EngineHarness, database_url: str) -> None:
+    await asyncio.to_thread(reset, database_url)
+    assert await engine.store.open_session(SessionKind.WORKER, [], 1, timedelta(seconds=3)) > engine.session
+    pulse = engine.store.pulse()
+    assert pulse.beat(engine.session, []) is None
+    pulse.close()

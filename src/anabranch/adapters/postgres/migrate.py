@@ -78,10 +78,15 @@ def redeploy(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -
 
 
 def reset(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> Applied:
-    """Remove schema app with all its data, and make it anew."""
+    """Remove schema app with all its data, and make it anew; processes that run on it must begin new sessions."""
     with _session(url, files, patience) as connection:
+        sequence = connection.execute("select to_regclass('app.sessions_id_seq')").fetchone() or (None,)
+        last = connection.execute("select last_value from app.sessions_id_seq").fetchone() if sequence[0] else None
         patiently(connection, patience, lambda: connection.execute("drop schema if exists app cascade"))
-        return _migrate(connection, files, patience)
+        applied = _migrate(connection, files, patience)
+        if last:  # a number that was given twice would let a process go on under another's session
+            connection.execute("select setval('app.sessions_id_seq', %s)", last)
+        return applied
 
 
 def status(url: str, *, files: Files = OURS) -> Status:

@@ -45,13 +45,13 @@ def _compare(model: type, table: str, columns: Sequence[Field]) -> Iterator[Diff
     names = [field.name for field in fields(model)]
     if names != [column.name for column in columns]:
         listed = ", ".join(column.name for column in columns)
-        yield Difference("model", f"{model.__name__} of {table}", listed or None, ", ".join(names))
+        yield Difference("model", f"{model.__name__} of {table}", ", ".join(names), listed or None)
         return
     hints = get_type_hints(model)
     for column in columns:
         if not _fits(hints[column.name], column):
             where = f"{model.__name__}.{column.name} of {table}"
-            yield Difference("model", where, _spell(column), _name(hints[column.name]))
+            yield Difference("model", where, _name(hints[column.name]), _spell(column))
 
 
 def _fits(hint: object, column: Field) -> bool:

@@ -39,4 +39,6 @@ def blaming(file: SqlFile) -> Iterator[None]:
         place = int(error.diag.statement_position or 0)
         line = f", line {file.text[:place].count(chr(10)) + 1}" if place else ""
         what = error.diag.message_primary or str(error)
-        raise DefinitionError("database.sql_invalid", f"{file.path}{line}: {what}") from error
+        denied = isinstance(error, psycopg.errors.InsufficientPrivilege)
+        remedy = "Something in schema app belongs to another role: `anabranch db check` names it." if denied else ""
+        raise DefinitionError("database.sql_invalid", f"{file.path}{line}: {what}", remedy=remedy) from error
