@@ -336,7 +336,7 @@ async def _work(engine: EngineHarness, job_id: str) -> list:  # type: ignore[typ
     return await engine.reads.tasks(job.id, limit=100, after=None, node="work", status=None)
 
 
-async def test_e3_a_reset_of_the_database_gives_no_session_number_twice(engine: EngineHarness, database_url: str) -> None:
+async def test_e3_a_reset_gives_no_session_number_twice(engine: EngineHarness, database_url: str) -> None:
     await asyncio.to_thread(reset, database_url)
     assert await engine.store.open_session(SessionKind.WORKER, [], 1, timedelta(seconds=3)) > engine.session
     pulse = engine.store.pulse()
