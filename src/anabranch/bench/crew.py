@@ -17,6 +17,7 @@ from anabranch.settings import Settings
 __all__ = ["Crew", "run_crew", "write_plugin"]
 
 PATIENCE = 15.0
+EXPRESSIONS = Path(__file__).parent / "expressions.yaml"
 PLUGIN = """from anabranch.bench.workflows import declare_workflows
 
 globals().update(declare_workflows({queue!r}, {steps}))
@@ -28,6 +29,7 @@ def write_plugin(folder: Path, queue: str, steps: int) -> Path:
     plugins = folder / "plugins"
     plugins.mkdir(exist_ok=True)
     (plugins / "bench.py").write_text(PLUGIN.format(queue=queue, steps=steps))
+    (plugins / "bench.yaml").write_text(EXPRESSIONS.read_text().replace("QUEUE", queue))
     return plugins
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from anabranch.engine.handler import handler
 
-__all__ = ["KINDS", "count", "step_async", "step_plain", "step_quick"]
+__all__ = ["KINDS", "count", "list_items", "step_async", "step_plain", "step_quick"]
 
 KINDS = ("quick", "async", "plain")
 
@@ -26,6 +26,12 @@ async def step_async(params: dict[str, Any]) -> float:  # any JSON
 def step_plain(params: dict[str, Any]) -> float:  # any JSON
     """A no-op in a child process, where handlers run unless they ask for another place."""
     return time.monotonic()
+
+
+@handler("bench.list", quick=True)
+def list_items(params: dict[str, Any]) -> dict[str, Any]:  # any JSON
+    """Items for a fan-out."""
+    return {"first": 0, "items": [{"name": f"item-{number}", "size": number} for number in range(params["count"])]}
 
 
 @handler("bench.count")

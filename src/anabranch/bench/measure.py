@@ -12,7 +12,7 @@ from anabranch.app import Gateway
 from anabranch.bench.crew import Crew
 from anabranch.bench.eyes import Eyes
 from anabranch.bench.handlers import KINDS
-from anabranch.bench.workflows import CHAIN, FAN_OUT, ONE
+from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.settings import Settings
@@ -95,10 +95,10 @@ class Bench:
                 return
             self._check(deadline)
 
-    async def fan_out(self, tasks: int) -> FanOutFigures:
-        """Measure a fan-out of this many tasks and its fan-in."""
+    async def fan_out(self, tasks: int, *, expressions: bool = False) -> FanOutFigures:
+        """Measure a fan-out of this many tasks and its fan-in; with expressions, as YAML spells it."""
         (wal,) = await self._eyes.row("wal")
-        begun, wall, job_id = await self._run(FAN_OUT, {"tasks": tasks})
+        begun, wall, job_id = await self._run(EXPRESSIONS if expressions else FAN_OUT, {"tasks": tasks})
         (wal_after,) = await self._eyes.row("wal")
         done, p50, p99, advances = await self._eyes.row("fan_out", job_id=job_id, since=begun) or (0, 0.0, 0.0, 1)
         if done != tasks:

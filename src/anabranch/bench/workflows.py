@@ -6,9 +6,10 @@ from anabranch.bench import handlers
 from anabranch.bench.handlers import KINDS
 from anabranch.engine.from_stages import Job, register_job
 
-__all__ = ["CHAIN", "FAN_OUT", "ONE", "declare_workflows"]
+__all__ = ["CHAIN", "EXPRESSIONS", "FAN_OUT", "ONE", "declare_workflows"]
 
 FAN_OUT = "bench_fan_out"
+EXPRESSIONS = "bench_expressions"
 ONE = "bench_one"
 CHAIN = "bench_chain"
 

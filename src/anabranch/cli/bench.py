@@ -29,12 +29,13 @@ DatabaseUrl = Annotated[
 @cli.command()
 def fanout(
     tasks: Annotated[int, typer.Option(min=1, max=10_000_000, help="Tasks of the fan-out.")] = 10_000,
+    expressions: Annotated[bool, typer.Option(help="Fill in expressions for each task, as YAML does.")] = False,
     workers: Workers = 2,
     database_url: DatabaseUrl = None,
     json: Json = False,
 ) -> None:
     """Measure a fan-out of no-op tasks and its fan-in."""
-    _measure(lambda bench: bench.fan_out(tasks), database_url, workers, json)
+    _measure(lambda bench: bench.fan_out(tasks, expressions=expressions), database_url, workers, json)
 
 
 @cli.command()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.rows import TupleRow
 
 from anabranch.app import Gateway
 from anabranch.embedded.processes import end, marked
@@ -58,9 +59,21 @@ FAULTS = {
 }  # fmt: skip
 
 
+def connect_patiently(url: str, seconds: float = 10) -> psycopg.Connection[TupleRow]:
+    """Connect to a server that may just come up again."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return psycopg.connect(url)
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
 def audit(url: str) -> list[str]:
     """What is wrong in a database where every job has ended; nothing, if the engine kept its word."""
-    with psycopg.connect(url) as connection:
+    with connect_patiently(url) as connection:
         return [f"{what}: {row}" for what, query in FAULTS.items() for row in connection.execute(query.encode())]
 
 
