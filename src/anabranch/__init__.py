@@ -20,7 +20,14 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from anabranch.engine.from_stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
-    from anabranch.engine.handler import Context, HandlerContext, TaskContext, handler, register_handler
+    from anabranch.engine.handler import (
+        Context,
+        HandlerContext,
+        HandlerResult,
+        TaskContext,
+        handler,
+        register_handler,
+    )
     from anabranch.engine.workflow import Retry
 
 __all__ = [
@@ -31,6 +38,7 @@ __all__ = [
     "ContractViolationError",
     "DefinitionError",
     "HandlerContext",
+    "HandlerResult",
     "InputError",
     "Job",
     "JobBase",

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,17 +16,19 @@ from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.children import Children
-from anabranch.engine.errors import AnabranchError, InputError, Unavailable
+from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import JobState, SessionKind
 from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Submission, Submitted, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.session import Live, Part, keep_session
+from anabranch.engine.validator import nearest
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings
 
-__all__ = ["Gateway", "connections_needed", "load_registry", "run_orchestrator", "run_worker"]
+__all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "run_orchestrator", "run_worker"]
 
 log = structlog.get_logger()
 GRACE = timedelta(seconds=30)
@@ -59,6 +62,17 @@ def run_orchestrator(settings: Settings, database_url: str) -> None:
     asyncio.run(_run_orchestrator(settings, database_url))
 
 
+@dataclass(frozen=True)
+class Reloaded:
+    """What became of the workflows when their files were read again; the kept are served though they are gone."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+    refused: Mapping[str, str]
+
+
 class Gateway:
     """What the API serves from: it submits under a session of its own, starts what it submitted, and reads."""
 
@@ -75,6 +89,7 @@ class Gateway:
         self._has_session = asyncio.Event()
         self._session: asyncio.Task[None] | None = None
         self._advances: set[asyncio.Task[None]] = set()
+        self._reloading = asyncio.Lock()
 
     async def open(self) -> None:
         """Open the pools and begin a session; the database need not answer yet."""
@@ -112,6 +127,27 @@ class Gateway:
             self._live = None
             self._has_session.clear()
 
+    def declaration(self, workflow_id: str) -> Declaration:
+        """The workflow of this id; NotFound names the nearest and all that are known."""
+        try:
+            return self.registry.declaration(workflow_id)
+        except NotFound as error:
+            hint = nearest(workflow_id, list(self.registry.declarations))
+            raise NotFound(error.code, error.message, remedy=f"{hint} {error.remedy}".strip()) from error
+
+    async def reload(self) -> Reloaded:
+        """Read the workflow files again, and serve what they say; Python code stays as it was when the process began.
+
+        Jobs in flight keep their definition (E16). While a file is refused nothing is removed, for what is gone may
+        have been in it: a mistake in a file takes no workflow away.
+        """
+        async with self._reloading:
+            found = await asyncio.to_thread(self.registry.reread)
+            reloaded = _compare(self.registry, found)
+            self.registry = found
+        log.info("workflows.reloaded", added=reloaded.added, changed=reloaded.changed, removed=reloaded.removed)
+        return reloaded
+
     async def submit(
         self,
         workflow_id: str,
@@ -123,7 +159,7 @@ class Gateway:
         rerun: bool = False,
     ) -> Submitted:
         """Accept a job. The same workflow and parameters are the same job (E15)."""
-        declared = self.registry.declaration(workflow_id)
+        declared = self.declaration(workflow_id)
         checked = _storable(declared.check(parameters))
         if self._live is None:
             raise Unavailable("api.starting", "the API has no session with the database yet", remedy="Try again.")
@@ -150,6 +186,18 @@ class Gateway:
                 await self._advancer.advance_patiently([right])
         except AnabranchError as error:  # an orchestrator takes the right when its lease ends
             log.warning("advance.interrupted", reason=error.message)
+
+
+def _compare(old: Registry, new: Registry) -> Reloaded:
+    before = {name: declared.workflow.hash for name, declared in old.declarations.items()}
+    now = {name: declared.workflow.hash for name, declared in new.declarations.items()}
+    return Reloaded(
+        added=tuple(sorted(now.keys() - before)),
+        changed=tuple(sorted(name for name in now.keys() & before if now[name] != before[name])),
+        removed=tuple(sorted(before.keys() - now)),
+        kept=tuple(sorted(new.kept)),
+        refused=new.refused,
+    )
 
 
 def _store(settings: Settings, database_url: str, name: str, *, checked: bool = False) -> PostgresStore:

@@ -84,6 +84,23 @@ def test_a_job_completes_and_the_same_again_is_the_same_job(shell: Shell) -> Non
     assert shell("submit hello_world -p n=5").stdout.strip() == first["job_id"]
 
 
+def test_a_workflow_in_yaml_runs_like_one_in_python(shell: Shell) -> None:
+    job = shell.json("submit diamond -p text=x --wait")
+    assert (job["status"], job["result"]) == ("completed", {"text": "X has 1 letters"})
+    assert shell.json("submit weigh -p count=5 --wait")["result"] == {"items": 5, "weight": 20.0}
+
+
+def test_a_workflow_that_is_added_runs_after_a_reload(shell: Shell) -> None:
+    file = Path(shell.environment["ANABRANCH_PLUGINS"]) / "late.yaml"
+    file.write_text('workflow_id: late\nnodes:\n  only: {handler: echo, params: {text: "{{ job.id }}"}}\n')
+    shell("submit late", code=3)
+    assert shell.json("workflows reload")["added"] == ["late"]
+    job = shell.json("submit late --wait")
+    assert job["result"] == {"only": {"text": job["job_id"]}}
+    file.unlink()
+    assert shell("workflows reload").stdout == "removed  late\n"
+
+
 def test_a_job_is_shown_by_a_start_of_its_id(shell: Shell) -> None:
     job_id = shell.json("submit hello_world -p n=3 -p message=shown --wait")["job_id"]
     assert "6 of 6 completed" in shell(f"status {job_id[:12]}").stdout

@@ -43,6 +43,15 @@ class Pair(Job):
 def do(params):
     return {}
 """
+FLOW = """
+workflow_id: flow
+description: One step.
+inputs: {n: {type: integer, min: 1, default: 1}}
+nodes:
+  one: {handler: do, params: {n: "{{ inputs.n }}"}}
+"""
+TWO_STEPS = FLOW + "  two: {handler: do, depends_on: one}\n"
+BROKEN = FLOW.replace("handler: do", "handler: doo")
 
 
 @pytest.fixture
@@ -50,6 +59,7 @@ def settings(tmp_path: Path) -> Settings:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "pair.py").write_text(PAIR)
+    (plugins / "flow.yaml").write_text(FLOW)
     return Settings(home=tmp_path / "home", plugins=(str(plugins),), max_body_bytes=10_000)
 
 
@@ -324,6 +334,130 @@ async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: Eng
     assert all(session.keys() == keys for session in sessions)
 
 
+@pytest.fixture
+def files(settings: Settings) -> Path:
+    """The folder with the API's plugins."""
+    return Path(settings.plugins[0])
+
+
+async def reload(api: httpx.AsyncClient) -> dict[str, Any]:  # as the API tells it
+    answer = await api.post("/api/workflows/reload")
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def test_workflows_are_listed_by_name_with_links(api: httpx.AsyncClient) -> None:
+    told = (await api.get("/api/workflows")).json()
+    found = {flow["workflow_id"]: flow for flow in told["items"]}
+    assert {"flow", "pair", "hello_world"} <= found.keys()
+    assert list(found) == sorted(found)
+    assert (found["flow"]["nodes"], found["flow"]["description"]) == (1, "One step.")
+    links = found["flow"]["links"]
+    assert [(await api.get(links[name])).status_code for name in ("self", "inputs", "graph")] == [200] * 3
+    assert (await api.post(links["submit"])).status_code == 202
+
+
+async def test_a_workflow_is_shown_with_definition_hash_and_inputs(api: httpx.AsyncClient) -> None:
+    told = (await api.get("/api/workflows/flow")).json()
+    assert [node["name"] for node in told["definition"]["nodes"]] == ["one"]
+    assert len(told["hash"]) == 64
+    assert told["inputs"]["properties"]["n"] == {"type": "integer", "minimum": 1, "default": 1}
+    assert (await api.get("/api/workflows/flow/schema")).json() == told["inputs"]
+
+
+@pytest.mark.parametrize("path", ["", "/schema", "/graph.svg"])
+async def test_o6_an_unknown_workflow_is_a_problem_that_names_the_nearest(api: httpx.AsyncClient, path: str) -> None:
+    told = problem(await api.get(f"/api/workflows/flo{path}"), 404, "workflow.not_found")
+    assert told["remedy"].startswith("Did you mean 'flow'?")
+
+
+async def test_a_drawing_opened_by_itself_runs_and_loads_nothing(api: httpx.AsyncClient) -> None:
+    answer = await api.get("/api/workflows/flow/graph.svg")
+    assert answer.text.startswith("<svg ")
+    assert answer.headers["content-type"].startswith("image/svg+xml")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert {"sandbox", "default-src 'none'"} <= set(answer.headers["content-security-policy"].split("; "))
+
+
+async def check(api: httpx.AsyncClient, text: str, kind: str = "application/yaml") -> httpx.Response:
+    return await api.post("/api/workflows/validate", content=text.encode(), headers={"Content-Type": kind})
+
+
+async def test_a_workflow_is_checked_and_not_kept(api: httpx.AsyncClient) -> None:
+    told = await check(api, FLOW.replace("workflow_id: flow", "workflow_id: other"))
+    assert told.json() == {"valid": True, "mistakes": []}
+    problem(await api.get("/api/workflows/other"), 404, "workflow.not_found")
+
+
+async def test_every_mistake_of_a_workflow_is_told_with_its_place(api: httpx.AsyncClient) -> None:
+    told = (await check(api, BROKEN.replace("inputs.n", "inputs.m"))).json()
+    assert told["valid"] is False
+    assert [(mistake["line"], mistake["message"]) for mistake in told["mistakes"]] == [
+        (6, "no plugin brings the handler 'doo'"),
+        (6, "there is no inputs.m"),
+    ]
+    assert (await check(api, "")).json()["valid"] is False
+
+
+async def test_what_is_too_large_or_not_yaml_is_not_checked(api: httpx.AsyncClient) -> None:
+    problem(await check(api, FLOW + "#" * 10_000), 413, "request.too_large")
+    problem(await check(api, FLOW, "application/json"), 415, "request.media_type")
+
+
+async def test_handlers_are_listed_with_what_they_take(api: httpx.AsyncClient) -> None:
+    found = {handler["name"]: handler for handler in (await api.get("/api/handlers")).json()}
+    assert (found["do"]["queue"], found["do"]["parameters"]) == ("default", None)
+    assert "seconds" in found["sleep"]["parameters"]["properties"]
+
+
+async def test_a_reload_tells_what_was_added_changed_and_removed(api: httpx.AsyncClient, files: Path) -> None:
+    nothing: dict[str, list[str]] = {name: [] for name in ("added", "changed", "removed", "kept", "refused")}
+    assert await reload(api) == nothing
+    (files / "flow.yaml").write_text(TWO_STEPS)
+    (files / "new.yaml").write_text(FLOW.replace("workflow_id: flow", "workflow_id: new"))
+    assert await reload(api) == {**nothing, "added": ["new"], "changed": ["flow"]}
+    (files / "flow.yaml").unlink()
+    assert await reload(api) == {**nothing, "removed": ["flow"]}
+    problem(await api.post("/api/jobs/submit/flow"), 404, "workflow.not_found")
+    assert (await api.post("/api/jobs/submit/new")).status_code == 202
+
+
+async def test_e16_jobs_in_flight_keep_their_definition_over_a_reload(api: httpx.AsyncClient, files: Path) -> None:
+    before = (await api.post("/api/jobs/submit/flow")).json()["job_id"]
+    (files / "flow.yaml").write_text(TWO_STEPS)
+    await reload(api)
+    after = (await api.post("/api/jobs/submit/flow?rerun=true")).json()["job_id"]
+    stages = [(await api.get(f"/api/jobs/{job}")).json()["total_stages"] for job in (before, after)]
+    assert stages == [1, 2]
+
+
+async def test_a_file_that_is_broken_now_takes_no_workflow_away(api: httpx.AsyncClient, files: Path) -> None:
+    (files / "flow.yaml").write_text(BROKEN)
+    told = await reload(api)
+    assert (told["kept"], told["removed"]) == (["flow"], [])
+    assert [refused["name"] for refused in told["refused"]] == [str(files / "flow.yaml")]
+    assert (await api.get("/api/workflows")).json()["refused"] == told["refused"]
+    assert (await api.post("/api/jobs/submit/flow")).status_code == 202
+
+    (files / "flow.yaml").write_text(TWO_STEPS)
+    assert await reload(api) == {"added": [], "changed": ["flow"], "removed": [], "kept": [], "refused": []}
+
+
+async def test_a_reload_takes_no_python_code(api: httpx.AsyncClient, files: Path) -> None:
+    (files / "twin.py").write_text(PAIR.replace('"pair"', '"twin"').replace('"do"', '"undo"'))
+    (files / "new.yaml").write_text(FLOW.replace("workflow_id: flow", "workflow_id: new").replace("do,", "undo,"))
+    told = await reload(api)
+    assert (told["added"], told["changed"], told["removed"]) == ([], [], [])
+    assert [Path(refused["name"]).name for refused in told["refused"]] == ["new.yaml"]
+    assert "no plugin brings the handler 'undo'" in told["refused"][0]["reason"]
+
+    (files / "twin.py").write_text(PAIR.replace('"pair"', '"flow"'))
+    told = await reload(api)
+    assert "flow" not in told["removed"]
+    assert (await api.post("/api/jobs/submit/flow")).status_code == 202
+
+
 async def test_o1_health_is_down_without_an_orchestrator(api: httpx.AsyncClient) -> None:
     answer = await api.get("/api/health")
 
@@ -498,6 +632,8 @@ async def test_the_client_looks_around(url: str, engine: EngineHarness) -> None:
             rest = client.jobs(limit=2, before=page.next)
             assert [job.job_type for job in (*page, *rest)] == ["pair"] * 3
             assert sorted(worker.kind for worker in client.workers()) == ["api", "worker"]
+            assert client.workflow("pair").hash in [flow.hash for flow in client.workflows()]
+            assert client.reload_workflows().changed == ()
             assert client.health().status == "down"
             assert client.ready()
 
@@ -509,6 +645,8 @@ async def test_o6_the_client_raises_what_the_api_tells(url: str) -> None:
         with Client(url) as client:
             with pytest.raises(NotFound, match="there is no job"):
                 client.job("0" * 64)
+            with pytest.raises(NotFound, match="there is no workflow 'nothing'"):
+                client.workflow("nothing")
             with pytest.raises(InputError, match="n must be an integer"):
                 client.submit("pair", {"n": "x"})
             with pytest.raises(InputError, match="larger than 10000 bytes"):

@@ -52,9 +52,9 @@ class Meter:
         fresh = [(lane, idx, 1) for lane, first, count in found["fresh"] for idx in range(first, first + count)]
         return [*found["tasks"], *fresh]
 
-    def report(self, tasks: list[Any], ended: str = "completed") -> list[str]:
+    def report(self, tasks: list[Any], ended: str = "completed", **more: object) -> list[str]:
         reports = [
-            {"lane": lane, "idx": idx, "attempt": attempt, "ended": ended, "body": {"code": "x"}, "ran": 0.01}
+            {"lane": lane, "idx": idx, "attempt": attempt, "ended": ended, "body": {"code": "x"}, "ran": 0.01, **more}
             for lane, idx, attempt, *_ in tasks
         ]
         answers: list[str] = self.value("report", self.session, encode(reports))
@@ -235,6 +235,28 @@ async def test_a_claim_of_planned_tasks_reads_their_items_only(quiet_url: str, p
         meter.connection.execute("update app.lanes set itemized = true")
         meter.claim()
         assert_bounded({"claim": meter.measure(meter.claim)})
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_tasks_that_were_handed_parameters_read_those_only(quiet_url: str, keyed: bool) -> None:
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    empty_then(quiet_url, "vacuum analyze")
+    await furnish(quiet_url, lanes=0, outcomes=20_000)
+    with Meter(quiet_url) as meter:
+        meter.connection.execute("update app.outcomes set handed = jsonb_build_object('idx', idx) where lane = 0")
+        if keyed:
+            meter.connection.execute(
+                "insert into app.items (lane, idx, key, parameters) select 0, i, (i - 1)::text, '{}'"
+                " from generate_series(1, 20000) i"
+            )
+        meter.connection.execute("""update app.lanes set policy = policy || '{"heir_of": 0}'""")
+        meter.claim()
+        tasks: list[Any] = []
+        found = {"claim": meter.measure(lambda: tasks.extend(meter.claim()))}
+        assert [task[7] for task in tasks] == [{"idx": task[1] + keyed} for task in tasks]
+        meter.report(tasks, handed={"x": 1})
+        found["report"] = meter.measure(lambda: meter.report(meter.claim(), handed={"x": 1}))
+        assert_bounded(found)
 
 
 async def test_a_long_transaction_that_holds_the_horizon_does_not_slow_every_task(quiet_url: str) -> None:

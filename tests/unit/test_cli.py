@@ -116,6 +116,8 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("workers", 9),
         ("submit hello_world", 9),
         ("db url", 9),
+        ("workflows", 2),
+        ("workflows reload", 9),
         ("down", 0),
     ],
 )
@@ -370,7 +372,7 @@ def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> Non
     assert [(bar.description, bar.completed, bar.total) for bar in bars.tasks] == [("first", 3, 4), ("second", 0, None)]
 
 
-@pytest.mark.parametrize("command", [["--help"], ["status", "abc"], ["down"]])
+@pytest.mark.parametrize("command", [["--help"], ["workflows", "--help"], ["status", "abc"], ["down"]])
 def test_light_commands_import_nothing_heavy(command: list[str]) -> None:
     program = [sys.executable, "-X", "importtime", "-m", "anabranch", *command]
     said = subprocess.run(program, capture_output=True, text=True, check=False).stderr

@@ -1,11 +1,14 @@
 from datetime import timedelta
+from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
 from pydantic import BaseModel, Field
+from structlog.testing import capture_logs
 
 from anabranch import ContractViolationError, DefinitionError, InputError, Job, TaskSpec, register_job
 from anabranch.engine.from_stages import classes_in, declare
+from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.workflow import Spread, Workflow
 
 JOB = "ab" * 32
@@ -43,6 +46,17 @@ def test_both_spellings_become_the_same_workflow() -> None:
     assert (first.name, first.timeout, first.planned) == ("list", timedelta(minutes=2), True)
     assert (second.name, second.spread, second.after, second.max_running) == ("stage2", Spread.FAN_OUT, ("list",), 4)
     assert declared.ignored == ("generate_job_id",)
+
+
+def test_what_is_the_engines_own_business_is_ignored_with_a_warning() -> None:
+    module, registry = ModuleType("printed"), Registry()
+    vars(module)["ALL_JOBS"] = {"printed": Printed}
+    registry.handlers |= dict.fromkeys(("list_files", "process"), load_plugins().handlers["echo"])
+    with capture_logs() as logs:
+        registry.add(module)
+        registry.resolve()
+    warned = [line for line in logs if line["event"] == "job.method_ignored"]
+    assert [(line["log_level"], line["method"]) for line in warned] == [("warning", "generate_job_id")]
 
 
 def test_a_printed_task_id_gives_the_index() -> None:
@@ -122,6 +136,10 @@ def test_jobs_are_found_by_decorator_and_by_list() -> None:
         ([{"number": 1, "task_type": "x", "name": "two words"}], "can't be a node's name"),
         ([{"number": 2, "task_type": "x", "depends_on_stage": 3}], "depends on stage 3"),
         ([{"number": 1, "task_type": "x", "timeout_seconds": -1}], "timeouts must be positive"),
+        ([{"number": 1, "stage_number": 1, "task_type": "x"}], "number and stage_number say the same"),
+        ([{"number": 1, "task_type": "x", "timeout_minutes": 1, "timeout_seconds": 60}], "say the same"),
+        ([{"number": 1, "task_type": "x", "timeout_minutes": None}], "stage 1"),
+        (["list", 3], "stage 2"),
     ],
 )
 def test_g4_a_wrong_declaration_is_refused_and_named(stages: list[dict[str, Any]], message: str) -> None:
@@ -132,7 +150,19 @@ def test_g4_a_wrong_declaration_is_refused_and_named(stages: list[dict[str, Any]
     assert "wrong" in error.value.message or "stage 2" in error.value.message
 
 
-@pytest.mark.parametrize("answer", [None, "tasks", [1], [{"index": 1}, {"index": 1}], [{"x": {1}}]])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        "tasks",
+        [1],
+        [{"index": 1}, {"index": 1}],
+        [{"x": {1}}],
+        [{"index": 1.5}],
+        [{"index": True}],
+        [{"parameters": {}, "priority": 1}],
+    ],
+)
 def test_a_planner_that_answers_nonsense_broke_its_contract(answer: object) -> None:
     wrong = type(
         "Wrong",
@@ -146,3 +176,103 @@ def test_a_planner_that_answers_nonsense_broke_its_contract(answer: object) -> N
     declared = declare(wrong)
     with pytest.raises((ContractViolationError, ValueError)):
         declared.plan(declared.workflow.nodes[0], {}, JOB, [])
+
+
+ANSWER = {"stage": 1, "params": {"n": 2}, "job_id": JOB, "previous_results": [{"result": 5}]}
+
+
+class ByName:
+    def create_tasks_for_stage(self, previous_results: Any, stage: Any, params: Any, job_id: Any) -> Any:
+        return [{"stage": stage, "params": params, "job_id": job_id, "previous_results": previous_results}]
+
+
+class ByPosition:
+    @staticmethod
+    def create_tasks_for_stage(number: Any, given: Any, job: Any, before: Any = None) -> Any:
+        return [{"stage": number, "params": given, "job_id": job, "previous_results": before}]
+
+
+class Mixed:
+    @classmethod
+    def create_tasks_for_stage(cls, stage: Any, job_params: Any, *, previous_results: Any, job_id: Any = "") -> Any:
+        return [{"stage": stage, "params": job_params, "job_id": job_id, "previous_results": previous_results}]
+
+
+class Keywords:
+    def create_tasks_for_stage(self, stage: Any, params: Any, **kwargs: Any) -> Any:
+        return [{"stage": stage, "params": params, **kwargs}]
+
+
+class Rest:
+    def create_tasks_for_stage(self, *args: Any) -> Any:
+        return [dict(zip(("stage", "params", "job_id", "previous_results"), args, strict=True))]
+
+
+class PositionOnly:
+    def create_tasks_for_stage(self, stage: Any, params: Any, job_id: Any, previous: Any, /, more: int = 1) -> Any:
+        return [{"stage": stage, "params": params, "job_id": job_id, "previous_results": previous}]
+
+
+@pytest.mark.parametrize("planner", [ByName, ByPosition, Mixed, Keywords, Rest, PositionOnly])
+def test_a_planner_gets_what_it_takes_by_name_and_by_position(planner: type) -> None:
+    declared = declare(type("Any", (planner,), {"job_type": "any", "stages": [{"number": 1, "task_type": "x"}]}))
+    (item,) = declared.plan(declared.workflow.nodes[0], {"n": 2}, JOB, [{"result": 5}])
+    assert isinstance(item, dict)
+    assert item["parameters"] == ANSWER
+
+
+class Short:
+    job_type = "short"
+    stages: ClassVar = [{"number": 1, "task_type": "x"}]
+
+    def create_tasks_for_stage(self, stage: int) -> list[TaskSpec]:
+        return [TaskSpec(index=f"{stage}")]
+
+
+def test_a_planner_may_take_less() -> None:
+    declared = declare(Short)
+    assert len(declared.plan(declared.workflow.nodes[0], {}, JOB, [])) == 1
+
+
+def test_g4_a_planner_that_takes_what_nobody_gives_is_refused() -> None:
+    def create(
+        self: object, stage: int, params: object, job_id: str, previous_results: object, database: str
+    ) -> None: ...
+
+    with pytest.raises(DefinitionError, match="'database', which nobody gives it"):
+        declare(type("Wrong", (Short,), {"create_tasks_for_stage": create}))
+
+
+@pytest.mark.parametrize("schema", [["n"], {"n": "int"}, int, "n"])
+def test_g4_a_schema_that_is_none_is_refused(schema: object) -> None:
+    with pytest.raises(DefinitionError, match="neither a dict of inputs nor a pydantic model"):
+        declare(type("Wrong", (Short,), {"parameters_schema": schema}))
+
+
+def test_g4_a_class_that_can_not_be_made_is_refused() -> None:
+    def init(self: object, url: str) -> None: ...
+
+    with pytest.raises(DefinitionError, match="'url'"):
+        declare(type("Wrong", (Short,), {"__init__": init}))
+
+
+def test_g9_a_validator_may_change_the_parameters_or_leave_them() -> None:
+    def checked(answer: object) -> dict[str, Any]:
+        validate = staticmethod(lambda params: answer)
+        return declare(type("Checked", (Short,), {"validate_job_parameters": validate})).check({"n": 1})
+
+    assert checked(None) == {"n": 1}
+    assert checked({"n": 2}) == {"n": 2}
+    with pytest.raises(ContractViolationError, match="returned list"):
+        checked([1])
+
+
+class Aliased(BaseModel):
+    blob_name: str = Field(alias="blobName")
+
+
+def test_a_model_with_an_alias_is_stored_as_it_was_given() -> None:
+    declared = declare(type("A", (Short,), {"parameters_schema": Aliased}))
+    given = declared.check({"blobName": "a.tif"})
+    assert given == {"blobName": "a.tif"}
+    assert len(declared.plan(declared.workflow.nodes[0], given, JOB, [])) == 1

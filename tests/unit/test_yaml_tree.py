@@ -306,7 +306,7 @@ def test_a_large_workflow_is_read_fast() -> None:
 @pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize("text", ["a: " + "[" * 100_000, "{a: " * 100_000, "- " * 100_000, "? " * 100_000])
 def test_deep_nesting_is_refused_fast(text: str) -> None:
-    assert _seconds(text) < 0.1
+    assert _seconds(text) < 0.5
 
 
 PIECES = [
@@ -336,7 +336,7 @@ def test_both_parsers_agree(text: str) -> None:
 @given(st.text(max_size=200) | st.binary(max_size=200) | SNIPPETS)
 @settings(max_examples=300, deadline=None)
 def test_whatever_is_given_a_tree_or_a_tree_error_comes_fast(text: str | bytes) -> None:
-    assert _seconds(text) < 0.1
+    assert _seconds(text) < 0.5
 
 
 @given(st.dictionaries(st.text("abyn1: {", max_size=5), VALUES, max_size=4), st.sampled_from([None, 2]))

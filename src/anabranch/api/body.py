@@ -1,6 +1,7 @@
 """Bodies are read with a cap and parsed strictly: what PostgreSQL can't hold is refused here."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated
 
@@ -10,7 +11,10 @@ from anabranch.api.deps import CurrentSettings
 from anabranch.engine.canonical import Json, decode
 from anabranch.engine.errors import InputError
 
-__all__ = ["JsonObject"]
+__all__ = ["YAML_TYPES", "JsonObject", "YamlText"]
+
+JSON_TYPES = ("application/json",)
+YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
 
 async def read_object(request: Request, settings: CurrentSettings) -> dict[str, Json]:
@@ -18,14 +22,22 @@ async def read_object(request: Request, settings: CurrentSettings) -> dict[str, 
     body = await _read(request, settings.max_body_bytes)
     if not body:
         return {}
-    _check_media_type(request)
+    _check_media_type(request, JSON_TYPES, "Send JSON, with Content-Type: application/json.")
     value = _parse(body)
     if not isinstance(value, dict):
         raise InputError("request.json", "the body must be a JSON object", remedy='Send one, like {"n": 5}.')
     return value
 
 
+async def read_yaml(request: Request, settings: CurrentSettings) -> bytes:
+    """The YAML in the body, as it came: the loader says what is wrong with it."""
+    body = await _read(request, settings.max_body_bytes)
+    _check_media_type(request, YAML_TYPES, "Send YAML, with Content-Type: application/yaml.")
+    return body
+
+
 JsonObject = Annotated[dict[str, Json], Depends(read_object)]
+YamlText = Annotated[bytes, Depends(read_yaml)]
 
 
 async def _read(request: Request, most: int) -> bytes:
@@ -40,14 +52,10 @@ async def _read(request: Request, most: int) -> bytes:
     return bytes(body)
 
 
-def _check_media_type(request: Request) -> None:
+def _check_media_type(request: Request, wanted: Sequence[str], remedy: str) -> None:
     given = request.headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != "application/json":
-        raise InputError(
-            "request.media_type",
-            f"the body is said to be {given or 'of no type'!r}",
-            remedy="Send JSON, with Content-Type: application/json.",
-        )
+    if given.partition(";")[0].strip().lower() not in wanted:
+        raise InputError("request.media_type", f"the body is said to be {given or 'of no type'!r}", remedy=remedy)
 
 
 def _parse(body: bytes) -> Json:

@@ -1,5 +1,6 @@
 """The description of the API, complete with the problems that its routes answer with."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -25,9 +26,9 @@ def problems(*statuses: int) -> Responses:
     }
 
 
-def body(schema: Schema, *, required: bool) -> Schema:
+def body(schema: Schema, *, required: bool, kinds: Sequence[str] = (JSON,)) -> Schema:
     """The part of an operation that says what its body is."""
-    return {"requestBody": {"required": required, "content": {JSON: {"schema": schema}}}}
+    return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
 class Api(FastAPI):

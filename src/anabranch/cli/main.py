@@ -3,12 +3,13 @@
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from anabranch.cli import bench, config, database, doctor, jobs, processes, run, stack, submit
+from anabranch.cli import bench, config, database, doctor, handlers, jobs, processes, run, stack, submit, workflows
 from anabranch.cli.exits import INTERNAL, INTERRUPTED, UsageMistake, exit_code, tell
 from anabranch.cli.show import note, print_line
 from anabranch.engine.errors import AnabranchError
@@ -26,7 +27,7 @@ cli = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (run, stack, submit, jobs, processes, doctor, database, config, bench):
+for part in (run, stack, submit, jobs, workflows, handlers, processes, doctor, database, config, bench):
     cli.add_typer(part.cli)
 
 
@@ -48,6 +49,8 @@ def root(
 def main() -> None:
     """Run the command that this process was called with, and exit."""
     _fill_closed_streams()
+    if isinstance(sys.stdout, TextIOWrapper):  # what its encoding can't show is escaped, as on stderr
+        sys.stdout.reconfigure(errors="backslashreplace")
     code = call(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -6,7 +6,17 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-__all__ = ["age", "coloured", "note", "print_json", "print_line", "print_table", "span", "wants_colour"]
+__all__ = [
+    "age",
+    "coloured",
+    "in_one_line",
+    "note",
+    "print_json",
+    "print_line",
+    "print_table",
+    "span",
+    "wants_colour",
+]
 
 COLOURS = {
     "completed": 32, "ok": 32, "running": 36, "ready": 36,
@@ -47,6 +57,11 @@ def coloured(text: str) -> str:
 def wants_colour(terminal: bool) -> bool:
     """Whether colour may be used on a stream."""
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def in_one_line(value: object) -> str | None:
+    """A value for a table: breaks and runs of blanks become single ones, and nothing stays nothing."""
+    return None if value is None else " ".join(str(value).split())
 
 
 def age(moment: str | None) -> str:

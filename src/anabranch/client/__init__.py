@@ -8,10 +8,13 @@ from anabranch.client.answers import (
     JobSummary,
     Node,
     Page,
+    Reloaded,
     SubmittedJob,
     Task,
     TaskCounts,
     Worker,
+    Workflow,
+    Workflows,
 )
 from anabranch.client.client import Client
 from anabranch.client.errors import NotAllowed, TimedOut
@@ -26,9 +29,12 @@ __all__ = [
     "Node",
     "NotAllowed",
     "Page",
+    "Reloaded",
     "SubmittedJob",
     "Task",
     "TaskCounts",
     "TimedOut",
     "Worker",
+    "Workflow",
+    "Workflows",
 ]

@@ -13,10 +13,13 @@ __all__ = [
     "JobSummary",
     "Node",
     "Page",
+    "Reloaded",
     "SubmittedJob",
     "Task",
     "TaskCounts",
     "Worker",
+    "Workflow",
+    "Workflows",
 ]
 
 Raw = dict[str, Any]  # a JSON object of the API
@@ -245,6 +248,60 @@ class Health:
 
 
 @dataclass(frozen=True)
+class Workflow:
+    """A workflow that jobs can be made of; its inputs and definition are told where it is asked for alone."""
+
+    workflow_id: str
+    version: int
+    description: str
+    hash: str
+    inputs: Raw | None
+    definition: Raw | None
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Workflow":
+        """Read a workflow."""
+        known = (raw["workflow_id"], raw["version"], raw["description"], raw["hash"])
+        return cls(*known, raw.get("inputs"), raw.get("definition"), raw)
+
+
+@dataclass(frozen=True)
+class Workflows:
+    """The workflows, and why others were refused."""
+
+    items: tuple[Workflow, ...]
+    refused: Mapping[str, str]
+    raw: Raw = field(repr=False)
+
+    def __iter__(self) -> Iterator[Workflow]:
+        return iter(self.items)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Workflows":
+        """Read the list."""
+        return cls(tuple(map(Workflow.of, raw["items"])), _reasons(raw), raw)
+
+
+@dataclass(frozen=True)
+class Reloaded:
+    """What became of the workflows when their files were read again; the kept are served though they are gone."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+    refused: Mapping[str, str]
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Reloaded":
+        """Read an answer."""
+        changes = {name: tuple(raw[name]) for name in ("added", "changed", "removed", "kept")}
+        return cls(**changes, refused=_reasons(raw), raw=raw)
+
+
+@dataclass(frozen=True)
 class Page(Generic[Item]):
     """Some of a list, and the cursor of the next page; None is the end."""
 
@@ -259,6 +316,10 @@ class Page(Generic[Item]):
     def of(cls, read: Callable[[Raw], Item], raw: Raw) -> "Page[Item]":
         """Read a page of what `read` reads."""
         return cls(tuple(read(item) for item in raw["items"]), raw["next"], raw)
+
+
+def _reasons(raw: Raw) -> dict[str, str]:
+    return {one["name"]: one["reason"] for one in raw["refused"]}
 
 
 def _job(raw: Raw) -> Raw:

@@ -6,7 +6,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
-from anabranch.client.answers import Health, JobStatus, JobSummary, Page, SubmittedJob, Task, Worker
+from anabranch.client.answers import (
+    Health,
+    JobStatus,
+    JobSummary,
+    Page,
+    Reloaded,
+    SubmittedJob,
+    Task,
+    Worker,
+    Workflow,
+    Workflows,
+)
 from anabranch.client.errors import TimedOut
 from anabranch.client.transport import Transport
 from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
@@ -96,6 +107,22 @@ class Client:
         while page.next is not None:
             page = self.tasks(job_id, limit=LARGEST_PAGE, after=page.next, node=node, status=status)
             yield from page
+
+    def workflows(self) -> Workflows:
+        """Every workflow that jobs can be made of, by name."""
+        return self._transport.call(Workflows.of, "GET", "/api/workflows")
+
+    def workflow(self, workflow_id: str) -> Workflow:
+        """A workflow with its definition and the JSON Schema of its inputs."""
+        if not workflow_id.strip("."):
+            remedy = "List them with `anabranch workflows list`."
+            raise NotFound("workflow.not_found", f"{workflow_id!r} is not a workflow's name", remedy=remedy)
+        path = quote(workflow_id, safe="", errors="surrogateescape")
+        return self._transport.call(Workflow.of, "GET", f"/api/workflows/{path}")
+
+    def reload_workflows(self) -> Reloaded:
+        """Let the API read its workflow files again."""
+        return self._transport.call(Reloaded.of, "POST", "/api/workflows/reload")
 
     def workers(self) -> list[Worker]:
         """The live processes of the stack."""

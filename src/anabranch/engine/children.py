@@ -106,7 +106,8 @@ class Child:
                 heard = time.monotonic()
                 answer = self._receive(printed)
                 if isinstance(answer, Performed):
-                    return Performed(answer.result, answer.error, answer.metrics, printed.text())
+                    answer.log = printed.text()
+                    return answer
                 progress(answer)
 
     def _receive(self, printed: Printed) -> Performed | dict[str, Json]:

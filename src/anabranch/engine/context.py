@@ -11,6 +11,8 @@ from anabranch.engine.errors import ContractViolationError, Permanent
 
 __all__ = ["Context", "Silence", "TaskFacts", "Voice"]
 
+MOST_HANDED = 64_000
+
 
 @dataclass(slots=True)
 class TaskFacts:
@@ -55,13 +57,14 @@ class Silence:
 class Context:
     """What a handler knows about its task, and what it may say while it runs."""
 
-    __slots__ = ("_facts", "_voice", "has_scratch", "metrics")
+    __slots__ = ("_facts", "_voice", "handed", "has_scratch", "metrics")
 
     def __init__(self, facts: TaskFacts, voice: Voice) -> None:
         """Made by the engine for each attempt."""
         self._facts = facts
         self._voice = voice
         self.metrics: dict[str, Json] = {}
+        self.handed: dict[str, Json] = {}
         self.has_scratch = False
 
     @property
@@ -130,6 +133,17 @@ class Context:
         except ValueError as error:
             raise ContractViolationError(f"ctx.progress was told what can't be stored: {error}") from error
         self._voice.progress(said)
+
+    def hand_over(self, **params: Json) -> None:
+        """Give parameters to the task of the same index of the next stage; they count if this attempt's result does."""
+        handed = {**self.handed, **params}
+        try:
+            size = len(encode(handed))
+        except ValueError as error:
+            raise ContractViolationError(f"ctx.hand_over was given what can't be stored: {error}") from error
+        if size > MOST_HANDED:
+            raise ContractViolationError(f"ctx.hand_over was given {size} characters; at most {MOST_HANDED} are kept")
+        self.handed = handed
 
     def predecessor(self) -> Any:  # as the handler of the stage before returned it
         """The result of the task with the same index in the stage before."""

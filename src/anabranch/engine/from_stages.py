@@ -1,7 +1,7 @@
 """Stages declared in Python become a Workflow. Both spellings of the declaration are read here, and only here."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import ContractViolationError, DefinitionError, InputError
-from anabranch.engine.inputs import check_inputs, read_input
+from anabranch.engine.inputs import Input, check_inputs, read_input
 from anabranch.engine.validator import require_sound
 from anabranch.engine.workflow import Backoff, Node, OnFailure, Retry, Spread, Workflow
 
@@ -18,6 +18,9 @@ __all__ = ["Declaration", "Job", "JobBase", "JobDeclaration", "TaskSpec", "class
 
 _MARK = "__anabranch_job__"
 _IGNORED = ("generate_job_id", "create_job_record", "queue_job")
+_PRINTED = ("stage", "params", "job_id", "previous_results")
+_NAMED = {**{name: name for name in _PRINTED}, "job_params": "params", "parameters": "params"}
+_TASK = {"parameters", "index", "task_id", "task_type", "metadata"}
 
 
 class Job:
@@ -87,6 +90,7 @@ class Declaration:
     stages: Mapping[str, int] = field(default_factory=dict)
     model: type[BaseModel] | None = None
     ignored: tuple[str, ...] = ()
+    origin: str = ""
 
     def check(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """The job's parameters, checked and with defaults applied, or InputError (G9)."""
@@ -99,18 +103,21 @@ class Declaration:
         if validate is None:
             return checked
         try:
-            return dict(validate(checked))
+            answer = validate(checked)
         except ValueError as error:
             raise InputError("job.parameters", str(error)) from error
+        if answer is not None and not isinstance(answer, Mapping):
+            raise ContractViolationError(f"validate_job_parameters returned {type(answer).__name__}, not a dict")
+        return checked if answer is None else dict(answer)
 
     def plan(self, node: Node, params: dict[str, Json], job_id: str, previous: Sequence[Json]) -> list[Json]:
         """The planner's tasks for a node, in the form the store keeps."""
         stage = self.stages[node.name]
         given = self.model.model_validate(params) if self.model else params
         planner = self.instance.create_tasks_for_stage  # type: ignore[attr-defined]  # a planned node's class has it
-        extras = {"job_id": job_id, "previous_results": previous}
-        wanted = list(inspect.signature(planner).parameters)[2:]
-        tasks = planner(stage, given, *(extras[name] for name in wanted if name in extras))
+        values = {"stage": stage, "params": given, "job_id": job_id, "previous_results": previous}
+        positional, named = _match(planner)
+        tasks = planner(*(values[role] for role in positional), **{name: values[role] for name, role in named.items()})
         if not isinstance(tasks, Sequence) or isinstance(tasks, str):
             raise ContractViolationError(f"create_tasks_for_stage({stage}) returned {type(tasks).__name__}, not a list")
         if node.spread is Spread.MATCH_PREVIOUS and len(tasks) != len(previous):
@@ -145,10 +152,8 @@ def declare(declared: type) -> Declaration:
     if not isinstance(name, str) or not name:
         raise DefinitionError("workflow.invalid", f"{declared.__qualname__} has no job_type")
     stages = sorted(_stages(name, _either(declared, "stages", "STAGES", [])), key=lambda stage: stage.number)
-    schema = _either(declared, "parameters_schema", "PARAMETERS", None)
-    model = schema if isinstance(schema, type) and issubclass(schema, BaseModel) else None
-    inputs = {key: read_input(key, value) for key, value in schema.items()} if isinstance(schema, Mapping) else None
-    instance = declared()
+    inputs, model = _schema(name, _either(declared, "parameters_schema", "PARAMETERS", None))
+    instance = _instance(name, declared)
     workflow = require_sound(
         Workflow(
             id=name,
@@ -165,12 +170,72 @@ def _either(declared: type, ours: str, theirs: str, default: object) -> Any:  # 
     return getattr(declared, ours, getattr(declared, theirs, default))
 
 
+def _schema(job_type: str, given: object) -> tuple[dict[str, Input] | None, type[BaseModel] | None]:
+    if given is None or (isinstance(given, type) and issubclass(given, BaseModel)):
+        return None, given
+    if isinstance(given, Mapping) and all(isinstance(value, Mapping) for value in given.values()):
+        return {key: read_input(key, value) for key, value in given.items()}, None
+    raise DefinitionError(
+        "workflow.invalid",
+        f"job {job_type!r}: parameters_schema is neither a dict of inputs nor a pydantic model",
+        remedy='Write {"n": {"type": "int", "default": 3}}, a class, or nothing for any parameters.',
+    )
+
+
+def _instance(job_type: str, declared: type) -> object:
+    try:
+        instance = declared()
+    except Exception as error:  # a declaration's own code may raise anything
+        raise DefinitionError("workflow.invalid", f"job {job_type!r}: {declared.__qualname__}(): {error}") from error
+    if planner := getattr(instance, "create_tasks_for_stage", None):
+        _match(planner)
+    return instance
+
+
+def _match(planner: Callable[..., object]) -> tuple[list[str], dict[str, str]]:
+    """What a planner takes, by position and by name: known by its names, else by the printed order."""
+    parameters = list(inspect.signature(planner).parameters.values())
+    spare = [role for role in _PRINTED if role not in {_NAMED.get(parameter.name) for parameter in parameters}]
+    has_rest = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    positional: list[str] = []
+    named: dict[str, str] = {}
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += spare
+            spare = []
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            named |= {role: role for role in spare}
+        elif role := _role(parameter, spare):
+            if parameter.kind is parameter.POSITIONAL_ONLY or (
+                has_rest and parameter.kind is not parameter.KEYWORD_ONLY
+            ):
+                positional.append(role)
+            else:
+                named[parameter.name] = role
+    return positional, named
+
+
+def _role(parameter: inspect.Parameter, spare: list[str]) -> str | None:
+    """What a parameter is given; None: its default."""
+    if parameter.name in _NAMED:
+        return _NAMED[parameter.name]
+    if spare and parameter.kind is not parameter.KEYWORD_ONLY:
+        return spare.pop(0)
+    if parameter.default is parameter.empty:
+        raise DefinitionError(
+            "workflow.invalid",
+            f"create_tasks_for_stage takes {parameter.name!r}, which nobody gives it",
+            remedy=f"It is given {', '.join(_PRINTED)}.",
+        )
+    return None
+
+
 def _stages(job_type: str, given: Sequence[Mapping[str, Any]]) -> list[Stage]:  # raw declarations
     mistakes, stages = [], []
     for position, raw in enumerate(given, 1):
         try:
             stages.append(Stage.model_validate(_one_spelling(raw)))
-        except (ValidationError, TypeError) as error:
+        except (ValueError, TypeError) as error:
             found = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
             mistakes += [f"stage {position}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found]
     numbers = [stage.number for stage in stages]
@@ -182,11 +247,12 @@ def _stages(job_type: str, given: Sequence[Mapping[str, Any]]) -> list[Stage]:  
 
 def _one_spelling(raw: Mapping[str, Any]) -> dict[str, Any]:  # raw declaration
     stage = dict(raw)
-    for theirs, ours in (("stage_number", "number"), ("stage_name", "name")):
+    for theirs, ours in (("stage_number", "number"), ("stage_name", "name"), ("timeout_minutes", "timeout_seconds")):
+        if theirs in stage and ours in stage:
+            raise ValueError(f"{ours} and {theirs} say the same: keep one")
         if theirs in stage:
-            stage[ours] = stage.pop(theirs)
-    if "timeout_minutes" in stage:
-        stage["timeout_seconds"] = stage.pop("timeout_minutes") * 60
+            given = stage.pop(theirs)
+            stage[ours] = given * 60 if theirs == "timeout_minutes" else given
     stage.setdefault("name", f"stage{stage.get('number')}")
     return stage
 
@@ -226,7 +292,7 @@ def _span(seconds: float | None) -> timedelta | None:
 
 def _check_model(model: type[BaseModel], given: dict[str, Json]) -> dict[str, Json]:
     try:
-        return model.model_validate(given).model_dump(mode="json")
+        return model.model_validate(given).model_dump(mode="json", by_alias=True)
     except ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'parameters'}: {e['msg']}" for e in error.errors())
         raise InputError("job.parameters", mistakes) from error
@@ -236,6 +302,8 @@ def _items(tasks: Sequence[object], node: Node, job_id: str, stage: int) -> list
     items: list[Json] = []
     for position, task in enumerate(tasks):
         spec = task if isinstance(task, TaskSpec) else _spec(task, node, job_id, stage)
+        if isinstance(spec.index, bool) or not isinstance(spec.index, int | str | None):
+            raise ContractViolationError(f"create_tasks_for_stage({stage}) names the index {spec.index!r}")
         key = str(position if spec.index is None else spec.index)
         items.append({"key": key, "handler": spec.task_type, "parameters": dict(spec.parameters),
                       "metadata": None if spec.metadata is None else dict(spec.metadata)})  # fmt: skip
@@ -252,6 +320,10 @@ def _spec(task: object, node: Node, job_id: str, stage: int) -> TaskSpec:
         raise ContractViolationError(f"create_tasks_for_stage({stage}) returned a task that is not a dict: {task!r}")
     if not isinstance(task.get("parameters"), Mapping):
         return TaskSpec(parameters=task, index=task.get("index"))
+    if unknown := sorted(map(str, set(task) - _TASK)):
+        raise ContractViolationError(
+            f"create_tasks_for_stage({stage}) returned a task with parameters and, beside them, {', '.join(unknown)}"
+        )
     index = task.get("index")
     if index is None and "task_id" in task:
         index = _index_of(str(task["task_id"]), node, job_id, stage)

@@ -1,35 +1,32 @@
 """A DAG written in YAML becomes a Workflow. Every mistake of a file is found at once, with its line and column (G4)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError
 from anabranch.engine.handler import Handler
-from anabranch.engine.inputs import Input, read_input
-from anabranch.engine.validator import Mistake, find_handler_mistakes, find_workflow_mistakes, nearest
+from anabranch.engine.inputs import Input
+from anabranch.engine.validator import (
+    MAX_MISTAKES,
+    Mistake,
+    Path,
+    find_handler_mistakes,
+    find_workflow_mistakes,
+    guess,
+    in_order,
+    nearest,
+    quote,
+)
 from anabranch.engine.workflow import Branch, Kind, Node, Workflow
-from anabranch.engine.yaml_keys import Reader
+from anabranch.engine.yaml_keys import BRANCH_KEYS, DEPENDS_KEYS, NODE_KEYS, RUNNING, WORKFLOW_KEYS, Notes, Reader
 from anabranch.engine.yaml_tree import Tree, TreeError, read_tree
 
 __all__ = ["FileMistake", "Loaded", "load_yaml"]
 
-WORKFLOW_KEYS = ("workflow_id", "name", "version", "description", "priority", "inputs", "nodes", "output")
-EVERY_NODE = ("type", "description", "next", "depends_on", "when", "on_failure")
-RUNNING = (
-    "handler", "queue", "params", "retry", "priority", "timeout_seconds", "queue_timeout_seconds",
-    "heartbeat_timeout_seconds", "total_timeout_seconds",
-)  # fmt: skip
-KEYS: dict[Kind, tuple[str, ...]] = {
-    Kind.TASK: (*EVERY_NODE, *RUNNING),
-    Kind.START: ("type", "description", "next"),
-    Kind.END: ("type", "description", "depends_on", "output"),
-    Kind.CONDITIONAL: ("type", "description", "depends_on", "when", "condition_field", "branches"),
-    Kind.FAN_OUT: (*EVERY_NODE, "source", "task", "max_items", "concurrency", "batch_size", "tolerate"),
-    Kind.FAN_IN: (*EVERY_NODE, "aggregation", "queue"),
-}
 LATER = ("gate", "wait", "workflow")
+UNNAMED = "unnamed"
+_OUTPUT_HINT = "Give each part a name: 'name: …'."
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,9 @@ class FileMistake:
     hint: str = ""
 
     def __str__(self) -> str:
-        """As compilers say it."""
-        return f"{self.file}:{self.line}:{self.column}: {self.message}" + (f" {self.hint}" if self.hint else "")
+        """As compilers say it, in whole sentences."""
+        said = " ".join(part if part[-1] in ".?!…" else f"{part}." for part in (self.message, self.hint) if part)
+        return f"{self.file}:{self.line}:{self.column}: {said}"
 
 
 @dataclass(frozen=True)
@@ -62,26 +60,28 @@ class Loaded:
 
 
 def load_yaml(text: str | bytes, file: str, handlers: Mapping[str, Handler] | None = None) -> Loaded:
-    """The workflow that a file spells; with handlers, it is checked against them too."""
+    """The workflow that a file spells; with handlers, it is checked against them too. It never raises."""
     try:
         tree = read_tree(text, file)
     except TreeError as error:
         return Loaded(None, tuple(FileMistake(file, m.line, m.column, m.message, m.hint) for m in error.mistakes))
     draft = _Draft(tree)
     workflow = draft.read()
-    found = [*draft.mistakes, *find_workflow_mistakes(workflow)]
+    found = draft.notes.mistakes + find_workflow_mistakes(workflow, is_whole=draft.notes.is_whole)
+    found = found or find_workflow_mistakes(workflow)  # what was spared for the sake of other mistakes
     if handlers is not None:
         found += find_handler_mistakes(workflow, handlers)
     placed = {_place(tree, mistake): None for mistake in found}
-    mistakes = tuple(sorted(placed, key=lambda mistake: (mistake.line, mistake.column)))
+    mistakes = tuple(sorted(placed, key=lambda mistake: (mistake.line, mistake.column)))[:MAX_MISTAKES]
     return Loaded(None if mistakes else workflow, mistakes)
 
 
 def _place(tree: Tree, mistake: Mistake) -> FileMistake:
-    is_key = mistake.offset is None and bool(mistake.path) and isinstance(mistake.path[-1], str)
-    at = tree.position(mistake.path, of_key=is_key)
     if mistake.offset is not None:
         at = tree.position_in(mistake.path, mistake.offset)
+    else:
+        is_key = bool(mistake.path) and isinstance(mistake.path[-1], str) and not mistake.of_value
+        at = tree.position(mistake.path, of_key=is_key)
     return FileMistake(tree.name, at.line, at.column, mistake.message, mistake.hint)
 
 
@@ -89,101 +89,128 @@ class _Draft:
     """A file on its way to a workflow."""
 
     def __init__(self, tree: Tree) -> None:
-        self.mistakes: list[Mistake] = []
-        self._top = Reader(tree.value, (), self.mistakes)
-        self._after: dict[str, list[str]] = {}
+        self.notes = Notes()
+        self._top = Reader(tree.value, (), self.notes)
+        self._all: dict[str, list[str]] = {}
         self._any: dict[str, list[str]] = {}
+        self._leads: list[tuple[str, Mapping[str, Path]]] = []
+        self._waits: list[tuple[str, Reader]] = []
 
     def read(self) -> Workflow:
         """The workflow, as far as it can be understood."""
         top = self._top
         top.allow(WORKFLOW_KEYS, "a workflow")
         top.require("workflow_id", "a workflow")
-        if "nodes" not in top.given or not isinstance(top.given["nodes"], dict):
-            top.require("nodes", "a workflow")
-        raw = top.mapping("nodes") or {}
-        nodes = {name: self._node(name, value) for name, value in raw.items()}
+        nodes = {name: self._node(name, value) for name, value in self._nodes().items()}
         self._connect(nodes)
-        linked = [
-            replace(node, after=tuple(self._after[name]), after_any=tuple(self._any[name]))
-            for name, node in nodes.items()
-        ]
         return Workflow(
-            id=top.text("workflow_id", "unnamed") or "unnamed",
+            id=top.word("workflow_id") or UNNAMED,
             name=top.text("name"),
             version=top.whole("version", 1) or 1,
             description=top.text("description"),
-            priority=top.whole("priority", 1, 9) or 5,
+            priority=top.priority() or Workflow.priority,
             inputs=self._inputs(),
-            output=top.mapping("output"),
-            nodes=tuple(_in_order(linked)),
+            output=top.mapping("output", _OUTPUT_HINT) if nodes else None,
+            nodes=self._linked(nodes),
         )
 
-    def _inputs(self) -> dict[str, Input]:
-        declared: dict[str, Input] = {}
-        for name, value in (self._top.mapping("inputs") or {}).items():
-            given: Any = {} if value is None else value  # anything that stands in the file
-            if not isinstance(given, dict):
-                self._top.note(f"input {name!r} is a mapping like {{type: string}}", "", "inputs", name)
-                continue
-            try:
-                declared[name] = read_input(name, given)
-            except DefinitionError as error:
-                self._top.note(error.message, error.remedy, "inputs", name)
-        return declared
+    def _nodes(self) -> dict[str, Json]:
+        given = self._top.mapping("nodes", "Give each node a name: 'name: {handler: …}'.")
+        if not given:
+            self.notes.is_whole = False
+        if self._top.given.get("nodes") == {}:
+            self._top.refuse("there are no nodes", "Write at least one.", "nodes")
+        self._top.require("nodes", "a workflow")
+        return given or {}
+
+    def _inputs(self) -> dict[str, Input] | None:
+        given = self._top.mapping("inputs", "Give each input a name: 'name: {type: string}'.")
+        if given is None:
+            is_plain = self._top.given.get("inputs") is None and not self._top.is_misspelt("inputs")
+            return {} if is_plain else None
+        return {name: self._input(name, value) for name, value in given.items()}
+
+    def _input(self, name: str, value: Json) -> Input:
+        if value is not None and not isinstance(value, dict):
+            self._top.refuse(f"input {quote(name)} is not a mapping", "Write {type: string}.", "inputs", name)
+            return Input()
+        return Reader(value or {}, ("inputs", name), self.notes).input(name)
 
     def _node(self, name: str, value: Json) -> Node:
-        self._after[name], self._any[name] = [], []
-        given = value if isinstance(value, dict) else {}
-        reader = Reader(given, ("nodes", name), self.mistakes)
-        if not isinstance(value, dict):
-            reader.note(f"node {name!r} is a mapping")
+        if not isinstance(value, dict) and not (value is None and name in ("START", "END")):
+            self.notes.is_whole = False
+            self._top.refuse(f"node {quote(name)} is not a mapping", "Write {handler: …}.", "nodes", name)
             return Node(name)
+        reader = Reader(value or {}, ("nodes", name), self.notes)
         kind = self._kind(reader, name)
+        self._note_edges(name, reader, NODE_KEYS[kind or Kind.TASK])
         if kind is None:
             return Node(name)
-        reader.allow(KEYS[kind], f"a node of type {kind}")
+        reader.allow(NODE_KEYS[kind], f"a node of type {kind}", lambda key: _belongs(key, kind))
         shared = Node(
             name,
             kind=kind,
             description=reader.text("description"),
-            when=given.get("when"),
-            on_failure=reader.on_failure(),
+            when=reader.given.get("when") if "when" in NODE_KEYS[kind] else None,
+            on_failure=reader.on_failure() if "on_failure" in NODE_KEYS[kind] else Node.on_failure,
         )
-        match kind:
+        return self._filled(shared, reader)
+
+    def _note_edges(self, name: str, reader: Reader, keys: Sequence[str]) -> None:
+        if "next" in keys:
+            self._leads.append((name, reader.names("next")))
+        if "depends_on" in keys:
+            self._waits.append((name, reader))
+
+    def _filled(self, node: Node, reader: Reader) -> Node:
+        """A node with what its type alone has."""
+        match node.kind:
             case Kind.TASK:
-                return self._running(shared, reader)
+                return self._running(node, reader, "a task")
             case Kind.FAN_OUT:
-                return self._fan_out(shared, reader)
+                return self._fan_out(node, reader)
             case Kind.FAN_IN:
-                return replace(shared, queue=reader.text("queue") or None, folding=reader.folding())
+                return replace(node, queue=reader.word("queue") or None, folding=reader.folding())
             case Kind.CONDITIONAL:
-                return self._conditional(shared, reader)
+                return self._conditional(node, reader)
             case Kind.END:
-                return replace(shared, output=reader.mapping("output"))
+                return replace(node, output=reader.mapping("output", _OUTPUT_HINT))
             case Kind.START:
-                return shared
+                return node
 
     def _kind(self, reader: Reader, name: str) -> Kind | None:
+        """The type of a node; None: it can't be told, and nothing more is said of the node."""
         given = reader.given.get("type")
         if given in LATER:
-            reader.note(f"nodes of type {given} are not built yet", "", "type")
+            reader.refuse(f"nodes of type {given} are not built yet", "", "type")
             return None
         if given is None and name in ("START", "END"):
             return Kind(name.lower())
-        return reader.choice("type", Kind, Kind.TASK)
+        if given is None and (owner := _owner(reader.given)):
+            if not any(guess(key, ("type",)) for key in reader.given):
+                reader.note(f"a node with {owner[0]!r} needs a type", f"Add type: {owner[1]}.")
+            return owner[1]
+        is_known = given is None or (isinstance(given, str) and guess(given, list(Kind)) is not None)
+        kind = reader.choice("type", Kind, Kind.TASK)
+        if is_known:
+            return kind
+        self.notes.is_whole = False
+        return None
 
-    def _running(self, node: Node, reader: Reader) -> Node:
+    def _running(self, node: Node, reader: Reader, what: str) -> Node:
         """A node with what says how its tasks run."""
-        reader.require("handler", "a task")
-        params = reader.mapping("params")
+        capital = node.name.upper()
+        hint = f"Write it in capitals, {capital}, or give it its type." if capital in ("START", "END") else ""
+        reader.require("handler", what, hint)
+        params = reader.mapping("params", "Give each parameter its name.")
+        is_plain = reader.given.get("params") is None and not reader.is_misspelt("params")
         return replace(
             node,
-            handler=reader.text("handler"),
-            queue=reader.text("queue") or None,
-            params={} if params is None else params,
+            handler=reader.word("handler"),
+            queue=reader.word("queue") or None,
+            params={} if is_plain else params,
             retry=reader.retry(),
-            priority=reader.whole("priority", 1, 9),
+            priority=reader.priority(),
             timeout=reader.seconds("timeout_seconds"),
             queue_timeout=reader.seconds("queue_timeout_seconds"),
             heartbeat_timeout=reader.seconds("heartbeat_timeout_seconds"),
@@ -192,80 +219,133 @@ class _Draft:
 
     def _fan_out(self, node: Node, reader: Reader) -> Node:
         reader.require("source", "a fan_out")
-        task = reader.inner("task")
-        if task is None:
-            reader.require("task", "a fan_out")
-            return node
-        task.allow(RUNNING, "the task of a fan_out")
-        return replace(
-            self._running(node, task),
-            source=reader.given.get("source"),
+        reader.require("task", "a fan_out")
+        source = reader.given.get("source")
+        node = replace(
+            node,
+            source=[] if source is None else source,
             max_items=reader.whole("max_items", 1),
             max_running=reader.whole("concurrency", 1),
             batch_size=reader.whole("batch_size", 1),
             tolerate=reader.tolerance(),
         )
+        task = reader.inner("task", "Write {handler: …}.")
+        if task is None:
+            return node
+        task.allow(RUNNING, "the task of a fan_out", _beside_task)
+        return self._running(node, task, "the task of a fan_out")
 
     def _conditional(self, node: Node, reader: Reader) -> Node:
         reader.require("branches", "a conditional")
-        branches = []
-        for branch in reader.listed("branches"):
-            branch.allow(("condition", "default", "next"), "a branch")
-            branch.require("next", "a branch")
-            is_default = branch.given.get("default") is True
-            if is_default == ("condition" in branch.given):
-                branch.note("a branch has either a condition or default: true")
-            branches.append(Branch(branch.names("next"), branch.given.get("condition"), is_default))
-        return replace(node, subject=reader.given.get("condition_field"), branches=tuple(branches))
+        readers = reader.listed("branches", "a branch")
+        branches = tuple(self._branch(node.name, branch, branch is readers[-1]) for branch in readers)
+        if branches and not any(branch.is_default for branch in branches):
+            self.notes.is_whole = False
+        if reader.is_misspelt("condition_field"):
+            branches = tuple(replace(branch, condition=True) for branch in branches)
+        return replace(node, subject=reader.given.get("condition_field"), branches=branches)
+
+    def _branch(self, parent: str, reader: Reader, is_last: bool) -> Branch:
+        """A branch; one that doesn't say when it is taken counts as the default where that should stand."""
+        is_clear = reader.allow(BRANCH_KEYS, "a branch")
+        reader.require("next", "a branch")
+        is_default = reader.flag("default")
+        named = reader.names("next")
+        self._leads.append((parent, named))
+        targets = tuple(named)
+        if is_default != ("condition" in reader.given):
+            return Branch(targets, reader.given.get("condition"), is_default)
+        if is_clear and isinstance(reader.given.get("default", True), bool):
+            reader.note("a branch has either a condition or default: true", "Keep one." if is_default else "Add one.")
+        return Branch(targets, None if is_last else True, is_last)
 
     def _connect(self, nodes: Mapping[str, Node]) -> None:
-        """Every edge, from whichever end it is written."""
-        raw = self._top.mapping("nodes") or {}
-        for name, node in nodes.items():
-            given = raw[name]
-            if not isinstance(given, dict):
-                continue
-            reader = Reader(given, ("nodes", name), self.mistakes)
-            for target in reader.names("next") if "next" in KEYS[node.kind] else ():
-                self._link(name, target, nodes, ("nodes", name, "next"))
-            for number, branch in enumerate(node.branches):
-                for target in branch.next:
-                    self._link(name, target, nodes, ("nodes", name, "branches", number, "next"))
+        """Every edge, from whichever end it is written; what depends_on says of it stands."""
+        self._all, self._any = {name: [] for name in nodes}, {name: [] for name in nodes}
+        for name, reader in self._waits:
             self._depend(name, reader, nodes)
+        for name, named in self._leads:
+            self._lead(name, named, nodes)
 
     def _depend(self, name: str, reader: Reader, nodes: Mapping[str, Node]) -> None:
         given = reader.given.get("depends_on")
-        if given is None or "depends_on" not in KEYS[nodes[name].kind]:
+        if not isinstance(given, dict):
+            self._wait(name, reader.names("depends_on"), self._all, nodes)
             return
-        rules = given if isinstance(given, dict) else {"all_of": given}
-        inner = Reader(rules, ("nodes", name, "depends_on"), self.mistakes)
-        inner.allow(("all_of", "any_of"), "depends_on")
-        for key, edges in (("all_of", self._after), ("any_of", self._any)):
-            for parent in inner.names(key):
-                if parent not in nodes:
-                    inner.note(f"there is no node {parent!r}", nearest(parent, list(nodes)))
-                elif parent not in edges[name]:
-                    edges[name].append(parent)
+        inner = Reader(given, (*reader.path, "depends_on"), self.notes)
+        inner.allow(DEPENDS_KEYS, "depends_on")
+        all_of, any_of = inner.names("all_of"), inner.names("any_of")
+        for twice in all_of.keys() & any_of.keys():
+            self._wrong(any_of.pop(twice), f"{quote(twice)} stands in all_of already", "Keep one of them.")
+        self._wait(name, all_of, self._all, nodes)
+        self._wait(name, any_of, self._any, nodes)
 
-    def _link(self, parent: str, child: str, nodes: Mapping[str, Node], path: tuple[str | int, ...]) -> None:
-        if child not in nodes:
-            self.mistakes.append(Mistake(path, f"there is no node {child!r}", nearest(child, list(nodes))))
-        elif nodes[child].kind is Kind.START:
-            self.mistakes.append(Mistake(path, "nothing can come before a start"))
-        elif parent not in self._after[child] and parent not in self._any[child]:
-            self._after[child].append(parent)
+    def _wait(
+        self, name: str, named: Mapping[str, Path], edges: Mapping[str, list[str]], nodes: Mapping[str, Node]
+    ) -> None:
+        for parent, path in named.items():
+            if self._check_target(parent, path, nodes) and nodes[parent].kind is Kind.END and parent != name:
+                self._wrong(path, f"nothing can come after an end, and {quote(parent)} is one")
+            elif parent in nodes:
+                edges[name].append(parent)
+
+    def _lead(self, parent: str, named: Mapping[str, Path], nodes: Mapping[str, Node]) -> None:
+        for child, path in named.items():
+            if not self._check_target(child, path, nodes):
+                continue
+            if nodes[child].kind is Kind.START and child != parent:
+                self._wrong(path, f"nothing can come before a start, and {quote(child)} is one")
+            elif parent not in self._all[child] and parent not in self._any[child]:
+                self._all[child].append(parent)
+
+    def _check_target(self, name: str, path: Path, nodes: Mapping[str, Node]) -> bool:
+        if name in nodes:
+            return True
+        self.notes.is_whole = False
+        hint = "Add END to the nodes, or leave this out." if name == "END" else ""
+        if self.notes.count < MAX_MISTAKES:
+            hint = hint or nearest(name, list(nodes))
+        self._wrong(path, f"there is no node {quote(name)}", hint)
+        return False
+
+    def _wrong(self, path: Path, message: str, hint: str = "") -> None:
+        self.notes.add(Mistake(path, message, hint, of_value=True))
+
+    def _linked(self, nodes: Mapping[str, Node]) -> tuple[Node, ...]:
+        """The nodes with their edges, in order: the same edges are the same workflow, wherever they are written."""
+        place = {name: number for number, name in enumerate(nodes)}
+        linked = [
+            replace(
+                node,
+                after=tuple(sorted(self._all[name], key=place.__getitem__)),
+                after_any=tuple(sorted(self._any[name], key=place.__getitem__)),
+            )
+            for name, node in nodes.items()
+        ]
+        ordered, caught = in_order(linked)
+        return (*ordered, *caught)
 
 
-def _in_order(nodes: list[Node]) -> list[Node]:
-    """The nodes so that each comes after those it waits for, else as written; those in a cycle come last."""
-    ordered: list[Node] = []
-    placed: set[str] = set()
-    left = nodes
-    while left:
-        ready = [node for node in left if placed.issuperset(node.parents)]
-        if not ready:
-            return ordered + left
-        ordered += ready
-        placed.update(node.name for node in ready)
-        left = [node for node in left if node.name not in placed]
-    return ordered
+def _owner(given: Mapping[str, Json]) -> tuple[str, Kind] | None:
+    """A key that only one type of nodes has, where nothing else tells the type, and that type."""
+    keys = [] if "handler" in given else [key for key in given if key not in NODE_KEYS[Kind.TASK]]
+    owners = ((key, kind) for key in keys for kind in Kind if key in NODE_KEYS[kind])
+    return next(owners, None)
+
+
+def _beside_task(key: str) -> str:
+    return "It stands beside task, not in it." if key in NODE_KEYS[Kind.FAN_OUT] else ""
+
+
+def _belongs(key: str, kind: Kind) -> str:
+    """Where a key belongs that nodes of this type don't have."""
+    if key == "next" and kind is Kind.CONDITIONAL:
+        return "Each of its branches has its own."
+    if key in RUNNING and kind is Kind.FAN_OUT:
+        return "It stands in its task."
+    if key == "depends_on" and kind is Kind.START:
+        return "Nothing can come before a start."
+    if key == "next" and kind is Kind.END:
+        return "Nothing can come after an end."
+    owners = [str(other) for other, keys in NODE_KEYS.items() if key in keys]
+    return f"Nodes of type {' and '.join(owners)} have it." if owners else ""

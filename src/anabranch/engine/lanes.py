@@ -27,7 +27,7 @@ class Source:
 
 @dataclass(frozen=True)
 class OpenLane:
-    """Open a lane; the store makes its tasks from the source."""
+    """Open a lane; the store makes its tasks from the source, and gives them what those of `heir_of` handed over."""
 
     node: str
     purpose: Purpose
@@ -39,6 +39,7 @@ class OpenLane:
     tolerated: int = 0
     max_running: int | None = None
     priority: int | None = None
+    heir_of: str | None = None
 
 
 def internal_queue(workflow_id: str) -> str:
@@ -85,6 +86,7 @@ def work_lane(
         tolerated=tolerated,
         max_running=node.max_running,
         priority=node.priority,
+        heir_of=_heir_of(node),
     )
 
 
@@ -126,6 +128,11 @@ def _shape(node: Node, *, planned: bool, values: Mapping[str, Json] | None) -> d
     if not planned and node.kind is Kind.TASK:
         shape["single" if node.spread in (Spread.SINGLE, Spread.FAN_IN) else "indexed"] = True
     return shape
+
+
+def _heir_of(node: Node) -> str | None:
+    """The one node before; a node that fills in a template says by itself what its tasks get."""
+    return node.parents[0] if len(node.parents) == 1 and node.kind is Kind.TASK and node.params is None else None
 
 
 def _source(node: Node, parameters: Mapping[str, Json], *, planned: bool, items: Sequence[Json] | None) -> Source:

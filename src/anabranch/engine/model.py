@@ -225,7 +225,7 @@ class Claim:
 
 @dataclass(slots=True)
 class Report:
-    """How an attempt ended; `body` is the result or the error, and `metrics` what it measured, as JSON text."""
+    """How an attempt ended: its result or error, what it measured and what it hands over, all as JSON text."""
 
     key: TaskKey
     attempt: int
@@ -235,6 +235,7 @@ class Report:
     ran: timedelta | None = None
     log: str | None = None
     metrics: str | None = None
+    handed: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.context import Context, TaskFacts, Voice
-from anabranch.engine.errors import ContractViolationError, DefinitionError
+from anabranch.engine.errors import ContractViolationError, DefinitionError, TaskError
 from anabranch.engine.failure import describe_error
 from anabranch.engine.folding import fold_results, read_folding
 from anabranch.engine.handler import Handler, call_handler, check_result
@@ -59,13 +59,14 @@ class Call:
 
 @dataclass(slots=True)
 class Performed:
-    """How an attempt went: its result as JSON text or its error, what it measured as JSON text, and what it printed."""
+    """How an attempt went: its result or its error, what it measured, hands over and printed; values as JSON text."""
 
     result: str | None = None
     error: Mapping[str, Json] | None = None
     metrics: str | None = None
     log: str | None = None
     has_scratch: bool = False
+    handed: str | None = None
 
 
 def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
@@ -82,7 +83,7 @@ async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
     context = Context(call.facts, voice)
     try:
         answer = await call_handler(found, context)
-        return _performed(context, check_result(found, answer), call.handler)
+        return _performed(context, check_result(found, answer, context.metrics), call.handler)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task and task.cancelling():
@@ -99,7 +100,8 @@ def _answer(registry: Registry, call: Call, context: Context) -> object:
             raise DefinitionError("handler.missing", f"no plugin of this worker brings the handler {call.handler!r}")
         answer = call_handler(found, context)
         # An async handler whose worker died runs alone in a child, which has no loop of its own.
-        return check_result(found, asyncio.run(answer) if inspect.iscoroutine(answer) else answer)
+        answer = asyncio.run(answer) if inspect.iscoroutine(answer) else answer
+        return check_result(found, answer, context.metrics)
     if call.folding is not None:
         return fold_results(call.previous or [], call.folding)
     declared = registry.declaration(call.workflow)
@@ -114,6 +116,9 @@ def _performed(context: Context, value: object, handler: str) -> Performed:
         raise ContractViolationError(f"{handler} returned what looks like a reference of the engine's own")
     try:
         metrics = encode(context.metrics) if context.metrics else None
-        return Performed(result=encode(value), metrics=metrics, has_scratch=context.has_scratch)
+        if isinstance(value, TaskError):
+            return Performed(error=describe_error(value), metrics=metrics, has_scratch=context.has_scratch)
+        handed = encode(context.handed) if context.handed else None
+        return Performed(encode(value), None, metrics, None, context.has_scratch, handed)
     except ValueError as error:
         raise ContractViolationError(f"{handler} returned what can't be stored: {error}") from error

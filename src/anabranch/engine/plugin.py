@@ -24,27 +24,37 @@ from anabranch.engine.workflow import DEFAULT_QUEUE, Node, Workflow
 __all__ = ["GROUP", "Registry", "is_folder", "load_plugins"]
 
 GROUP = "anabranch.plugins"
+OURS = "anabranch."
 log = structlog.get_logger()
 
 
 class Registry:
-    """The handlers and job types of this process. A later one of the same name takes the place of an earlier."""
+    """The handlers and job types of this process. A later one of the same name takes the place of an earlier.
+
+    What was taken once is not taken again: a module that only imports another's handler doesn't bring it.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
         self.handlers: dict[str, Handler] = {}
         self.declarations: dict[str, Declaration] = {}
         self.refused: dict[str, str] = {}
-        self._files: list[Path] = []
+        self.kept: set[str] = set()
+        self._taken: set[Handler | type] = set()
+        self._brought: list[Declaration | Path] = []
+        self._misfits: set[str] = set()
 
     def add(self, module: ModuleType) -> None:
-        """Take what a module declares."""
-        for found in handlers_in(vars(module)):
+        """Take what a module declares; its job types count once all handlers are known."""
+        handlers = [found for found in handlers_in(vars(module)) if found not in self._taken]
+        classes = [found for found in classes_in(vars(module)) if found not in self._taken]
+        self._taken.update(handlers, classes)
+        for found in handlers:
             self._warn_if_known("handler", found.name, self.handlers, module.__name__)
             self.handlers[found.name] = found
-        for found_class in classes_in(vars(module)):
+        for found_class in classes:
             try:
-                self._declare(declare(found_class), module)
+                self._brought.append(replace(declare(found_class), origin=module.__name__))
             except DefinitionError as error:
                 self.refuse(f"{module.__name__}.{found_class.__qualname__}", error.message)
 
@@ -53,14 +63,16 @@ class Registry:
         self.refused[name] = reason
         log.error("plugin.refused", name=name, reason=reason)
 
-    def add_file(self, file: Path) -> None:
-        """Take the workflow that a YAML file spells, once all handlers are known."""
-        self._files.append(file)
+    def add_folder(self, folder: Path) -> None:
+        """Take the workflows that the YAML files of a folder spell, once all handlers are known."""
+        self._brought.append(folder)
 
     def resolve(self) -> None:
         """Give nodes what their handlers decide; a workflow that doesn't fit its handlers is refused alone (G5)."""
-        for file in self._files:
-            self._load_file(file)
+        before = set(self.refused)
+        for brought in self._brought:
+            for declared in self._load_folder(brought) if isinstance(brought, Path) else (brought,):
+                self._declare(declared)
         for name, declared in list(self.declarations.items()):
             if mistakes := find_handler_mistakes(declared.workflow, self.handlers):
                 self.refuse(name, "; ".join(f"{mistake.path[1]}: {mistake.message}" for mistake in mistakes))
@@ -68,6 +80,21 @@ class Registry:
                 continue
             nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
             self.declarations[name] = replace(declared, workflow=replace(declared.workflow, nodes=nodes))
+        self._misfits = set(self.refused) - before
+
+    def reread(self) -> "Registry":
+        """The same code with the workflow files as they are now.
+
+        While one of them is refused, nothing is taken away: what is gone may have been in it, and is `kept`.
+        """
+        fresh = Registry()
+        fresh.handlers, fresh._brought = self.handlers, self._brought
+        fresh.refused = {name: reason for name, reason in self.refused.items() if name not in self._misfits}
+        fresh.resolve()
+        gone = self.declarations.keys() - fresh.declarations.keys()
+        fresh.kept = gone if fresh._misfits else set()
+        fresh.declarations |= {name: self.declarations[name] for name in fresh.kept}
+        return fresh
 
     def declaration(self, workflow_id: str) -> Declaration:
         """The job type of this name."""
@@ -91,20 +118,19 @@ class Registry:
         named = {node.queue for workflow in self.workflows for node in workflow.nodes if node.queue}
         return sorted(named | {DEFAULT_QUEUE} | {internal_queue(workflow.id) for workflow in self.workflows})
 
-    def _declare(self, declared: Declaration, module: ModuleType) -> None:
+    def _declare(self, declared: Declaration) -> None:
         name = declared.workflow.id
-        self._warn_if_known("workflow", name, self.declarations, module.__name__)
+        self._warn_if_known("workflow", name, self.declarations, declared.origin)
         self.declarations[name] = declared
         for method in declared.ignored:
             log.warning("job.method_ignored", job_type=name, method=method)
 
-    def _load_file(self, file: Path) -> None:
-        loaded = load_yaml(file.read_bytes(), str(file), self.handlers)
-        if loaded.workflow is None:
-            self.refuse(str(file), "\n".join(map(str, loaded.mistakes)))
-            return
-        self._warn_if_known("workflow", loaded.workflow.id, self.declarations, str(file))
-        self.declarations[loaded.workflow.id] = Declaration(loaded.workflow)
+    def _load_folder(self, folder: Path) -> Iterator[Declaration]:
+        for file in _yaml_in(folder):
+            try:
+                yield Declaration(load_yaml(file.read_bytes(), str(file), self.handlers).require(), origin=str(file))
+            except (DefinitionError, OSError) as error:
+                self.refuse(str(file), error.message if isinstance(error, DefinitionError) else str(error))
 
     def _resolve_node(self, node: Node) -> Node:
         found = self.handlers.get(node.handler)
@@ -123,20 +149,21 @@ class Registry:
 
 
 def load_plugins(extra: Iterable[str] = ()) -> Registry:
-    """What the installed plugins and the extra ones bring: entry points first, then modules, packages or folders."""
+    """What plugins bring: ours, then other installed ones by name, then the extra modules, packages or folders."""
     registry = Registry()
-    installed = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    installed = sorted(entry_points(group=GROUP), key=lambda point: (not point.value.startswith(OURS), point.name))
     for plugin in [*(point.value for point in installed), *extra]:
         for name, load in _loaders(plugin):
             try:
                 module = load()
                 registry.add(module)
-                for file in _files_beside(module):
-                    registry.add_file(file)
+                for folder in map(Path, getattr(module, "__path__", ())):
+                    registry.add_folder(folder)
+                    registry.add_folder(folder / "workflows")
             except Exception as error:  # noqa: BLE001  # a plugin's own code may raise anything when it is imported
                 registry.refuse(name, f"{type(error).__name__}: {error}")
-        for file in _yaml_in(Path(plugin).expanduser()) if is_folder(plugin) else ():
-            registry.add_file(file)
+        if is_folder(plugin):
+            registry.add_folder(Path(plugin).expanduser())
     registry.resolve()
     return registry
 
@@ -155,12 +182,6 @@ def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
 
 def _yaml_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.y*ml") if path.suffix in (".yaml", ".yml"))
-
-
-def _files_beside(module: ModuleType) -> list[Path]:
-    """The workflows of a package: YAML files in its own folder, and in its `workflows`."""
-    folders = map(Path, getattr(module, "__path__", ()))
-    return [file for folder in folders for place in (folder, folder / "workflows") for file in _yaml_in(place)]
 
 
 def is_folder(plugin: str) -> bool:

@@ -221,14 +221,16 @@ class Runner:
         if held.given_up:
             return _again(held)
         if performed.error is not None or performed.result is None:
-            return _failed(claim, dict(performed.error or {}), ran, performed.log)
+            return _failed(claim, dict(performed.error or {}), ran, performed.log, performed.metrics)
         ended, body = "completed", performed.result
         try:
             if claim.lane.purpose is not Purpose.PLAN and self.results.is_large(body):
                 ended, body = "referenced", self.results.put_aside(claim, body)
         except (TaskError, OSError) as error:
             return _failed(claim, describe_error(error), ran, performed.log)
-        return Report(claim.key, claim.attempt, ended, body, None, ran, performed.log, performed.metrics)
+        return Report(
+            claim.key, claim.attempt, ended, body, None, ran, performed.log, performed.metrics, performed.handed
+        )
 
     def _died(self, held: Held, error: ChildDied, seconds: float) -> Report:
         claim = held.claim
@@ -286,8 +288,10 @@ def _again(held: Held, delay: timedelta | None = None) -> Report:
     return Report(held.claim.key, held.claim.attempt, "handed_back", delay=delay)
 
 
-def _failed(claim: Claim, error: dict[str, Json], ran: timedelta, printed: str | None) -> Report:
+def _failed(
+    claim: Claim, error: dict[str, Json], ran: timedelta, printed: str | None, metrics: str | None = None
+) -> Report:
     delay = next_delay(claim.lane.policy, claim.failures, error)
     ended = "failed" if delay is None else "retry"
     log.warning("task.failed", task=claim.task_id, attempt=claim.attempt, end=ended, code=error.get("code"))
-    return Report(claim.key, claim.attempt, ended, encode(error), delay, ran, printed)
+    return Report(claim.key, claim.attempt, ended, encode(error), delay, ran, printed, metrics)

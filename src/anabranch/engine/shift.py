@@ -110,7 +110,9 @@ class Shift:
 
     def _next_batch(self) -> list[Report]:
         """What is reported next: so many, and not so large that the database would choke on it."""
-        sizes = accumulate(len(report.body or "") + len(report.log or "") for report in self._outbox[:BATCH])
+        sizes = accumulate(
+            len(report.body or "") + len(report.log or "") + len(report.handed or "") for report in self._outbox[:BATCH]
+        )
         return self._outbox[: max(1, sum(size <= BATCH_CHARACTERS for size in sizes))]
 
     def _return_hoard(self) -> None:

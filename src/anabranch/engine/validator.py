@@ -1,10 +1,13 @@
 """Find every mistake of a workflow before any job runs it (G4)."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
+from heapq import heappop, heappush
+from itertools import islice
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError
@@ -20,24 +23,47 @@ from anabranch.engine.expressions import (
     parse_condition,
     read_template,
 )
+from anabranch.engine.expressions.templates import Fixed
 from anabranch.engine.handler import Handler, Runs
-from anabranch.engine.workflow import Branch, Kind, Node, Spread, Workflow
+from anabranch.engine.workflow import Kind, Node, Spread, Workflow
+from anabranch.engine.yaml_scalars import shorten
 
-__all__ = ["Mistake", "find_handler_mistakes", "find_workflow_mistakes", "nearest", "require_sound"]
+__all__ = [
+    "MAX_MISTAKES",
+    "Mistake",
+    "Path",
+    "find_handler_mistakes",
+    "find_workflow_mistakes",
+    "guess",
+    "in_order",
+    "nearest",
+    "quote",
+    "require_sound",
+]
 
+MAX_MISTAKES = 100
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
+NAME_HINT = "Begin with a letter or _, go on with letters, digits and _; at most 63."
+ID_HINT = "Begin with a letter or _, go on with letters, digits, _, . and -; at most 63."
 Path = tuple[str | int, ...]
+
+_MOST_GUESSES = 500  # words that one is compared with: each takes some microseconds
+_SHOWN = 8  # nodes of a cycle
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is wrong, where in the definition, and what to do; `offset` is a place inside a text."""
+    """What is wrong, where in the definition, and what to do.
+
+    The place is a key, or its value, or the character of a text that `offset` counts to.
+    """
 
     path: Path
     message: str
     hint: str = ""
     offset: int | None = None
+    of_value: bool = False
 
 
 def require_sound(workflow: Workflow) -> Workflow:
@@ -48,114 +74,188 @@ def require_sound(workflow: Workflow) -> Workflow:
     return workflow
 
 
-def find_workflow_mistakes(workflow: Workflow) -> list[Mistake]:
-    """Every mistake that shows without knowing the handlers."""
-    found = list(_naming(workflow))
-    cycle = set(_cycle(workflow))
-    if cycle:
-        found.append(_cycle_mistake(workflow, cycle))
-    ancestors = {} if cycle else _ancestors(workflow)
-    if not cycle:
-        found += _unreachable(workflow)
-    for node in workflow.nodes:
-        found += _node_mistakes(node, workflow)
-        found += _expression_mistakes(node, workflow, ancestors.get(node.name))
-    if workflow.output is not None:
-        everything = None if cycle else {node.name for node in workflow.nodes}
-        found += _template_mistakes(workflow.output, ("output",), _Scope(workflow, everything, has_item=False))
-    return found
+def find_workflow_mistakes(workflow: Workflow, *, is_whole: bool = True) -> list[Mistake]:
+    """Every mistake that shows without knowing the handlers, up to a hundred.
+
+    Where not every edge could be read (`is_whole` is false), what may only follow from that is no mistake.
+    """
+    return list(islice(_workflow_mistakes(workflow, is_whole), MAX_MISTAKES))
 
 
 def find_handler_mistakes(workflow: Workflow, handlers: Mapping[str, Handler]) -> list[Mistake]:
-    """Every mistake in how a workflow uses handlers: unknown ones, and parameters that they don't take."""
-    found: list[Mistake] = []
-    for node in workflow.nodes:
-        if node.handler:
-            found += _handler_mistakes(node, handlers)
-    return found
+    """Every mistake in how a workflow uses handlers, up to a hundred: unknown ones, and parameters they don't take."""
+    found = (mistake for node in workflow.nodes if node.handler for mistake in _handler_mistakes(node, handlers))
+    return list(islice(found, MAX_MISTAKES))
+
+
+def guess(word: str, known: Sequence[str]) -> str | None:
+    """What may have been meant."""
+    if len(word) > 63:
+        return None
+    same = [other for other in known if other.lower() == word.lower()]
+    return next(iter(same or get_close_matches(word, known[:_MOST_GUESSES], 1, 0.6)), None)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """A hint at what may have been meant."""
-    close = get_close_matches(word, known, 1, 0.6)
-    return f"Did you mean {close[0]!r}?" if close else ""
+    close = guess(word, known)
+    return f"Did you mean {close!r}?" if close else ""
 
 
-def _naming(workflow: Workflow) -> Iterator[Mistake]:
-    names = [node.name for node in workflow.nodes]
-    if not names:
-        yield Mistake(("nodes",), "it has no nodes")
+def quote(word: str) -> str:
+    """A word as a message shows it."""
+    return repr(shorten(word))
+
+
+def in_order(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """The nodes so that each comes after those it waits for, else as written; and those in or behind a cycle."""
+    known = {node.name for node in nodes}
+    waits = {node.name: {name for name in node.parents if name in known} for node in nodes}
+    children: dict[str, list[int]] = {}
+    for number, node in enumerate(nodes):
+        for name in waits[node.name]:
+            children.setdefault(name, []).append(number)
+    ready = [number for number, node in enumerate(nodes) if not waits[node.name]]
+    ordered: dict[int, Node] = {}
+    while ready:
+        number = heappop(ready)
+        ordered[number] = nodes[number]
+        for child in children.pop(nodes[number].name, ()):
+            waits[nodes[child].name].discard(nodes[number].name)
+            if not waits[nodes[child].name]:
+                heappush(ready, child)
+    return list(ordered.values()), [node for number, node in enumerate(nodes) if number not in ordered]
+
+
+def _workflow_mistakes(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
+    yield from _naming(workflow, is_whole)
+    ordered, caught = in_order(workflow.nodes)
+    yield from map(_cycle_mistake, _cycles(caught))
+    is_clear = is_whole and not caught
+    unreachable = list(_unreachable(workflow)) if is_clear else []
+    yield from unreachable
+    before = _Before(ordered) if is_clear and not unreachable else None
+    known = set(workflow.names)
+    ended = {node.name for node in workflow.nodes if node.kind is Kind.END}
+    for node in workflow.nodes:
+        yield from _edge_mistakes(node, workflow, known, ended)
+        yield from _node_mistakes(node, workflow, is_whole)
+        if node.kind is Kind.FAN_IN and is_whole:
+            yield from _fan_in_mistakes(node, workflow, known)
+        yield from _expression_mistakes(node, workflow, before)
+    if workflow.output is not None:
+        yield from _template_mistakes(workflow.output, ("output",), _Scope(workflow))
+
+
+def _naming(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
+    names = Counter(node.name for node in workflow.nodes)
+    if not names and is_whole:
+        yield Mistake(("nodes",), "there are no nodes", "Write at least one.")
     if not ID.fullmatch(workflow.id):
-        yield Mistake(("workflow_id",), "its id must be a word of letters, digits, _, . and -, at most 63 long")
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield Mistake(("nodes", name), f"the name {name!r} stands twice")
-    for name in names:
+        yield Mistake(("workflow_id",), f"{quote(workflow.id)} can't be a workflow's id", ID_HINT, of_value=True)
+    for name, times in names.items():
+        if times > 1:
+            yield Mistake(("nodes", name), f"the name {quote(name)} stands twice")
         if not NAME.fullmatch(name):
-            yield Mistake(("nodes", name), f"{name!r} can't be a node's name", "Use letters, digits and _, at most 63.")
+            yield Mistake(("nodes", name), f"{quote(name)} can't be a node's name", NAME_HINT)
     starts = [node.name for node in workflow.nodes if node.kind is Kind.START]
     for name in starts[1:]:
-        yield Mistake(("nodes", name), f"there is a start already: {starts[0]!r}")
+        hint = "Keep one, and name in its next all that begins the work."
+        yield Mistake(("nodes", name), f"there is a start already: {quote(starts[0])}", hint)
 
 
-def _cycle(workflow: Workflow) -> list[str]:
-    """The nodes that wait for each other."""
-    waiting = {node.name: {name for name in node.parents if name in workflow.names} for node in workflow.nodes}
-    while free := [name for name, parents in waiting.items() if not parents]:
-        for name in free:
-            del waiting[name]
-        for parents in waiting.values():
-            parents.difference_update(free)
-    return list(waiting)
+def _cycles(caught: Sequence[Node]) -> Iterator[list[str]]:
+    """Ways around among nodes of which each waits for another, in the order in which they run."""
+    place = {node.name: number for number, node in enumerate(caught)}
+    seen: set[str] = set()
+    for node in caught:
+        way: dict[str, int] = {}
+        name = node.name
+        while name not in seen:
+            seen.add(name)
+            way[name] = len(way)
+            name = next(parent for parent in caught[place[name]].parents if parent in place)
+        if name in way:
+            around = list(way)[way[name] :][::-1]
+            first = around.index(min(around, key=place.__getitem__))
+            yield around[first:] + around[:first]
 
 
-def _cycle_mistake(workflow: Workflow, caught: set[str]) -> Mistake:
-    """A way around, in the order in which it runs."""
-    way = [next(node.name for node in workflow.nodes if node.name in caught)]
-    while True:
-        parent = next(name for name in workflow.node(way[-1]).parents if name in caught)
-        if parent in way:
-            around = [parent, *reversed(way[way.index(parent) :])]
-            return Mistake(("nodes", around[0]), f"these nodes wait for each other: {' → '.join(around)}")
-        way.append(parent)
+def _cycle_mistake(around: list[str]) -> Mistake:
+    at: Path = ("nodes", around[0])
+    if len(around) == 1:
+        return Mistake(at, f"{quote(around[0])} waits for itself", "Remove it from its own next or depends_on.")
+    more = len(around) - _SHOWN
+    shown = around if more <= 0 else [*around[: _SHOWN - 1], f"({more:,} more)", around[-1]]
+    way = " → ".join([*shown, around[0]])
+    return Mistake(at, f"these nodes wait for each other: {way}", "Remove one of these steps.")
 
 
-def _ancestors(workflow: Workflow) -> dict[str, set[str]]:
-    known: dict[str, set[str]] = {}
-    for node in workflow.nodes:
-        parents = [name for name in node.parents if name in known]
-        known[node.name] = set(parents).union(*(known[name] for name in parents))
-    return known
+class _Before:
+    """Which nodes run before which: a bit for each node, so that ten thousand in a row stay cheap."""
+
+    def __init__(self, ordered: Sequence[Node]) -> None:
+        self._bits = {node.name: 1 << number for number, node in enumerate(ordered)}
+        self._masks: dict[str, int] = {}
+        for node in ordered:
+            mask = 0
+            for name in node.parents:
+                mask |= self._bits.get(name, 0) | self._masks.get(name, 0)
+            self._masks[node.name] = mask
+
+    def holds(self, earlier: str, later: str) -> bool:
+        return bool(self._masks[later] & self._bits[earlier])
 
 
 def _unreachable(workflow: Workflow) -> Iterator[Mistake]:
-    start = next((node.name for node in workflow.nodes if node.kind is Kind.START), None)
-    reached = {start}
-    for node in workflow.nodes if start else ():
-        if reached.intersection(node.parents):
-            reached.add(node.name)
-        elif node.name != start:
-            yield Mistake(("nodes", node.name), f"nothing leads from {start!r} to it", "Name it in the next of a node.")
+    """What a start does not lead to; of a whole chain, where it begins."""
+    starts = [node.name for node in workflow.nodes if node.kind is Kind.START]
+    waited_for = {name for node in workflow.nodes for name in node.parents}
+    for name in starts:
+        if name not in waited_for and len(workflow.nodes) > len(starts):
+            yield Mistake(("nodes", name), f"{quote(name)} leads nowhere", "Name in its next what begins the work.")
+    if waited_for.isdisjoint(starts):
+        starts = []
+    for node in workflow.nodes:
+        if node.parents or node.kind is Kind.START:
+            continue
+        if starts:
+            hint = "Name it in the next of another node."
+            yield Mistake(("nodes", node.name), f"nothing leads from {quote(starts[0])} to {quote(node.name)}", hint)
+        elif node.kind is Kind.END:
+            hint = "Name it in the next of the last node, or leave it out."
+            yield Mistake(("nodes", node.name), f"nothing leads to {quote(node.name)}", hint)
 
 
-def _node_mistakes(node: Node, workflow: Workflow) -> Iterator[Mistake]:
+def _edge_mistakes(node: Node, workflow: Workflow, known: set[str], ended: set[str]) -> Iterator[Mistake]:
     at: Path = ("nodes", node.name)
     for name in node.parents:
-        if name not in workflow.names:
-            yield Mistake((*at, "depends_on"), f"there is no node {name!r}", nearest(name, workflow.names))
+        if name not in known:
+            yield Mistake((*at, "depends_on"), f"there is no node {quote(name)}", nearest(name, workflow.names))
+        if name in ended and name != node.name:
+            yield Mistake(at, f"nothing can come after an end, and {quote(name)} is one")
+    if node.kind is Kind.START and node.parents:
+        yield Mistake(at, "nothing can come before a start")
+
+
+def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
+    at: Path = ("nodes", node.name)
     if node.kind is Kind.CONDITIONAL:
-        yield from _branch_mistakes(node, at)
-    if node.kind is Kind.FAN_IN:
-        sources = [name for name in node.parents if name in workflow.names]
-        if sum(workflow.node(name).kind is Kind.FAN_OUT for name in sources) != 1:
-            yield Mistake(at, "a fan_in needs the one fan_out it collects right before it")
-    if node.kind is Kind.END and any(node.name in other.parents for other in workflow.nodes):
-        yield Mistake(at, "nothing can come after an end")
+        yield from _branch_mistakes(node, at, is_whole)
     yield from (Mistake(at, message) for message in _stage_mistakes(node, workflow))
     limits = (node.timeout, node.queue_timeout, node.heartbeat_timeout, node.total_timeout)
     if any(limit is not None and limit <= timedelta(0) for limit in limits):
         yield Mistake(at, "its timeouts must be positive")
     if node.retry and node.retry.max_attempts is not None and node.retry.max_attempts < 1:
         yield Mistake(at, "retry.max_attempts must be at least 1")
+
+
+def _fan_in_mistakes(node: Node, workflow: Workflow, known: set[str]) -> Iterator[Mistake]:
+    found = [name for name in dict.fromkeys(node.parents) if name in known and workflow.node(name).kind is Kind.FAN_OUT]
+    if len(found) != 1:
+        said = f"there are {len(found)}: {', '.join(map(quote, found[:_SHOWN]))}" if found else "there is none"
+        hint = "Name it in the next of one fan_out; nodes that only join need no type."
+        yield Mistake(("nodes", node.name), f"a fan_in collects the one fan_out right before it, and {said}", hint)
 
 
 def _stage_mistakes(node: Node, workflow: Workflow) -> Iterator[str]:
@@ -175,21 +275,30 @@ def _stage_mistakes(node: Node, workflow: Workflow) -> Iterator[str]:
         yield "max_parallel_tasks must be at least 1"
 
 
-def _branch_mistakes(node: Node, at: Path) -> Iterator[Mistake]:
+def _branch_mistakes(node: Node, at: Path, is_whole: bool) -> Iterator[Mistake]:
     defaults = [number for number, branch in enumerate(node.branches) if branch.is_default]
-    if not defaults:
-        yield Mistake((*at, "branches"), "a conditional needs a default branch", "End with {default: true, next: …}.")
-    elif defaults != [len(node.branches) - 1]:
-        yield Mistake((*at, "branches", defaults[0]), "the default branch must be the last, and the only one")
+    if not defaults and (node.branches or is_whole):
+        hint = "End with one: {default: true, next: …}."
+        yield Mistake((*at, "branches"), "a conditional needs a default branch", hint)
+    for number in defaults[1:]:
+        yield Mistake((*at, "branches", number), "there is a default branch already", "Keep one, as the last branch.")
+    if len(defaults) == 1 and defaults[0] != len(node.branches) - 1:
+        hint = "Move it to the end: no branch behind it would ever be taken."
+        yield Mistake((*at, "branches", defaults[0]), "the default branch must be the last", hint)
 
 
 class _Scope:
-    """What expressions of one place may name."""
+    """What expressions of one place may name: of a node, or of the workflow's output, which comes after all."""
 
-    def __init__(self, workflow: Workflow, ancestors: set[str] | None, *, has_item: bool) -> None:
+    def __init__(
+        self, workflow: Workflow, node: str | None = None, before: _Before | None = None, *, has_item: bool = False
+    ) -> None:
         self.workflow = workflow
-        self.ancestors = ancestors
+        self.node = node
+        self.before = before
         self.has_item = has_item
+        self.reasons: dict[str, str] = {}
+        self._hints = 0
 
     def type_of(self, reference: Reference) -> TypeName | None:
         """The type of what a reference names; None: nothing."""
@@ -197,9 +306,7 @@ class _Scope:
             case "inputs":
                 return self._type_of_input(reference)
             case "nodes":
-                name = str(reference.path[0])
-                known = self.workflow.names if self.ancestors is None else self.ancestors
-                return "any" if name in known else None
+                return None if self._reason(str(reference.path[0])) is not None else "any"
             case "index":
                 return "integer" if self.has_item else None
             case "item":
@@ -208,15 +315,37 @@ class _Scope:
                 return "string"
 
     def hint(self, reference: Reference) -> str:
-        """What may have been meant, or why it can't be named here."""
+        """What may have been meant; why something that exists can't be named here is kept as the better message."""
+        said = f"there is no {Reference(reference.root, reference.path)}"
+        self._hints += 1
+        if self._hints > MAX_MISTAKES:
+            return ""
         if reference.root in ("item", "index"):
-            return "They are known in the task of a fan_out only."
+            self.reasons[said] = f"there is no {reference.root} here"
+            return "item and index are known in the params of a fan_out's task only."
         name = str(reference.path[0])
         if reference.root == "inputs":
-            return nearest(name, list(self.workflow.inputs or ()))
-        if name in self.workflow.names:
-            return f"{name} does not run before this in every case: name it in depends_on, or in a next."
-        return nearest(name, self.workflow.names)
+            return nearest(name, list(self.workflow.inputs or ())) or "Declare it in inputs."
+        message, hint = self._reason(name) or ("", "")
+        if message:
+            self.reasons[said] = message
+        return hint if message else nearest(name, self.workflow.names)
+
+    def _reason(self, name: str) -> tuple[str, str] | None:
+        """Why the output of a node can't be used here, and what to do: None when it can."""
+        try:
+            named = self.workflow.node(name)
+        except KeyError:
+            return "", ""
+        if named.kind is Kind.START:
+            return f"{name} is a start and has no output", "Use inputs."
+        if name == self.node:
+            return "a node can't use its own output", ""
+        if not self.node or not self.before or self.before.holds(name, self.node):
+            return None
+        if self.before.holds(self.node, name):
+            return f"{name} runs after this node", "Use what runs before."
+        return f"{name} does not run before this node", "Name it in depends_on, or name this node in its next."
 
     def _type_of_input(self, reference: Reference) -> TypeName | None:
         if self.workflow.inputs is None:
@@ -228,10 +357,10 @@ class _Scope:
         return declared.type if is_there and len(reference.path) == 1 else "any"
 
 
-def _expression_mistakes(node: Node, workflow: Workflow, ancestors: set[str] | None) -> Iterator[Mistake]:
+def _expression_mistakes(node: Node, workflow: Workflow, before: _Before | None) -> Iterator[Mistake]:
     at: Path = ("nodes", node.name)
-    plain = _Scope(workflow, ancestors, has_item=False)
-    item = _Scope(workflow, ancestors, has_item=node.kind is Kind.FAN_OUT)
+    plain = _Scope(workflow, node.name, before)
+    item = _Scope(workflow, node.name, before, has_item=node.kind is Kind.FAN_OUT)
     params: Path = (*at, "task", "params") if node.kind is Kind.FAN_OUT else (*at, "params")
     for value, path, scope in ((node.params, params, item), (node.output, (*at, "output"), plain)):
         if value is not None:
@@ -247,24 +376,40 @@ def _expression_mistakes(node: Node, workflow: Workflow, ancestors: set[str] | N
 def _choice_mistakes(node: Node, at: Path, scope: _Scope) -> Iterator[Mistake]:
     subject: TypeName = "any"
     if node.subject is not None:
-        mistakes = list(_template_mistakes(node.subject, (*at, "condition_field"), scope))
+        mistakes = list(_subject_mistakes(node.subject, (*at, "condition_field"), scope))
         yield from mistakes
         subject = "any" if mistakes else check(read_template(node.subject), scope.type_of)
     for number, branch in enumerate(node.branches):
-        if not branch.is_default:
-            yield from _branch_condition_mistakes(branch, (*at, "branches", number, "condition"), scope, node, subject)
+        path = (*at, "branches", number, "condition")
+        if not branch.is_default and node.subject is None and _needs_subject(branch.condition):
+            hint = "Add a condition_field, or write the whole condition: inputs.n < 100."
+            yield Mistake(path, "this condition needs a condition_field to compare with", hint, of_value=True)
+        elif not branch.is_default:
+            has_subject = node.subject is not None
+            yield from _condition_mistakes(branch.condition, path, scope, has_subject=has_subject, subject=subject)
 
 
-def _branch_condition_mistakes(
-    branch: Branch, path: Path, scope: _Scope, node: Node, subject: TypeName
-) -> Iterator[Mistake]:
-    has_subject = node.subject is not None
-    yield from _condition_mistakes(branch.condition, path, scope, has_subject=has_subject, subject=subject)
+def _subject_mistakes(given: Json, path: Path, scope: _Scope) -> Iterator[Mistake]:
+    mistakes = list(_template_mistakes(given, path, scope))
+    if not mistakes and isinstance(read_template(given).part, Fixed):
+        hint = 'Write an expression: "{{ inputs.size }}".'
+        mistakes = [
+            Mistake(path, "condition_field is a fixed value, so one branch is always taken", hint, of_value=True)
+        ]
+    yield from mistakes
+
+
+def _needs_subject(condition: Json) -> bool:
+    """Whether a condition means something only beside a subject."""
+    try:
+        return parse_condition(condition, has_subject=True).about_subject and not isinstance(condition, bool)
+    except ExpressionError:
+        return False
 
 
 def _template_mistakes(value: Json, path: Path, scope: _Scope) -> Iterator[Mistake]:
     mistakes = find_mistakes(value) or check_all(read_template(value), scope.type_of, hint=scope.hint)
-    yield from (_located(mistake, path) for mistake in mistakes)
+    yield from (_located(mistake, path, scope) for mistake in mistakes)
 
 
 def _condition_mistakes(
@@ -273,11 +418,10 @@ def _condition_mistakes(
     try:
         condition: Condition = parse_condition(given, has_subject)
     except ExpressionError as error:
-        yield _located(error, path)
+        yield _located(error, path, scope)
         return
-    yield from (
-        _located(error, path) for error in check_all(condition, scope.type_of, subject=subject, hint=scope.hint)
-    )
+    for mistake in check_all(condition, scope.type_of, subject=subject, hint=scope.hint):
+        yield _located(mistake, path, scope)
 
 
 def _source_mistakes(given: Json, path: Path, scope: _Scope) -> Iterator[Mistake]:
@@ -287,11 +431,15 @@ def _source_mistakes(given: Json, path: Path, scope: _Scope) -> Iterator[Mistake
     template: Template = read_template(given)
     kind = check(template, scope.type_of)
     if kind not in ("array", "any"):
-        yield Mistake(path, f"the source of a fan_out is an array, not {_article(kind)}")
+        hint = 'Write an expression: "{{ inputs.files }}".' if isinstance(template.part, Fixed) else ""
+        message = f"the source of a fan_out is an array, not {_article(kind)}"
+        yield Mistake(path, message, hint, of_value=True)
 
 
-def _located(error: ExpressionError, path: Path) -> Mistake:
-    return Mistake((*path, *error.where), error.message, error.hint, error.offset)
+def _located(error: ExpressionError, path: Path, scope: _Scope) -> Mistake:
+    message = scope.reasons.get(error.message, error.message)
+    is_in_key = message.startswith("a key ")  # it is about the last step of its path, and not about the value there
+    return Mistake((*path, *error.where), message, error.hint, None if is_in_key else error.offset)
 
 
 def _handler_mistakes(node: Node, handlers: Mapping[str, Handler]) -> Iterator[Mistake]:
@@ -299,11 +447,11 @@ def _handler_mistakes(node: Node, handlers: Mapping[str, Handler]) -> Iterator[M
     found = handlers.get(node.handler)
     if found is None:
         hint = nearest(node.handler, sorted(handlers)) or "List them with `anabranch handlers`."
-        yield Mistake((*at, "handler"), f"no plugin brings the handler {node.handler!r}", hint)
+        yield Mistake((*at, "handler"), f"no plugin brings the handler {quote(node.handler)}", hint, of_value=True)
         return
     if node.heartbeat_timeout and found.runs not in (Runs.IN_CHILD, Runs.HEAVILY):
-        message = "only handlers in children can have a heartbeat timeout"
-        yield Mistake((*at, "heartbeat_timeout_seconds"), message)
+        message = f"{found.name} runs {found.runs}, and only handlers in children can have a heartbeat timeout"
+        yield Mistake((*at, "heartbeat_timeout_seconds"), message, "Leave it out.")
     if found.model is not None and node.params is not None:
         yield from _parameter_mistakes(node.params, found, (*at, "params"))
 
@@ -316,11 +464,15 @@ def _parameter_mistakes(params: Mapping[str, Json], handler: Handler, at: Path) 
         for name in params:
             if name not in fields:
                 hint = nearest(name, list(fields)) or f"It takes {', '.join(fields) or 'nothing'}."
-                yield Mistake((*at, name), f"{handler.name} takes no parameter {name!r}", hint)
+                yield Mistake((*at, name), f"{handler.name} takes no parameter {quote(name)}", hint)
     for name, field in fields.items():
-        if field.is_required() and name not in params:
-            yield Mistake(at, f"{handler.name} needs the parameter {name!r}")
+        if (
+            field.is_required()
+            and name not in params
+            and guess(name, [key for key in params if key not in fields]) is None
+        ):
+            yield Mistake(at, f"{handler.name} needs the parameter {quote(name)}", "Add it to params.")
 
 
 def _article(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+    return noun if noun == "null" else f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"

@@ -1,145 +1,264 @@
 """The keys of a workflow file: what each may hold, and how it is read. Every mistake is noted, and reading goes on."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.validator import Mistake, Path, nearest
-from anabranch.engine.workflow import Backoff, Fold, Folding, OnFailure, Retry, Tolerance
+from anabranch.engine.errors import DefinitionError, InputError
+from anabranch.engine.inputs import Input, InputType, check_inputs, read_input
+from anabranch.engine.validator import MAX_MISTAKES, NAME, NAME_HINT, Mistake, Path, guess, nearest, quote
+from anabranch.engine.workflow import Backoff, Fold, Folding, Kind, OnFailure, Retry, Tolerance
 
-__all__ = ["Reader"]
+__all__ = [
+    "BRANCH_KEYS",
+    "DEPENDS_KEYS",
+    "INPUT_KEYS",
+    "MAX_ATTEMPTS",
+    "MAX_SECONDS",
+    "MAX_WHOLE",
+    "NODE_KEYS",
+    "PRIORITIES",
+    "RETRY_KEYS",
+    "RUNNING",
+    "WORKFLOW_KEYS",
+    "Notes",
+    "Reader",
+]
+
+WORKFLOW_KEYS = ("workflow_id", "name", "version", "description", "priority", "inputs", "nodes", "output")
+INPUT_KEYS = ("type", "required", "default", "min", "max", "choices", "enum", "description")
+EVERY_NODE = ("type", "description", "next", "depends_on", "when", "on_failure")
+RUNNING = (
+    "handler", "queue", "params", "retry", "priority", "timeout_seconds", "queue_timeout_seconds",
+    "heartbeat_timeout_seconds", "total_timeout_seconds",
+)  # fmt: skip
+NODE_KEYS: dict[Kind, tuple[str, ...]] = {
+    Kind.TASK: (*EVERY_NODE, *RUNNING),
+    Kind.START: ("type", "description", "next"),
+    Kind.END: ("type", "description", "depends_on", "output"),
+    Kind.CONDITIONAL: ("type", "description", "depends_on", "when", "condition_field", "branches"),
+    Kind.FAN_OUT: (*EVERY_NODE, "source", "task", "max_items", "concurrency", "batch_size", "tolerate"),
+    Kind.FAN_IN: (*EVERY_NODE, "aggregation", "queue"),
+}
+RETRY_KEYS = ("max_attempts", "backoff", "initial_delay_seconds", "max_delay_seconds")
+DEPENDS_KEYS = ("all_of", "any_of")
+BRANCH_KEYS = ("condition", "default", "next")
+EDGES = ("type", "next", "depends_on", "branches", *DEPENDS_KEYS)  # what says which node comes after which
+
+PRIORITIES = (1, 9)
+MAX_ATTEMPTS = 1000
+MAX_SECONDS = 10**9
+MAX_WHOLE = 2**31 - 1
 
 Value = TypeVar("Value")
 
 
-class Reader:
-    """A mapping of a file, at its path; it notes what is wrong with it in a list that all readers of a file share."""
+@dataclass
+class Notes:
+    """What is wrong with a file, as far as it has been read; `is_whole` says that every edge in it was understood."""
 
-    def __init__(self, given: Mapping[str, Json], path: Path, mistakes: list[Mistake]) -> None:
+    mistakes: list[Mistake] = field(default_factory=list)
+    count: int = 0
+    is_whole: bool = True
+
+    def add(self, mistake: Mistake) -> None:
+        """Keep a mistake, or only count it when there are enough."""
+        self.count += 1
+        if len(self.mistakes) < MAX_MISTAKES:
+            self.mistakes.append(mistake)
+
+
+class Reader:
+    """A mapping of a file, at its path; it notes what is wrong with it where all readers of the file do."""
+
+    def __init__(self, given: Mapping[str, Json], path: Path, notes: Notes) -> None:
         """Of what stands there."""
         self.given = given
         self.path = path
-        self._mistakes = mistakes
+        self.notes = notes
+        self._misspelt: set[str] = set()
 
     def note(self, message: str, hint: str = "", *at: str | int) -> None:
-        """Note a mistake, here or deeper."""
-        self._mistakes.append(Mistake((*self.path, *at), message, hint))
+        """Note a mistake at a key, here or deeper."""
+        self.notes.add(Mistake((*self.path, *at), message, hint))
 
-    def allow(self, known: Sequence[str], what: str) -> None:
-        """Note every key that is not among these."""
-        for key in self.given:
-            if key not in known:
-                hint = nearest(key, known) or f"Known: {', '.join(known)}."
-                self._mistakes.append(Mistake((*self.path, key), f"{what} has no key {key!r}", hint))
+    def refuse(self, message: str, hint: str = "", *at: str | int) -> None:
+        """Note a mistake at a value; one that names nodes leaves an edge unread."""
+        self.notes.add(Mistake((*self.path, *at), message, hint, of_value=True))
+        if any(step in EDGES for step in at):
+            self.notes.is_whole = False
 
-    def require(self, key: str, what: str) -> bool:
-        """Whether a key is there; note it when it is not."""
-        if self.given.get(key) is None:
-            self.note(f"{what} needs {key!r}")
-            return False
-        return True
+    def allow(self, known: Sequence[str], what: str, elsewhere: Callable[[str], str] | None = None) -> bool:
+        """Whether every key is among these; `elsewhere` says where one belongs that is known in another place."""
+        unknown = [key for key in self.given if key not in known]
+        for key in unknown if self.notes.count < MAX_MISTAKES else ():
+            close = guess(key, (*known, *EDGES))
+            if close in EDGES:
+                self.notes.is_whole = False
+            if close in known:
+                self._misspelt.add(str(close))
+            hint = (elsewhere(key) if elsewhere else "") or nearest(key, known) or f"Known: {', '.join(known)}."
+            self.note(f"{what} has no key {quote(key)}", hint, key)
+        return not unknown
 
-    def text(self, key: str, default: str = "") -> str:
+    def require(self, key: str, what: str, hint: str = "") -> None:
+        """Note that a key is missing, unless it was only misspelt."""
+        if self.given.get(key) is None and not self.is_misspelt(key):
+            self.note(f"{what} needs {key!r}", hint, *([key] if key in self.given else []))
+            if key in EDGES:
+                self.notes.is_whole = False
+
+    def is_misspelt(self, key: str) -> bool:
+        """Whether the key is not there, but one that is near to it."""
+        return key in self._misspelt and key not in self.given
+
+    def text(self, key: str) -> str:
         """A text."""
-        return self._read(key, str, "text", default)
+        value = self.given.get(key)
+        if value is None or isinstance(value, str):
+            return value or ""
+        hint = "" if isinstance(value, list | dict) else "Quote it."
+        self.refuse(f"{key} is text, not {_show(value)}", hint, key)
+        return ""
 
-    def whole(self, key: str, low: int, high: int = 2**31 - 1) -> int | None:
+    def word(self, key: str) -> str:
+        """A text that is not empty where it is given."""
+        if self.given.get(key) == "":
+            self.refuse(f"{key} is empty", "", key)
+        return self.text(key)
+
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        value = self.given.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.refuse(f"{key} is true or false, not {_show(value)}", "", key)
+        return value is True
+
+    def number(self, key: str) -> float | None:
+        """A number."""
+        value = self.given.get(key)
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+            return value
+        self.refuse(f"{key} is a number, not {_show(value)}", "", key)
+        return None
+
+    def whole(self, key: str, low: int, high: int = MAX_WHOLE) -> int | None:
         """A whole number within bounds."""
         value = self.given.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            upper = f" to {high}" if high < 2**31 - 1 else " or more"
-            self.note(f"{key} is a whole number of {low}{upper}, not {_show(value)}", "", key)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            bounds = f"from {low:,} to {high:,}" if high < MAX_WHOLE or _is_above(value, high) else f"of {low} or more"
+            self.refuse(f"{key} is a whole number {bounds}, not {_show(value)}", "", key)
             return None
         return value
+
+    def priority(self) -> int | None:
+        """How urgent it is: 1 comes first."""
+        return self.whole("priority", *PRIORITIES)
 
     def seconds(self, key: str, *, zero: bool = False) -> timedelta | None:
         """A time in seconds."""
         value = self.given.get(key)
         if value is None:
             return None
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not is_number or not isinstance(value, int | float) or value < 0 or (value == 0 and not zero):
-            self.note(f"{key} is a number of seconds above 0, not {_show(value)}", "", key)
-            return None
-        return timedelta(seconds=min(value, 10**9))
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS:
+            time = timedelta(seconds=value)
+            if time > timedelta(0) or (zero and value == 0):
+                return time
+        low = "of 0 or more" if zero else "above 0"
+        bounds = f"up to {MAX_SECONDS:,}" if _is_above(value, MAX_SECONDS) else low
+        self.refuse(f"{key} is a number of seconds {bounds}, not {_show(value)}", "", key)
+        return None
 
     def choice(self, key: str, kind: type[Value], default: Value) -> Value:
-        """One of a few words."""
+        """One of a few words; a misspelt one is taken for what it is near to."""
         value = self.given.get(key)
         if value is None:
             return default
         words = [str(word) for word in kind]  # type: ignore[attr-defined]  # an enum of words
-        if value not in words:
-            hint = nearest(str(value), words)
-            self.note(f"{key} is one of {', '.join(words)}, not {_show(value)}", hint, key)
-            return default
-        return kind(value)  # type: ignore[call-arg]  # as above
+        if value in words:
+            return kind(value)  # type: ignore[call-arg]  # as above
+        close = guess(value, words) if isinstance(value, str) else None
+        hint = f"Did you mean {close!r}?" if close else ""
+        self.notes.add(
+            Mistake((*self.path, key), f"{key} is one of {', '.join(words)}, not {_show(value)}", hint, of_value=True)
+        )
+        return kind(close) if close else default  # type: ignore[call-arg]  # as above
 
-    def mapping(self, key: str) -> dict[str, Json] | None:
+    def mapping(self, key: str, hint: str = "") -> dict[str, Json] | None:
         """A mapping."""
         value = self.given.get(key)
         if value is None or isinstance(value, dict):
             return value
-        self.note(f"{key} is a mapping, not {_show(value)}", "", key)
+        self.refuse(f"{key} is a mapping, not {_show(value)}", hint, key)
         return None
 
-    def names(self, key: str) -> tuple[str, ...]:
-        """The name of a node, or a list of names."""
+    def names(self, key: str) -> dict[str, Path]:
+        """The nodes that a key names, one or a list, and where each name stands."""
         value = self.given.get(key)
-        if value is None:
-            return ()
-        listed = value if isinstance(value, list) else [value]
-        if not all(isinstance(name, str) for name in listed):
-            self.note(f"{key} is the name of a node or a list of names, not {_show(value)}", "", key)
-            return ()
-        return tuple(dict.fromkeys(map(str, listed)))
+        listed = enumerate(value) if isinstance(value, list) else () if value is None else [(None, value)]
+        found: dict[str, Path] = {}
+        for number, name in listed:
+            at: Path = (key,) if number is None else (key, number)
+            if not isinstance(name, str):
+                wanted = (
+                    f"{key} is the name of a node or a list of names" if number is None else "a node's name is text"
+                )
+                self.refuse(f"{wanted}, not {_show(name)}", "", *at)
+            elif name in found:
+                self.refuse(f"{quote(name)} stands twice in {key}", "Keep one of them.", *at)
+            else:
+                found[name] = (*self.path, *at)
+        return found
 
-    def inner(self, key: str) -> "Reader | None":
+    def inner(self, key: str, hint: str = "") -> "Reader | None":
         """A reader of a mapping inside."""
-        value = self.mapping(key)
-        return None if value is None else Reader(value, (*self.path, key), self._mistakes)
+        value = self.mapping(key, hint)
+        return None if value is None else Reader(value, (*self.path, key), self.notes)
 
-    def listed(self, key: str) -> "list[Reader]":
+    def listed(self, key: str, what: str) -> "list[Reader]":
         """Readers of the mappings in a list."""
         value = self.given.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            self.note(f"{key} is a list of mappings, not {_show(value)}", "", key)
-            return []
-        return [
-            Reader(each, (*self.path, key, number), self._mistakes)
-            for number, each in enumerate(value)
-            if isinstance(each, dict)
-        ]
+        if value is not None and not isinstance(value, list):
+            self.refuse(f"{key} is a list, not {_show(value)}", "Begin each item with '- '.", key)
+        readers = []
+        for number, each in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(each, dict):
+                readers.append(Reader(each, (*self.path, key, number), self.notes))
+            else:
+                self.refuse(f"{what} is a mapping, not {_show(each)}", "", key, number)
+        return readers
 
     def retry(self) -> Retry | None:
         """How often and when a task is tried again."""
-        inner = self.inner("retry")
+        inner = self.inner("retry", "Write {max_attempts: 3}.")
         if inner is None:
             return None
-        inner.allow(("max_attempts", "backoff", "initial_delay_seconds", "max_delay_seconds"), "retry")
-        return Retry(
-            inner.whole("max_attempts", 1, 1000),
-            inner.choice("backoff", Backoff, Backoff.EXPONENTIAL),
-            _or(inner.seconds("initial_delay_seconds", zero=True), Retry.initial_delay),
-            _or(inner.seconds("max_delay_seconds", zero=True), Retry.max_delay),
-        )
+        inner.allow(RETRY_KEYS, "retry")
+        attempts = inner.whole("max_attempts", 1, MAX_ATTEMPTS)
+        backoff = inner.choice("backoff", Backoff, Backoff.EXPONENTIAL)
+        first = inner.seconds("initial_delay_seconds", zero=True)
+        longest = inner.seconds("max_delay_seconds", zero=True)
+        if first is not None and longest is not None and longest < first:
+            inner.refuse("max_delay_seconds is less than initial_delay_seconds", "", "max_delay_seconds")
+        return Retry(attempts, backoff, _or(first, Retry.initial_delay), _or(longest, Retry.max_delay))
 
     def tolerance(self) -> Tolerance:
         """How many tasks may fail: a number, or a share as text."""
         value = self.given.get("tolerate")
         if isinstance(value, str) and value.endswith("%"):
             share = value[:-1].strip()
-            if share.replace(".", "", 1).isdecimal() and float(share) <= 100:
-                return Tolerance(percent=float(share))
-        elif value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+            if share.isascii() and share.replace(".", "", 1).isdecimal():
+                if float(share) <= 100:
+                    return Tolerance(percent=float(share))
+                self.refuse(f"tolerate is a share of at most 100 %, not {_show(value)}", "", "tolerate")
+                return Tolerance()
+        elif value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_WHOLE):
             return Tolerance(value or 0)
-        self.note(f"tolerate is a number of tasks or a share like 5 %, not {_show(value)}", "", "tolerate")
+        self.refuse(f"tolerate is a number of tasks or a share like 5 %, not {_show(value)}", "", "tolerate")
         return Tolerance()
 
     def on_failure(self) -> OnFailure:
@@ -147,35 +266,96 @@ class Reader:
         return self.choice("on_failure", OnFailure, OnFailure.FAIL)
 
     def folding(self) -> tuple[Folding, ...]:
-        """What a fan-in makes: one fold of the results, or several by name, each of a field."""
-        given = self.given.get("aggregation", Fold.COLLECT)
+        """What a fan-in makes: one fold of the results, or several by name, each of a field, in the order of names."""
+        given = self.given.get("aggregation")
         if isinstance(given, dict):
-            return tuple(part for name, value in given.items() if (part := self._named_fold(name, value)))
+            return tuple(part for name, value in sorted(given.items()) if (part := self._named_fold(name, value)))
         fold = self.choice("aggregation", Fold, Fold.COLLECT)
         return (Folding("items" if fold in (Fold.COLLECT, Fold.CONCAT) else str(fold), fold),)
 
-    def _named_fold(self, name: str, value: Json) -> Folding | None:
-        words = ", ".join(Fold)
-        if isinstance(value, dict) and len(value) == 1:
-            (fold, field) = next(iter(value.items()))
-            if fold in list(Fold) and isinstance(field, str) and field:
-                return Folding(name, Fold(fold), field)
-        self.note(f"{name} is a fold and its field, like {{sum: size}}, not {_show(value)}", f"Folds: {words}.",
-                  "aggregation", name)  # fmt: skip
-        return None
+    def input(self, name: str) -> Input:
+        """An input that is declared here."""
+        before = self.notes.count
+        self.allow(INPUT_KEYS, "an input")
+        if not NAME.fullmatch(name):
+            self.note(f"{quote(name)} can't be an input's name", NAME_HINT)
+        self.text("description")
+        self.flag("required")
+        low, high = self.number("min"), self.number("max")
+        if low is not None and high is not None and low > high:
+            self.refuse("min is more than max", "", "min")
+        self._input_type()
+        self._choices()
+        return self._declare(name) if self.notes.count == before else Input()
 
-    def _read(self, key: str, kind: type[Value], noun: str, default: Value) -> Value:
-        value = self.given.get(key)
-        if value is None:
-            return default
-        if not isinstance(value, kind):
-            self.note(f"{key} is {noun}, not {_show(value)}", "Quote it." if noun == "text" else "", key)
-            return default
-        return value
+    def _input_type(self) -> None:
+        given = self.word("type")
+        try:
+            kind = read_input("x", {"type": given} if given else {}).type
+        except DefinitionError:
+            known = ", ".join(get_args(InputType))
+            hint = nearest(given, get_args(InputType))
+            self.refuse(f"the type of an input is one of {known}, not {_show(given)}", hint, "type")
+            return
+        for key in ("min", "max"):
+            if kind in ("boolean", "object") and self.given.get(key) is not None:
+                noun = "a boolean" if kind == "boolean" else "an object"
+                self.note(f"{noun} has no {key}", "min and max bound numbers, and the length of text and arrays.", key)
+
+    def _choices(self) -> None:
+        for key in ("choices", "enum"):
+            value = self.given.get(key)
+            if value is not None and (not isinstance(value, list) or not value):
+                self.refuse(f"{key} is a list of values, not {_show(value) if value else 'an empty one'}", "", key)
+        if self.given.get("choices") is not None and self.given.get("enum") is not None:
+            self.note("choices and enum are the same thing", "Keep one of them.", "enum")
+
+    def _declare(self, name: str) -> Input:
+        given = {key: value for key, value in self.given.items() if value is not None or key == "default"}
+        lists: dict[str, Json] = {key: given.pop(key) for key in ("choices", "enum") if key in given}
+        default = {"default": given.pop("default")} if "default" in given else {}
+        plain = read_input(name, given)
+        for key, values in lists.items():
+            for number, value in enumerate(values if isinstance(values, list) else ()):
+                self._check_value(name, plain, value, "this choice of", key, number)
+        declared = read_input(name, {**given, **lists})
+        if default.get("default") is None or self._check_value(
+            name, declared, default["default"], "the default of", "default"
+        ):
+            return read_input(name, {**given, **lists, **default})
+        return declared
+
+    def _check_value(self, name: str, declared: Input, value: Json, what: str, *at: str | int) -> bool:
+        try:
+            check_inputs({name: declared}, {name: value})
+        except InputError as error:
+            self.refuse(f"{what} {error.message}", "", *at)
+            return False
+        return True
+
+    def _named_fold(self, name: str, value: Json) -> Folding | None:
+        if name in ("count", "failed"):
+            self.note(f"{name!r} can't be folded into: every fan_in has it", "Use another name.", "aggregation", name)
+            return None
+        if isinstance(value, dict) and len(value) == 1:
+            fold, part = next(iter(value.items()))
+            if fold in list(Fold) and isinstance(part, str) and part:
+                return Folding(name, Fold(fold), part)
+            if fold not in list(Fold):
+                hint = nearest(fold, [str(known) for known in Fold]) or f"Folds: {', '.join(Fold)}."
+                self.note(f"there is no fold {quote(fold)}", hint, "aggregation", name, fold)
+                return None
+        wanted = f"{quote(name)} in aggregation is a fold and its field, like {{sum: size}}"
+        self.refuse(f"{wanted}, not {_show(value)}", f"Folds: {', '.join(Fold)}.", "aggregation", name)
+        return None
 
 
 def _or(value: timedelta | None, default: timedelta) -> timedelta:
     return default if value is None else value
+
+
+def _is_above(value: Json, limit: int) -> bool:
+    return isinstance(value, int | float) and value > limit
 
 
 def _show(value: Json) -> str:
@@ -185,5 +365,4 @@ def _show(value: Json) -> str:
         return "a list"
     if value is None or isinstance(value, bool):
         return {None: "nothing", True: "true", False: "false"}[value]
-    shown = repr(value)
-    return shown if len(shown) <= 40 else f"{shown[:39]}…"
+    return quote(value) if isinstance(value, str) else f"{value}"

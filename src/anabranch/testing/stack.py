@@ -45,7 +45,7 @@ class Stack:
         """The job at its end."""
         return await self.until(job_id, lambda job: job.job.state in TERMINAL)
 
-    async def until(self, job_id: str, true: Callable[[JobDetail], bool]) -> JobDetail:
+    async def until(self, job_id: str, true: Callable[[JobDetail], object]) -> JobDetail:
         """The job, once something is true of it."""
         while not true(job := await self.gateway.reads.job(job_id)):  # noqa: ASYNC110  # the end is in the database
             await asyncio.sleep(0.02)

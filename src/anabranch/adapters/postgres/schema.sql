@@ -60,7 +60,8 @@ create table app.nodes (
 
 -- An open node. Claims raise next_index and running; reports lower running and remaining. The tables of its tasks have
 -- no foreign key to it: the check of each row would cost more than the row. They are written under the lane's lock.
--- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come.
+-- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
+-- handed parameters over to the next stage.
 create table app.lanes (
     id bigint generated always as identity primary key,
     job bigint not null references app.jobs on delete cascade,
@@ -89,6 +90,7 @@ create table app.lanes (
     claimable boolean not null generated always as (
         not closed and (next_index < width or ripe) and (max_running is null or running < max_running)
     ) stored,
+    handed boolean not null default false,
     unique (job, node, purpose, generation)
 ) with (fillfactor = 50);
 
@@ -145,6 +147,7 @@ create index due_lane on app.due (lane, due_at);
 create index due_expires on app.due (expires_at) where expires_at is not null;
 
 -- How a task ended. The key admits one result per task, and nothing updates it (E4). Forced: the sweeper ended it.
+-- Handed: parameters for the task with the same index of the next stage.
 create table app.outcomes (
     lane bigint not null,
     idx integer not null,
@@ -160,6 +163,7 @@ create table app.outcomes (
     reference jsonb,
     error jsonb,
     forced boolean not null default false,
+    handed jsonb,
     primary key (lane, idx)
 );
 

@@ -283,6 +283,8 @@ def _report(report: Report) -> str:
         text += f',"log":{encode(report.log)}'
     if report.metrics is not None:
         text += f',"metrics":{report.metrics}'
+    if report.handed is not None:
+        text += f',"handed":{report.handed}'
     return text + "}"
 
 

@@ -44,7 +44,7 @@ begin
         update app.lanes l
            set next_index = l.next_index + _new, running = l.running + _due + _new, served_at = app.now()
          where l.id = _lane.id;
-        if _lane.itemized or _lane.policy ? 'lineage' then
+        if _lane.itemized or _lane.policy ?| '{lineage,heir_of}' then
             _tasks := _tasks || array_fill(_lane.id, array[_new]);
             _indexes := _indexes || array(select generate_series(_lane.next_index, _lane.next_index + _new - 1));
         else

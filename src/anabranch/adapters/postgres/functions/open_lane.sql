@@ -1,11 +1,13 @@
 -- Open a node's lane with its tasks, whole or not at all (E11). Opening it twice is a no-op; one of width 0 is closed
--- at once and gives its right. Answers that right, or null.
+-- at once and gives its right. Where the tasks of the node named in `heir_of` handed parameters over, its policy names
+-- their lane: all of them have ended, so that this is known for good. Answers that right, or null.
 create function app.open_lane(_job bigint, _generation integer, _open jsonb, _session bigint)
 returns bigint language plpgsql as $$
 declare
     _source jsonb := _open -> 'source';
     _from bigint;
     _width integer := coalesce((_source ->> 'count')::integer, jsonb_array_length(nullif(_source -> 'items', 'null')));
+    _heir_of bigint;
     _lane bigint;
 begin
     if _source ->> 'node' is not null then
@@ -17,11 +19,18 @@ begin
     if _source ->> 'kind' = 'plan' then
         select jsonb_array_length(o.result) into strict _width from app.outcomes o where o.lane = _from and o.idx = 0;
     end if;
+    if _open ->> 'heir_of' is not null then
+        select case when l.handed then l.id end into _heir_of
+          from app.lanes l
+         where l.job = _job and l.node = _open ->> 'heir_of' and l.purpose = 'work'
+         order by l.generation desc limit 1;
+    end if;
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
                            closed, opened_at, served_at, itemized, ripe)
     values (_job, _open ->> 'node', (_open ->> 'purpose')::app.lane_purpose, _generation, _open ->> 'queue',
-            coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)), _open ->> 'handler', (_open ->> 'with_parameters')::boolean, _open -> 'policy',
+            coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)), _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
+            _open -> 'policy' || jsonb_strip_nulls(jsonb_build_object('heir_of', _heir_of)),
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
             make_interval(secs => (_open #>> '{policy,queue_timeout_seconds}')::float),
             _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false)

@@ -19,6 +19,8 @@ declare
     _closed bigint[];
     _again boolean;
     _traced boolean;
+    _handed jsonb;
+    _handing bigint[];
 begin
     perform app.assert_read_committed();
     select array_agg((g.place, c.row, g.lane, g.idx, g.attempt, c.session, g.ended, g.body,
@@ -26,13 +28,15 @@ begin
                       coalesce(app.now() - make_interval(secs => g.ran), c.started_at), g.log, g.metrics,
                       c.failures, c.crashes, c.first_at, c.claimed_at)::app.ending),
            array_agg(c.row), array_agg(distinct g.lane),
-           bool_or(g.ended not in ('completed', 'referenced', 'failed')), bool_or(coalesce(g.log, g.metrics::text) <> '')
-      into _endings, _rows, _lanes, _again, _traced
+           bool_or(g.ended not in ('completed', 'referenced', 'failed')), bool_or(coalesce(g.log, g.metrics::text) <> ''),
+           jsonb_object_agg(g.lane || '-' || g.idx, g.handed) filter (where g.handed is not null),
+           array_agg(distinct g.lane) filter (where g.handed is not null)
+      into _endings, _rows, _lanes, _again, _traced, _handed, _handing
       from (select distinct on (r.lane, r.idx, r.attempt) r.*
               from rows from (jsonb_to_recordset(_reports) as (
                        session bigint, lane bigint, idx integer, attempt integer, ended text, body jsonb, delay float,
-                       ran float, log text, metrics jsonb)) with ordinality
-                   as r(session, lane, idx, attempt, ended, body, delay, ran, log, metrics, place)
+                       ran float, log text, metrics jsonb, handed jsonb)) with ordinality
+                   as r(session, lane, idx, attempt, ended, body, delay, ran, log, metrics, handed, place)
              order by r.lane, r.idx, r.attempt, r.place) g
      cross join lateral (
            select x.ctid as row, x.session, x.failures, x.crashes, x.first_at, x.claimed_at, x.started_at
@@ -45,7 +49,7 @@ begin
         select coalesce(array_agg(l.id) filter (where l.closed), '{}') into _closed
           from (select x.id, x.closed from app.lanes x where x.id = any(_lanes) order by x.id for update) l;
         insert into app.outcomes (lane, idx, outcome, attempt, session, failures, crashes, claimed_at, started_at,
-                                  finished_at, result, reference, error, forced)
+                                  finished_at, result, reference, error, forced, handed)
         select e.lane, e.idx,
                case when e.lane = any(_closed) then 'cancelled' when e.ended = 'referenced' then 'completed'
                     else e.ended end::app.outcome,
@@ -53,8 +57,12 @@ begin
                app.now(),
                case when e.ended = 'completed' and e.lane <> all(_closed) then e.body end,
                case when e.ended = 'referenced' and e.lane <> all(_closed) then e.body end,
-               case when e.ended = 'failed' then e.body end, _session is null
+               case when e.ended = 'failed' then e.body end, _session is null,
+               case when e.ended <> 'failed' and e.lane <> all(_closed) then _handed -> (e.lane || '-' || e.idx) end
           from unnest(_endings) e where e.ended in ('completed', 'referenced', 'failed') or e.lane = any(_closed);
+        if _handing is not null then
+            update app.lanes l set handed = true where l.id = any(_handing) and not l.handed;
+        end if;
         if _again then
             perform app.try_again(_endings, _closed);
         end if;

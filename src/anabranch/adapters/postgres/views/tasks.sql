@@ -4,7 +4,11 @@ create view app.tasks as
            l.generation, t.idx as position, coalesce(i.key, t.idx::text) as index,
            case when l.closed and t.state in ('ready', 'due') then 'cancelled' else t.state end as state,
            coalesce(i.handler, l.handler) as handler, 
-           case when l.with_parameters then j.parameters else '{}' end || coalesce(i.parameters, '{}')
+           case when l.with_parameters then j.parameters else '{}' end
+               || case when l.policy ? 'heir_of'
+                       then coalesce(app.handed_to((l.policy ->> 'heir_of')::bigint, coalesce(i.key, t.idx::text)), '{}')
+                       else '{}' end
+               || coalesce(i.parameters, '{}')
                || case when l.policy ? 'indexed' then jsonb_build_object('index', coalesce(to_jsonb(i.key), to_jsonb(t.idx)))
                        else '{}' end as parameters,
            t.attempt, t.failures, t.crashes, t.session, t.claimed_at, t.started_at, t.finished_at, t.due_at,

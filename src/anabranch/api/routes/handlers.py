@@ -1,0 +1,18 @@
+"""The functions that tasks can call."""
+
+from fastapi import APIRouter
+
+from anabranch.api.catalogue import HandlerView
+from anabranch.api.deps import CurrentGateway
+from anabranch.api.openapi import problems
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/handlers", tags=["handlers"])
+
+
+@router.get("", responses=problems())
+async def list_handlers(gateway: CurrentGateway) -> list[HandlerView]:
+    """The handlers by name, with the schemas of what they take and return."""
+    handlers = gateway.registry.handlers
+    return [HandlerView.of(handlers[name]) for name in sorted(handlers)]

@@ -1,0 +1,62 @@
+"""Workflows: the catalogue, each one's definition and drawing, and the check of a new one."""
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from anabranch.api.body import YAML_TYPES, YamlText
+from anabranch.api.catalogue import CatalogueView, MistakeView, ReloadView, VerdictView, WorkflowView, schema_of
+from anabranch.api.deps import CurrentGateway
+from anabranch.api.openapi import Responses, body, problems
+from anabranch.engine.diagram import workflow_svg
+from anabranch.engine.from_yaml import load_yaml
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/workflows", tags=["workflows"])
+
+SVG = "image/svg+xml"
+DRAWN: Responses = {200: {"description": "The drawing", "content": {SVG: {"schema": {"type": "string"}}}}}
+# A drawing that is opened by itself is a document: it runs nothing and loads nothing.
+ALONE = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+
+
+@router.get("", responses=problems())
+async def list_workflows(gateway: CurrentGateway) -> CatalogueView:
+    """The workflows by name, and what was refused."""
+    return CatalogueView.of(gateway.registry)
+
+
+@router.post(
+    "/validate", responses=problems(413, 415), openapi_extra=body({"type": "string"}, required=True, kinds=YAML_TYPES)
+)
+async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> VerdictView:
+    """Check a workflow in YAML against the rules and the handlers; nothing of it is kept."""
+    loaded = await asyncio.to_thread(load_yaml, text, "body", gateway.registry.handlers)
+    return VerdictView(valid=not loaded.mistakes, mistakes=[MistakeView.of(mistake) for mistake in loaded.mistakes])
+
+
+@router.post("/reload", responses=problems())
+async def reload_workflows(gateway: CurrentGateway) -> ReloadView:
+    """Read the workflow files again. Python code is not read again, and jobs in flight keep their definition."""
+    return ReloadView.of(await gateway.reload())
+
+
+@router.get("/{workflow_id}", responses=problems(404, 422))
+async def show_workflow(workflow_id: str, gateway: CurrentGateway) -> WorkflowView:
+    """A workflow with its definition and the JSON Schema of its inputs."""
+    return WorkflowView.of(gateway.declaration(workflow_id))
+
+
+@router.get("/{workflow_id}/schema", responses=problems(404, 422))
+async def show_schema(workflow_id: str, gateway: CurrentGateway) -> dict[str, Any]:  # JSON Schema
+    """The JSON Schema of a workflow's inputs."""
+    return schema_of(gateway.declaration(workflow_id))
+
+
+@router.get("/{workflow_id}/graph.svg", response_class=Response, responses={**DRAWN, **problems(404, 422)})
+async def draw_workflow(workflow_id: str, gateway: CurrentGateway) -> Response:
+    """A workflow's nodes and edges as SVG."""
+    drawing = await asyncio.to_thread(workflow_svg, gateway.declaration(workflow_id).workflow)
+    return Response(drawing, media_type=SVG, headers=ALONE)

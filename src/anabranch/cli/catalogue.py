@@ -1,0 +1,104 @@
+"""What the plugins of this machine bring: read here and now, without a stack."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anabranch.cli.show import note
+from anabranch.engine.errors import InputError, NotFound
+
+if TYPE_CHECKING:
+    from anabranch.engine.canonical import Json
+    from anabranch.engine.from_stages import Declaration
+    from anabranch.engine.plugin import Registry
+
+__all__ = [
+    "describe",
+    "find_declaration",
+    "list_refused",
+    "load",
+    "read_file",
+    "schema_of",
+    "summarize",
+    "warn_of_refused",
+]
+
+TOO_MUCH = 10_000_000  # the loader refuses a file long before
+
+
+def load() -> "Registry":
+    """The handlers and workflows of the installed and the configured plugins."""
+    from anabranch.cli.setup import prepare
+    from anabranch.engine.plugin import load_plugins
+
+    return load_plugins(prepare(quiet=True).plugins)
+
+
+def find_declaration(registry: "Registry", workflow_id: str) -> "Declaration":
+    """The workflow of this id; NotFound names the nearest and all that are known."""
+    from anabranch.engine.validator import nearest
+
+    try:
+        return registry.declaration(workflow_id)
+    except NotFound as error:
+        hint = nearest(workflow_id, list(registry.declarations))
+        raise NotFound(error.code, error.message, remedy=f"{hint} {error.remedy}".strip()) from error
+
+
+def summarize(declared: "Declaration") -> "dict[str, Json]":
+    """A workflow as a list shows it; the HTTP API tells the same."""
+    workflow = declared.workflow
+    return {
+        "workflow_id": workflow.id,
+        "name": workflow.name,
+        "version": workflow.version,
+        "description": workflow.description,
+        "nodes": len(workflow.nodes),
+        "origin": declared.origin,
+        "hash": workflow.hash,
+    }
+
+
+def describe(declared: "Declaration") -> "dict[str, Json]":
+    """A workflow with its canonical definition and the JSON Schema of its inputs; the HTTP API tells the same."""
+    from anabranch.engine.canonical import decode
+
+    return {**summarize(declared), "inputs": schema_of(declared), "definition": decode(declared.workflow.text)}
+
+
+def list_refused(registry: "Registry") -> "list[Json]":
+    """What can't be used, and why."""
+    return [{"name": name, "reason": reason} for name, reason in registry.refused.items()]
+
+
+def warn_of_refused(registry: "Registry") -> None:
+    """Warn that something is missing from what the plugins bring."""
+    for name in registry.refused:
+        note(f"warning: {name} can't be used; `anabranch workflows validate` says why")
+
+
+def read_file(file: Path) -> bytes:
+    """What a workflow's file holds; InputError when it can't be read."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(TOO_MUCH)
+    except OSError as error:
+        raise InputError(
+            "workflow.unreadable",
+            f"{file} can't be read: {error.strerror}",
+            remedy="Name a YAML file with a workflow in it.",
+        ) from error
+
+
+def schema_of(declared: "Declaration") -> "dict[str, Json]":
+    """The JSON Schema of a workflow's inputs; any object where it declares none."""
+    from pydantic.errors import PydanticInvalidForJsonSchema
+
+    from anabranch.engine.inputs import inputs_schema
+
+    anything: dict[str, Json] = {"type": "object"}
+    if declared.model is None:
+        return anything if declared.workflow.inputs is None else inputs_schema(declared.workflow.inputs)
+    try:
+        return declared.model.model_json_schema()
+    except PydanticInvalidForJsonSchema:  # a type of the plugin's own
+        return anything

@@ -1,0 +1,26 @@
+"""`handlers`: the functions that tasks can call."""
+
+import typer
+
+from anabranch.cli.catalogue import load, warn_of_refused
+from anabranch.cli.options import Json
+from anabranch.cli.show import print_json, print_table
+
+__all__ = ["cli"]
+
+cli = typer.Typer()
+
+
+@cli.command()
+def handlers(json: Json = False) -> None:
+    """List the handlers that tasks can call."""
+    from anabranch.engine.handler import describe_handler
+
+    registry = load()
+    found = [registry.handlers[name] for name in sorted(registry.handlers)]
+    warn_of_refused(registry)
+    if json:
+        print_json([describe_handler(handler) for handler in found])
+        return
+    rows = ([h.name, h.queue, f"{h.timeout.total_seconds():g} s", h.runs, h.summary or None] for h in found)
+    print_table(["handler", "queue", "timeout", "runs", "summary"], rows)

@@ -1,0 +1,134 @@
+"""`workflows`: what jobs can be made of: listed, checked, drawn and read again; only `reload` needs a stack."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anabranch.cli.catalogue import (
+    describe,
+    find_declaration,
+    list_refused,
+    load,
+    read_file,
+    summarize,
+    warn_of_refused,
+)
+from anabranch.cli.options import Json, WorkflowName
+from anabranch.cli.place import connect
+from anabranch.cli.show import in_one_line, note, print_json, print_line, print_table
+from anabranch.engine.errors import DefinitionError, InputError
+
+__all__ = ["cli"]
+
+cli = typer.Typer(name="workflows", help="List, show, check, draw and reload workflows.")
+
+
+@cli.command("list")
+def list_workflows(json: Json = False) -> None:
+    """List the workflows, and what was refused."""
+    registry = load()
+    found = [summarize(registry.declarations[name]) for name in sorted(registry.declarations)]
+    if json:
+        print_json({"items": found, "refused": list_refused(registry)})
+        return
+    facts = ("workflow_id", "version", "nodes", "origin", "description")
+    print_table(["workflow", *facts[1:]], ([in_one_line(flow[name]) for name in facts] for flow in found))
+    _show_refused(registry.refused)
+
+
+@cli.command()
+def show(workflow: WorkflowName, json: Json = False) -> None:
+    """Show a workflow: its inputs, nodes and output."""
+    declared = find_declaration(load(), workflow)
+    if json:
+        print_json(describe(declared))
+        return
+    from anabranch.cli.definition import show_definition
+
+    show_definition(declared)
+
+
+@cli.command()
+def validate(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="YAML files; by default all that is registered.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check workflows and print every mistake."""
+    from anabranch.cli.verdict import judge_files, judge_registry
+
+    registry = load()
+    if files:
+        warn_of_refused(registry)
+    verdict = judge_files(files, registry.handlers) if files else judge_registry(registry)
+    if json:
+        print_json([asdict(mistake) for mistake in verdict.mistakes])
+    else:
+        for mistake in verdict.mistakes:
+            print_line(str(mistake))
+    if verdict.mistakes:
+        raise DefinitionError("workflow.invalid", str(verdict), remedy="Mend them, and validate again.")
+    if not json:
+        print_line(str(verdict))
+
+
+@cli.command()
+def graph(
+    workflow: Annotated[str, typer.Argument(metavar="WORKFLOW|FILE", help="A workflow's name, or its YAML file.")],
+    svg: Annotated[bool, typer.Option("--svg", help="Draw it as SVG, not as text.")] = False,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE, not to stdout.")] = None,
+) -> None:
+    """Draw a workflow."""
+    from anabranch.engine.diagram import workflow_svg, workflow_text
+    from anabranch.engine.from_yaml import load_yaml
+
+    if "/" in workflow or workflow.endswith((".yaml", ".yml")):
+        drawn = load_yaml(read_file(Path(workflow)), workflow).require()
+    else:
+        drawn = find_declaration(load(), workflow).workflow
+    drawing = workflow_svg(drawn) if svg else workflow_text(drawn)
+    if output is None:
+        print_line(drawing.removesuffix("\n"))
+    else:
+        _write(output, drawing)
+
+
+@cli.command()
+def reload(json: Json = False) -> None:
+    """Let the running API read the workflow files again."""
+    with connect() as client:
+        told = client.reload_workflows()
+    if json:
+        print_json(told.raw)
+        return
+    changes = {name: getattr(told, name) for name in ("added", "changed", "removed", "kept")}
+    for name, workflows in changes.items():
+        if workflows:
+            print_line(f"{name:8} {', '.join(workflows)}")
+    if not any(changes.values()):
+        print_line("nothing changed")
+    _show_refused(told.refused)
+    note("Python code is not read again, nor new queues served: for those, restart the stack.")
+
+
+def _show_refused(refused: Mapping[str, str]) -> None:
+    if not refused:
+        return
+    print_line("\nREFUSED")
+    for name, reason in refused.items():
+        lines = reason.splitlines() or [""]
+        # The mistakes of a file begin with its name.
+        print_line("\n".join(lines if lines[0].startswith(name) else [f"{name}: {lines[0]}", *lines[1:]]))
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            "output.unwritable", f"{file} can't be written: {error.strerror}", remedy="Name another file."
+        ) from error

@@ -1,0 +1,215 @@
+"""`workflows` and `handlers` on the command line: they read plugins and files, and need no stack."""
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import structlog
+
+from anabranch.cli import workflows
+from anabranch.cli.main import call
+from anabranch.client import Reloaded
+
+SOUND = """
+workflow_id: mine
+inputs:
+  n: {type: integer, min: 1, max: 1000000, required: true, description: How many.}
+nodes:
+  one: {handler: echo, params: {n: "{{ inputs.n }}"}, retry: {max_attempts: 2}, timeout_seconds: 9, next: two}
+  two: {handler: sleep, on_failure: continue}
+"""
+BROKEN = SOUND.replace("handler: echo", "handler: ecko").replace("next: two", "nxt: two")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in, with plugins of its own."""
+    for name in [name for name in os.environ if name.startswith("ANABRANCH_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "plugins").mkdir()
+    monkeypatch.setenv("ANABRANCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ANABRANCH_PLUGINS", str(tmp_path / "plugins"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """Commands set up the logs of their process, which here is that of the tests."""
+    root, config = logging.getLogger(), structlog.get_config()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.configure(**config)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+class Said:
+    """What a command printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, command: str, code: int = 0) -> str:
+        assert call(command.split()) == code
+        self.out, self.err = self._capsys.readouterr()
+        return self.out
+
+    def json(self, command: str, code: int = 0) -> Any:
+        return json.loads(self(f"{command} --json", code))
+
+
+@pytest.fixture
+def said(folder: Path, capsys: pytest.CaptureFixture[str]) -> Said:
+    (folder / "plugins" / "mine.yaml").write_text(SOUND)
+    return Said(capsys)
+
+
+def test_workflows_are_listed_with_what_was_refused_below(said: Said, folder: Path) -> None:
+    (folder / "plugins" / "broken.yaml").write_text(BROKEN.replace("mine", "other"))
+    lines = said("workflows list").splitlines()
+    listed, refused = lines[: lines.index("")], lines[lines.index("") :]
+    assert {"mine", "hello_world", "diamond"} <= {line.split()[0] for line in listed}
+    assert refused[1] == "REFUSED"
+    assert refused[2].startswith(f"{folder}/plugins/broken.yaml:6:")
+
+
+def test_the_list_as_json_says_what_and_where_from(said: Said) -> None:
+    told = said.json("workflows list")
+    assert told["refused"] == []
+    found = {flow["workflow_id"]: flow for flow in told["items"]}
+    assert (found["mine"]["nodes"], found["mine"]["version"]) == (2, 1)
+    assert found["hello_world"]["origin"] == "anabranch.plugins.demo.hello_world"
+
+
+def test_a_workflow_is_shown_with_its_inputs_nodes_and_policies(said: Said) -> None:
+    shown = said("workflows show mine")
+    assert "n      integer  -        required, at least 1, at most 1000000  How many.\n" in shown
+    rows = {line.split()[0]: line for line in shown.splitlines() if line}
+    assert rows["one"].split(maxsplit=5)[1:5] == ["task", "echo", "default", "two"]
+    assert rows["one"].endswith("timeout 9 s; 2 attempts, exponential 5 to 300 s")
+    assert rows["two"].endswith("on failure continue")
+
+
+def test_a_workflow_as_json_is_its_definition_and_the_schema_of_its_inputs(said: Said) -> None:
+    told = said.json("workflows show mine")
+    assert [node["name"] for node in told["definition"]["nodes"]] == ["one", "two"]
+    assert told["inputs"]["properties"]["n"]["maximum"] == 1_000_000
+    assert told["inputs"]["required"] == ["n"]
+    assert len(told["hash"]) == 64
+
+
+def test_a_workflow_that_is_not_there_exits_3_with_the_nearest(said: Said) -> None:
+    said("workflows show diamod", 3)
+    assert said.err.startswith("error: there is no workflow 'diamod'\nDid you mean 'diamond'? ")
+
+
+def test_every_mistake_of_every_file_is_told_with_its_place(said: Said, folder: Path) -> None:
+    (folder / "a.yaml").write_text(SOUND)
+    (folder / "b.yaml").write_text(BROKEN)
+    (folder / "c.yaml").write_text(BROKEN)
+    lines = said("workflows validate a.yaml b.yaml c.yaml", 5).splitlines()
+    assert [line.split(":")[:2] for line in lines] == [["b.yaml", "6"]] * 2 + [["c.yaml", "6"]] * 2
+    assert re.fullmatch(r"b.yaml:6:\d+: no plugin brings the handler 'ecko'. Did you mean 'echo'\?", lines[0])
+    assert said.err.startswith("error: 4 mistakes; 1 workflow is sound\n")
+
+
+def test_mistakes_as_json_are_a_list(said: Said, folder: Path) -> None:
+    (folder / "b.yaml").write_text(BROKEN)
+    told = said.json("workflows validate b.yaml", 5)
+    assert told[0] == {
+        "file": "b.yaml",
+        "line": 6,
+        "column": told[0]["column"],
+        "message": "no plugin brings the handler 'ecko'",
+        "hint": "Did you mean 'echo'?",
+    }
+    (folder / "b.yaml").write_text(SOUND)
+    assert said.json("workflows validate b.yaml") == []
+
+
+def test_without_files_all_that_is_registered_is_judged(said: Said, folder: Path) -> None:
+    assert said("workflows validate").endswith(" workflows are sound\n")
+    (folder / "plugins" / "broken.yaml").write_text(BROKEN)
+    (folder / "plugins" / "broken.py").write_text("1 / 0")
+    told = {(m["file"], m["line"], m["message"]) for m in said.json("workflows validate", 5)}
+    where = str(folder / "plugins" / "broken")
+    assert (f"{where}.yaml", 6, "no plugin brings the handler 'ecko'") in told
+    assert (f"{where}.py", None, "ZeroDivisionError: division by zero") in told
+
+
+def test_a_file_is_checked_and_never_run(said: Said, folder: Path) -> None:
+    (folder / "evil.py").write_text("open('ran', 'w')")
+    said("workflows validate evil.py", 5)
+    assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize("command", ["workflows validate mine.yaml none.yaml", "workflows graph none.yaml"])
+def test_a_file_that_is_not_there_exits_5_before_anything_is_said(command: str, said: Said, folder: Path) -> None:
+    (folder / "mine.yaml").write_text(BROKEN)
+    assert said(command, 5) == ""
+    assert said.err.startswith("error: none.yaml can't be read: No such file or directory\n")
+
+
+def test_a_workflow_is_drawn_by_its_name_or_from_its_file(said: Said, folder: Path) -> None:
+    (folder / "draft.yaml").write_text(SOUND.replace("handler: echo", "handler: not_there_yet"))
+    assert "│ echo  │\n" in said("workflows graph mine")
+    assert "not_there_yet" in said("workflows graph draft.yaml")
+    assert said("workflows graph mine --svg").startswith("<svg ")
+
+
+def test_a_drawing_goes_to_a_file(said: Said, folder: Path) -> None:
+    assert said("workflows graph mine --svg --output flow.svg") == ""
+    assert (folder / "flow.svg").read_text().endswith("</svg>\n")
+    said("workflows graph mine --output nowhere/flow.txt", 5)
+    assert said.err.startswith("error: nowhere/flow.txt can't be written: ")
+
+
+def test_a_broken_file_is_not_drawn_but_all_its_mistakes_are_told(said: Said, folder: Path) -> None:
+    (folder / "b.yaml").write_text(BROKEN)
+    said("workflows graph b.yaml", 5)
+    assert said.err.startswith("error: b.yaml:6:101: ")
+
+
+@pytest.mark.parametrize(("encoding", "seen"), [("utf-8", b"\xe2\x94\x82 mine"), ("ascii", b"\\u2502 mine")])
+def test_what_a_terminal_cannot_show_is_escaped(encoding: str, seen: bytes, said: Said, folder: Path) -> None:
+    (folder / "flow.yaml").write_text("workflow_id: flow\nnodes:\n  mine: {handler: echo}\n")
+    program = [sys.executable, "-m", "anabranch", "workflows", "graph", "flow.yaml"]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    assert seen in subprocess.run(program, env=environment, capture_output=True, check=True).stdout
+
+
+def test_handlers_are_listed(said: Said) -> None:
+    line = next(line for line in said("handlers").splitlines() if line.startswith("memory_hog "))
+    assert line.split(maxsplit=4)[:4] == ["memory_hog", "default", "1800", "s"]
+    assert line.endswith("in a fresh child with limits           Take memory and touch all of it.")
+    found = {handler["name"]: handler for handler in said.json("handlers")}
+    assert {"queue", "timeout_seconds", "runs", "summary"} <= found["echo"].keys()
+
+
+def test_what_is_missing_from_a_list_of_handlers_is_told(said: Said, folder: Path) -> None:
+    (folder / "plugins" / "broken.py").write_text("1 / 0")
+    said("handlers")
+    assert said.err == f"warning: {folder}/plugins/broken.py can't be used; `anabranch workflows validate` says why\n"
+
+
+def test_a_reload_tells_what_changed_and_what_it_does_not_read(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = {"added": ["a", "b"], "changed": [], "removed": [], "kept": ["c"], "refused": [{"name": "d", "reason": "no"}]}
+    client = SimpleNamespace(reload_workflows=lambda: Reloaded.of(raw))
+    monkeypatch.setattr(workflows, "connect", lambda: nullcontext(client))
+    assert said("workflows reload") == "added    a, b\nkept     c\n\nREFUSED\nd: no\n"
+    assert "Python code is not read again" in said.err
+    assert said.json("workflows reload") == raw
+
+
+def test_a_reload_needs_a_stack(said: Said) -> None:
+    said("workflows reload", 9)
