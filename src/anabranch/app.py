@@ -18,13 +18,13 @@ from anabranch.engine.canonical import Json, encode
 from anabranch.engine.children import Children
 from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
 from anabranch.engine.from_stages import Declaration
+from anabranch.engine.mistakes import nearest
 from anabranch.engine.model import JobState, SessionKind
 from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Submission, Submitted, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.session import Live, Part, keep_session
-from anabranch.engine.validator import nearest
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings
 

@@ -50,7 +50,7 @@ async def test_e12_claims_whose_reply_was_lost_go_back_free_of_charge(stage: Sta
     await asyncio.gather(*(asyncio.wait_for(trap.sprung.wait(), 30) for trap in traps))
     job = await stage.finish(job_id)
     replies = [json.loads(str(call.row[-1])) for trap in traps for call in trap.caught]
-    lost = sum(len(reply["tasks"]) + sum(count for _, _, count in reply["fresh"]) for reply in replies)
+    lost = sum(len(reply["tasks"]) + sum(count for _, _, count, _ in reply["fresh"]) for reply in replies)
     assert stage.query("select count(*) from app.attempts where ended = 'lost'") == [(lost,)]
     assert all(task.failures == task.crashes == 0 for task in await stage.tasks(job, "work"))
     assert len(stage.noted("ended")) == 60

@@ -49,7 +49,7 @@ class Meter:
 
     def claim(self, limit: int = BATCH) -> list[Any]:
         found = self.value("claim", self.session, ["default"], limit, "{}", False) or {"tasks": [], "fresh": []}
-        fresh = [(lane, idx, 1) for lane, first, count in found["fresh"] for idx in range(first, first + count)]
+        fresh = [(lane, idx, 1) for lane, first, count, _ in found["fresh"] for idx in range(first, first + count)]
         return [*found["tasks"], *fresh]
 
     def report(self, tasks: list[Any], ended: str = "completed", **more: object) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from anabranch.engine.canonical import Json
 from anabranch.engine.from_yaml import FileMistake, Loaded, load_yaml
 from anabranch.engine.handler import handlers_in
-from anabranch.engine.validator import MAX_MISTAKES
+from anabranch.engine.mistakes import MAX_MISTAKES
 from anabranch.engine.yaml_keys import INPUT_KEYS, NODE_KEYS, RETRY_KEYS, WORKFLOW_KEYS
 from anabranch.plugins.demo import handlers as demo
 

@@ -35,8 +35,7 @@ ENDED = frozenset(NodeState) - {NodeState.PENDING, NodeState.RUNNING}
 ERROR: dict[str, Json] = {"code": "handler.permanent", "message": "no"}
 LANES = (Purpose.PLAN, Purpose.WORK, Purpose.AGGREGATE)
 KINDS = (*[Kind.TASK] * 4, *[Kind.CONDITIONAL, Kind.FAN_OUT, Kind.FAN_IN] * 2, Kind.END)
-# A conditional's output is left out: test_g8_a_branch_that_was_taken_in_the_same_step_can_be_referred_to fails.
-FIELDS = {Kind.TASK: "v", Kind.FAN_IN: "v", Kind.FAN_OUT: "count"}
+FIELDS = {Kind.TASK: "v", Kind.FAN_IN: "v", Kind.FAN_OUT: "count", Kind.CONDITIONAL: "branch"}
 
 
 @dataclass(frozen=True)
@@ -321,8 +320,6 @@ class Drawing:
 
     def _ending(self, workflow: Workflow, node: Node, failing: bool) -> Ending:
         fails = {self.pick(lanes_of(node)): self.number(1, 3)} if failing and self.chance(3) else {}
-        if node.kind is Kind.FAN_IN and node.on_failure is OnFailure.CONTINUE:
-            fails = {}  # test_on_failure_continue_holds_for_a_fan_in fails
         value = self.number(0, 4)
         result: Json = {"v": value, "list": [0] * value}
         return Ending(self.times(workflow, node), fails, result, planned=self.number(0, 3) if node.planned else 1)

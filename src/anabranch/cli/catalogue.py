@@ -35,7 +35,7 @@ def load() -> "Registry":
 
 def find_declaration(registry: "Registry", workflow_id: str) -> "Declaration":
     """The workflow of this id; NotFound names the nearest and all that are known."""
-    from anabranch.engine.validator import nearest
+    from anabranch.engine.mistakes import nearest
 
     try:
         return registry.declaration(workflow_id)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from anabranch.engine.canonical import Json, encode
+from anabranch.engine.errors import InputError
 from anabranch.engine.expressions import (
     Condition,
     Expression,
@@ -114,6 +115,7 @@ class _Step:
         self.states = dict(facts.states)
         self.taken = dict(facts.taken)
         self.failure = facts.failure
+        self.made: dict[str, dict[str, Json]] = {}
         self.changes: list[Transition] = []
         self.needs: set[Reference] = set()
 
@@ -127,8 +129,9 @@ class _Step:
             self._settle()
 
     def _end(self, node: Node, event: LaneEnded) -> None:
-        allowed = node.tolerate.of(event.width) if event.purpose is Purpose.WORK else 0
-        if event.failed > allowed and not (event.purpose is Purpose.WORK and node.on_failure is OnFailure.CONTINUE):
+        is_work = event.purpose is Purpose.WORK or node.kind is Kind.FAN_IN
+        allowed = node.tolerate.of(event.width) if is_work else 0
+        if event.failed > allowed and not (is_work and node.on_failure is OnFailure.CONTINUE):
             self._fail(node, event.error or {"code": "task.failed", "message": "a task failed"})
         elif event.purpose is Purpose.PLAN:
             self.changes.append(work_lane(node, self.facts.parameters, planned=True))
@@ -181,13 +184,15 @@ class _Step:
         except _Unknown:
             return
         except ExpressionError as error:
-            self._give_up(node, error)
+            self._give_up(node, "expression.failed", error.message, error.hint)
+        except InputError as error:
+            self._give_up(node, error.code, error.message, error.remedy)
 
-    def _give_up(self, node: Node, error: ExpressionError) -> None:
-        kept: dict[str, Json] = {"code": "expression.failed", "message": error.message, "category": "permanent"}
-        if error.hint:
-            kept["remedy"] = error.hint
-        if node.on_failure is OnFailure.CONTINUE:
+    def _give_up(self, node: Node, code: str, message: str, remedy: str) -> None:
+        kept: dict[str, Json] = {"code": code, "message": message, "category": "permanent"}
+        if remedy:
+            kept["remedy"] = remedy
+        if node.kind.has_tasks and node.on_failure is OnFailure.CONTINUE:
             self._set(node, NodeState.COMPLETED, output={"error": kept})
         else:
             self._fail(node, kept)
@@ -237,15 +242,17 @@ class _Step:
         return found
 
     def _look_up(self, reference: Reference) -> Json | Absent:
-        found = self.values[reference.path]
-        if isinstance(found, Absent) and not reference.optional:
-            raise Missing(reference)
-        return found
+        try:
+            return self._output(reference)
+        except Missing:
+            if reference.optional:
+                return ABSENT
+            raise
 
     def _require(self, what: Expression | Condition | Template) -> set[Reference]:
         """The outputs that an expression names; those that were not given are noted, and nothing goes on."""
         named = {reference for reference in references(what) if reference.root == "nodes"}
-        unknown = {reference for reference in named if reference.path not in self.values}
+        unknown = {reference for reference in named if self._is_stored(reference) and reference.path not in self.values}
         if unknown:
             self.needs |= unknown
             raise _Unknown
@@ -262,8 +269,17 @@ class _Step:
     def _resolve(self, reference: Reference) -> Json:
         if reference.root == "inputs":
             return walk(dict(self.facts.parameters), reference.path, reference)
-        if reference.root == "job":
-            return self.facts.job_id
+        return self.facts.job_id if reference.root == "job" else self._output(reference)
+
+    def _is_stored(self, reference: Reference) -> bool:
+        """Whether an output is in the store: those of nodes that completed, but not in this step."""
+        name = str(reference.path[0])
+        return self.states.get(name) is NodeState.COMPLETED and name not in self.made
+
+    def _output(self, reference: Reference) -> Json:
+        name = str(reference.path[0])
+        if name in self.made:
+            return walk(self.made[name], reference.path[2:], reference)
         found = self.values.get(reference.path, ABSENT)
         if isinstance(found, Absent):
             raise Missing(reference)
@@ -277,6 +293,8 @@ class _Step:
         output: dict[str, Json] | None = None,
     ) -> None:
         self.states[node.name] = state
+        if output is not None:
+            self.made[node.name] = output
         self.changes.append(SetNode(node.name, state, error, output))
 
     def _fail(self, node: Node, error: dict[str, Json]) -> None:
@@ -311,8 +329,16 @@ class _Step:
             return SetJob(JobState.COMPLETED, result=self._fields(self.workflow.output_template))
         for node in self.workflow.nodes:
             if node.kind is Kind.END and node.output is not None and self.states[node.name] is NodeState.COMPLETED:
-                return SetJob(JobState.COMPLETED, result=self._fields(node.output_template))
+                return SetJob(JobState.COMPLETED, result=self._end_output(node.name))
         return SetJob(JobState.COMPLETED, results_of=tuple(self._last()))
+
+    def _end_output(self, name: str) -> dict[str, Json]:
+        whole = Reference("nodes", (name, "output"))
+        if self._is_stored(whole) and whole.path not in self.values:
+            self.needs.add(whole)
+            raise _Unknown
+        output = self._output(whole)
+        return output if isinstance(output, dict) else {}
 
     def _last(self) -> Iterator[str]:
         """The nodes with tasks that ran, and after which no other did."""

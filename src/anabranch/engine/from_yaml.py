@@ -7,17 +7,8 @@ from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError
 from anabranch.engine.handler import Handler
 from anabranch.engine.inputs import Input
-from anabranch.engine.validator import (
-    MAX_MISTAKES,
-    Mistake,
-    Path,
-    find_handler_mistakes,
-    find_workflow_mistakes,
-    guess,
-    in_order,
-    nearest,
-    quote,
-)
+from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
+from anabranch.engine.validator import find_handler_mistakes, find_workflow_mistakes, in_order
 from anabranch.engine.workflow import Branch, Kind, Node, Workflow
 from anabranch.engine.yaml_keys import BRANCH_KEYS, DEPENDS_KEYS, NODE_KEYS, RUNNING, WORKFLOW_KEYS, Notes, Reader
 from anabranch.engine.yaml_tree import Tree, TreeError, read_tree

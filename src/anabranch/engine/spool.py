@@ -1,6 +1,7 @@
 """All results of a node, for the one task that gets them: a list, or past a megabyte a file that is read when asked."""
 
 import asyncio
+import json
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -32,7 +33,7 @@ class Spool(Sequence[Json]):
     def __iter__(self) -> Iterator[Json]:
         """One after the other, as the file is read."""
         with Path(self._path).open("rb") as file:
-            yield from map(decode, file)
+            yield from map(json.loads, file)
 
     @overload
     def __getitem__(self, place: int) -> Json: ...
@@ -48,7 +49,7 @@ class Spool(Sequence[Json]):
                 self._starts = array("Q", accumulate(map(len, file), initial=0))
         with Path(self._path).open("rb") as file:
             file.seek(self._starts[wanted])
-            return decode(file.readline())
+            return json.loads(file.readline())  # type: ignore[no-any-return]  # JSON
 
 
 async def collect_results(store: JobStore, results: Results, job_id: str, node: str, path: str) -> Sequence[Json]:
@@ -64,7 +65,7 @@ async def collect_results(store: JobStore, results: Results, job_id: str, node: 
         if size > LISTED:
             await asyncio.to_thread(_append, path, f"{text}\n")
         else:
-            listed += map(decode, text.split("\n"))
+            listed += map(json.loads, text.split("\n"))
     return Spool(path, count) if size > LISTED else listed
 
 

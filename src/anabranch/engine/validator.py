@@ -3,67 +3,24 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from difflib import get_close_matches
 from heapq import heappop, heappush
 from itertools import islice
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError
-from anabranch.engine.expressions import (
-    Condition,
-    ExpressionError,
-    Reference,
-    Template,
-    TypeName,
-    check,
-    check_all,
-    find_mistakes,
-    parse_condition,
-    read_template,
-)
-from anabranch.engine.expressions.templates import Fixed
 from anabranch.engine.handler import Handler, Runs
+from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
+from anabranch.engine.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
 from anabranch.engine.workflow import Kind, Node, Spread, Workflow
-from anabranch.engine.yaml_scalars import shorten
 
-__all__ = [
-    "MAX_MISTAKES",
-    "Mistake",
-    "Path",
-    "find_handler_mistakes",
-    "find_workflow_mistakes",
-    "guess",
-    "in_order",
-    "nearest",
-    "quote",
-    "require_sound",
-]
+__all__ = ["find_handler_mistakes", "find_workflow_mistakes", "in_order", "require_sound"]
 
-MAX_MISTAKES = 100
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 NAME_HINT = "Begin with a letter or _, go on with letters, digits and _; at most 63."
 ID_HINT = "Begin with a letter or _, go on with letters, digits, _, . and -; at most 63."
-Path = tuple[str | int, ...]
-
-_MOST_GUESSES = 500  # words that one is compared with: each takes some microseconds
 _SHOWN = 8  # nodes of a cycle
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """What is wrong, where in the definition, and what to do.
-
-    The place is a key, or its value, or the character of a text that `offset` counts to.
-    """
-
-    path: Path
-    message: str
-    hint: str = ""
-    offset: int | None = None
-    of_value: bool = False
 
 
 def require_sound(workflow: Workflow) -> Workflow:
@@ -86,25 +43,6 @@ def find_handler_mistakes(workflow: Workflow, handlers: Mapping[str, Handler]) -
     """Every mistake in how a workflow uses handlers, up to a hundred: unknown ones, and parameters they don't take."""
     found = (mistake for node in workflow.nodes if node.handler for mistake in _handler_mistakes(node, handlers))
     return list(islice(found, MAX_MISTAKES))
-
-
-def guess(word: str, known: Sequence[str]) -> str | None:
-    """What may have been meant."""
-    if len(word) > 63:
-        return None
-    same = [other for other in known if other.lower() == word.lower()]
-    return next(iter(same or get_close_matches(word, known[:_MOST_GUESSES], 1, 0.6)), None)
-
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """A hint at what may have been meant."""
-    close = guess(word, known)
-    return f"Did you mean {close!r}?" if close else ""
-
-
-def quote(word: str) -> str:
-    """A word as a message shows it."""
-    return repr(shorten(word))
 
 
 def in_order(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
@@ -134,7 +72,7 @@ def _workflow_mistakes(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
     is_clear = is_whole and not caught
     unreachable = list(_unreachable(workflow)) if is_clear else []
     yield from unreachable
-    before = _Before(ordered) if is_clear and not unreachable else None
+    before = Before(ordered) if is_clear and not unreachable else None
     known = set(workflow.names)
     ended = {node.name for node in workflow.nodes if node.kind is Kind.END}
     for node in workflow.nodes:
@@ -142,9 +80,9 @@ def _workflow_mistakes(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
         yield from _node_mistakes(node, workflow, is_whole)
         if node.kind is Kind.FAN_IN and is_whole:
             yield from _fan_in_mistakes(node, workflow, known)
-        yield from _expression_mistakes(node, workflow, before)
+        yield from find_expression_mistakes(node, workflow, before)
     if workflow.output is not None:
-        yield from _template_mistakes(workflow.output, ("output",), _Scope(workflow))
+        yield from find_template_mistakes(workflow.output, ("output",), Scope(workflow))
 
 
 def _naming(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
@@ -191,22 +129,6 @@ def _cycle_mistake(around: list[str]) -> Mistake:
     return Mistake(at, f"these nodes wait for each other: {way}", "Remove one of these steps.")
 
 
-class _Before:
-    """Which nodes run before which: a bit for each node, so that ten thousand in a row stay cheap."""
-
-    def __init__(self, ordered: Sequence[Node]) -> None:
-        self._bits = {node.name: 1 << number for number, node in enumerate(ordered)}
-        self._masks: dict[str, int] = {}
-        for node in ordered:
-            mask = 0
-            for name in node.parents:
-                mask |= self._bits.get(name, 0) | self._masks.get(name, 0)
-            self._masks[node.name] = mask
-
-    def holds(self, earlier: str, later: str) -> bool:
-        return bool(self._masks[later] & self._bits[earlier])
-
-
 def _unreachable(workflow: Workflow) -> Iterator[Mistake]:
     """What a start does not lead to; of a whole chain, where it begins."""
     starts = [node.name for node in workflow.nodes if node.kind is Kind.START]
@@ -234,8 +156,15 @@ def _edge_mistakes(node: Node, workflow: Workflow, known: set[str], ended: set[s
             yield Mistake((*at, "depends_on"), f"there is no node {quote(name)}", nearest(name, workflow.names))
         if name in ended and name != node.name:
             yield Mistake(at, f"nothing can come after an end, and {quote(name)} is one")
+        if name in known and not _leads_to(workflow.node(name), node):
+            hint = "Name this node in the next of a branch."
+            yield Mistake((*at, "depends_on"), f"{quote(name)} is a conditional, and no branch of it leads here", hint)
     if node.kind is Kind.START and node.parents:
         yield Mistake(at, "nothing can come before a start")
+
+
+def _leads_to(parent: Node, child: Node) -> bool:
+    return parent.kind is not Kind.CONDITIONAL or any(child.name in branch.next for branch in parent.branches)
 
 
 def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
@@ -256,6 +185,9 @@ def _fan_in_mistakes(node: Node, workflow: Workflow, known: set[str]) -> Iterato
         said = f"there are {len(found)}: {', '.join(map(quote, found[:_SHOWN]))}" if found else "there is none"
         hint = "Name it in the next of one fan_out; nodes that only join need no type."
         yield Mistake(("nodes", node.name), f"a fan_in collects the one fan_out right before it, and {said}", hint)
+    elif found[0] in node.after_any:
+        message = f"a fan_in can't begin before its fan_out {quote(found[0])} ends"
+        yield Mistake(("nodes", node.name, "depends_on"), message, "Name it in all_of, not in any_of.")
 
 
 def _stage_mistakes(node: Node, workflow: Workflow) -> Iterator[str]:
@@ -285,161 +217,6 @@ def _branch_mistakes(node: Node, at: Path, is_whole: bool) -> Iterator[Mistake]:
     if len(defaults) == 1 and defaults[0] != len(node.branches) - 1:
         hint = "Move it to the end: no branch behind it would ever be taken."
         yield Mistake((*at, "branches", defaults[0]), "the default branch must be the last", hint)
-
-
-class _Scope:
-    """What expressions of one place may name: of a node, or of the workflow's output, which comes after all."""
-
-    def __init__(
-        self, workflow: Workflow, node: str | None = None, before: _Before | None = None, *, has_item: bool = False
-    ) -> None:
-        self.workflow = workflow
-        self.node = node
-        self.before = before
-        self.has_item = has_item
-        self.reasons: dict[str, str] = {}
-        self._hints = 0
-
-    def type_of(self, reference: Reference) -> TypeName | None:
-        """The type of what a reference names; None: nothing."""
-        match reference.root:
-            case "inputs":
-                return self._type_of_input(reference)
-            case "nodes":
-                return None if self._reason(str(reference.path[0])) is not None else "any"
-            case "index":
-                return "integer" if self.has_item else None
-            case "item":
-                return "any" if self.has_item else None
-            case _:
-                return "string"
-
-    def hint(self, reference: Reference) -> str:
-        """What may have been meant; why something that exists can't be named here is kept as the better message."""
-        said = f"there is no {Reference(reference.root, reference.path)}"
-        self._hints += 1
-        if self._hints > MAX_MISTAKES:
-            return ""
-        if reference.root in ("item", "index"):
-            self.reasons[said] = f"there is no {reference.root} here"
-            return "item and index are known in the params of a fan_out's task only."
-        name = str(reference.path[0])
-        if reference.root == "inputs":
-            return nearest(name, list(self.workflow.inputs or ())) or "Declare it in inputs."
-        message, hint = self._reason(name) or ("", "")
-        if message:
-            self.reasons[said] = message
-        return hint if message else nearest(name, self.workflow.names)
-
-    def _reason(self, name: str) -> tuple[str, str] | None:
-        """Why the output of a node can't be used here, and what to do: None when it can."""
-        try:
-            named = self.workflow.node(name)
-        except KeyError:
-            return "", ""
-        if named.kind is Kind.START:
-            return f"{name} is a start and has no output", "Use inputs."
-        if name == self.node:
-            return "a node can't use its own output", ""
-        if not self.node or not self.before or self.before.holds(name, self.node):
-            return None
-        if self.before.holds(self.node, name):
-            return f"{name} runs after this node", "Use what runs before."
-        return f"{name} does not run before this node", "Name it in depends_on, or name this node in its next."
-
-    def _type_of_input(self, reference: Reference) -> TypeName | None:
-        if self.workflow.inputs is None:
-            return "any"
-        declared = self.workflow.inputs.get(str(reference.path[0]))
-        if declared is None:
-            return None
-        is_there = declared.required or declared.default is not None
-        return declared.type if is_there and len(reference.path) == 1 else "any"
-
-
-def _expression_mistakes(node: Node, workflow: Workflow, before: _Before | None) -> Iterator[Mistake]:
-    at: Path = ("nodes", node.name)
-    plain = _Scope(workflow, node.name, before)
-    item = _Scope(workflow, node.name, before, has_item=node.kind is Kind.FAN_OUT)
-    params: Path = (*at, "task", "params") if node.kind is Kind.FAN_OUT else (*at, "params")
-    for value, path, scope in ((node.params, params, item), (node.output, (*at, "output"), plain)):
-        if value is not None:
-            yield from _template_mistakes(value, path, scope)
-    if node.when is not None:
-        yield from _condition_mistakes(node.when, (*at, "when"), plain)
-    if node.kind is Kind.FAN_OUT:
-        yield from _source_mistakes(node.source, (*at, "source"), plain)
-    if node.kind is Kind.CONDITIONAL:
-        yield from _choice_mistakes(node, at, plain)
-
-
-def _choice_mistakes(node: Node, at: Path, scope: _Scope) -> Iterator[Mistake]:
-    subject: TypeName = "any"
-    if node.subject is not None:
-        mistakes = list(_subject_mistakes(node.subject, (*at, "condition_field"), scope))
-        yield from mistakes
-        subject = "any" if mistakes else check(read_template(node.subject), scope.type_of)
-    for number, branch in enumerate(node.branches):
-        path = (*at, "branches", number, "condition")
-        if not branch.is_default and node.subject is None and _needs_subject(branch.condition):
-            hint = "Add a condition_field, or write the whole condition: inputs.n < 100."
-            yield Mistake(path, "this condition needs a condition_field to compare with", hint, of_value=True)
-        elif not branch.is_default:
-            has_subject = node.subject is not None
-            yield from _condition_mistakes(branch.condition, path, scope, has_subject=has_subject, subject=subject)
-
-
-def _subject_mistakes(given: Json, path: Path, scope: _Scope) -> Iterator[Mistake]:
-    mistakes = list(_template_mistakes(given, path, scope))
-    if not mistakes and isinstance(read_template(given).part, Fixed):
-        hint = 'Write an expression: "{{ inputs.size }}".'
-        mistakes = [
-            Mistake(path, "condition_field is a fixed value, so one branch is always taken", hint, of_value=True)
-        ]
-    yield from mistakes
-
-
-def _needs_subject(condition: Json) -> bool:
-    """Whether a condition means something only beside a subject."""
-    try:
-        return parse_condition(condition, has_subject=True).about_subject and not isinstance(condition, bool)
-    except ExpressionError:
-        return False
-
-
-def _template_mistakes(value: Json, path: Path, scope: _Scope) -> Iterator[Mistake]:
-    mistakes = find_mistakes(value) or check_all(read_template(value), scope.type_of, hint=scope.hint)
-    yield from (_located(mistake, path, scope) for mistake in mistakes)
-
-
-def _condition_mistakes(
-    given: Json, path: Path, scope: _Scope, *, has_subject: bool = False, subject: TypeName = "any"
-) -> Iterator[Mistake]:
-    try:
-        condition: Condition = parse_condition(given, has_subject)
-    except ExpressionError as error:
-        yield _located(error, path, scope)
-        return
-    for mistake in check_all(condition, scope.type_of, subject=subject, hint=scope.hint):
-        yield _located(mistake, path, scope)
-
-
-def _source_mistakes(given: Json, path: Path, scope: _Scope) -> Iterator[Mistake]:
-    if mistakes := list(_template_mistakes(given, path, scope)):
-        yield from mistakes
-        return
-    template: Template = read_template(given)
-    kind = check(template, scope.type_of)
-    if kind not in ("array", "any"):
-        hint = 'Write an expression: "{{ inputs.files }}".' if isinstance(template.part, Fixed) else ""
-        message = f"the source of a fan_out is an array, not {_article(kind)}"
-        yield Mistake(path, message, hint, of_value=True)
-
-
-def _located(error: ExpressionError, path: Path, scope: _Scope) -> Mistake:
-    message = scope.reasons.get(error.message, error.message)
-    is_in_key = message.startswith("a key ")  # it is about the last step of its path, and not about the value there
-    return Mistake((*path, *error.where), message, error.hint, None if is_in_key else error.offset)
 
 
 def _handler_mistakes(node: Node, handlers: Mapping[str, Handler]) -> Iterator[Mistake]:
@@ -472,7 +249,3 @@ def _parameter_mistakes(params: Mapping[str, Json], handler: Handler, at: Path) 
             and guess(name, [key for key in params if key not in fields]) is None
         ):
             yield Mistake(at, f"{handler.name} needs the parameter {quote(name)}", "Add it to params.")
-
-
-def _article(noun: str) -> str:
-    return noun if noun == "null" else f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 
 from pydantic import TypeAdapter
@@ -127,7 +128,7 @@ class Tolerance:
 
     def of(self, width: int) -> int:
         """How many that are of so many tasks."""
-        return max(self.count, int(width * self.percent / 100))
+        return max(self.count, int(Fraction(str(self.percent)) * width / 100))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import TypeVar, get_args
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError, InputError
 from anabranch.engine.inputs import Input, InputType, check_inputs, read_input
-from anabranch.engine.validator import MAX_MISTAKES, NAME, NAME_HINT, Mistake, Path, guess, nearest, quote
+from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
+from anabranch.engine.validator import NAME, NAME_HINT
 from anabranch.engine.workflow import Backoff, Fold, Folding, Kind, OnFailure, Retry, Tolerance
 
 __all__ = [

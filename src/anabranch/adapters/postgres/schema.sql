@@ -98,18 +98,18 @@ create index lanes_claimable on app.lanes (queue, priority, served_at, id) where
 create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
 
--- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none.
+-- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none. A task without a key of its own
+-- goes by its index.
 create table app.items (
     lane bigint not null,
     idx integer not null,
-    key text not null,
+    key text,
     handler text,
     parameters jsonb not null,
     metadata jsonb,
     primary key (lane, idx)
 );
 
--- Partial, so that only those who ask by key can use it: with an empty table the planner would take it for any lane.
 create unique index items_key on app.items (lane, key) where key is not null;
 
 -- A task that runs now. The row is the fence: a report that doesn't find it changes nothing (E3).

@@ -3,7 +3,6 @@
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -230,8 +229,10 @@ def _identity(submission: Submission) -> tuple[str, str]:
 
 
 def _change(transition: Transition) -> dict[str, Json]:
+    """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
     name = {OpenLane: "open", SetNode: "node", SetJob: "job"}[type(transition)]
-    return {"do": name, **asdict(transition)}
+    change: dict[str, Json] = {"do": name, **vars(transition)}
+    return {**change, "source": vars(transition.source)} if isinstance(transition, OpenLane) else change
 
 
 def _right_view(right: TakenRight, row: Row) -> RightView:
@@ -257,12 +258,22 @@ def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks":
               predecessor, lanes[lane])
         for lane, idx, attempt, failures, crashes, key, handler, item, predecessor in found["tasks"]
     ]  # fmt: skip
-    for lane, first, count in found["fresh"]:
-        facts = lanes[lane]
-        claims += [
-            Claim(TaskKey(lane, idx), 1, 0, 0, idx, facts.handler, None, None, facts)
-            for idx in range(first, first + count)
-        ]
+    for lane, first, count, items in found["fresh"]:
+        claims += _fresh(lane, lanes[lane], range(first, first + count), items)
+    return claims
+
+
+def _fresh(lane: int, facts: LaneFacts, indexes: range, items: list[Any] | None) -> list[Claim]:  # items as JSON
+    """Tasks that were never tried; in some lanes each has parameters of its own, and perhaps a key and a handler."""
+    handler = facts.handler
+    if items is None:
+        return [Claim(TaskKey(lane, idx), 1, 0, 0, idx, handler, None, None, facts) for idx in indexes]
+    own = {idx: (key, of, item) for idx, key, of, item in items}
+    claims = []
+    for idx in indexes:
+        key, of, item = own.get(idx, (None, None, None))
+        index = idx if key is None else index_of(key)
+        claims.append(Claim(TaskKey(lane, idx), 1, 0, 0, index, of or handler, item, None, facts))
     return claims
 
 

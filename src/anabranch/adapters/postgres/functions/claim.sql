@@ -1,8 +1,8 @@
 -- Take tasks for a session, due again or fresh, from the most urgent lane that was served longest ago (E22): at most
 -- _limit, but of handlers in _fast, which says how many of each are taken ahead, as many as fit into one such share.
 -- Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
--- Answers {"lanes": {id: facts}, "fresh": [[lane, first index, count], …], "tasks": [[lane, index, attempt, failures,
--- crashes, key, handler, parameters, predecessor], …]}, or null. A dead session is told so (AN001).
+-- Answers {"lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
+-- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor], …]}, or null. A dead session is told so (AN001).
 -- Its plans and those of its parts are pinned: nothing depends on what the planner knows of tables that fill and empty.
 create function app.claim(_session bigint, _queues text[], _limit integer, _fast jsonb, _wait boolean)
 returns jsonb language plpgsql
@@ -44,11 +44,14 @@ begin
         update app.lanes l
            set next_index = l.next_index + _new, running = l.running + _due + _new, served_at = app.now()
          where l.id = _lane.id;
-        if _lane.itemized or _lane.policy ?| '{lineage,heir_of}' then
+        if _lane.policy ?| '{lineage,heir_of}' then
             _tasks := _tasks || array_fill(_lane.id, array[_new]);
             _indexes := _indexes || array(select generate_series(_lane.next_index, _lane.next_index + _new - 1));
         else
-            _fresh := _fresh || jsonb_build_array(jsonb_build_array(_lane.id, _lane.next_index, _new));
+            _fresh := _fresh || jsonb_build_array(jsonb_build_array(
+                _lane.id, _lane.next_index, _new, case when _lane.itemized then (
+                    select jsonb_agg(jsonb_build_array(i.idx, i.key, i.handler, i.parameters)) from app.items i
+                     where i.lane = _lane.id and i.idx >= _lane.next_index and i.idx < _lane.next_index + _new) end));
         end if;
         _lanes := _lanes || app.lane_facts(_lane);
         _ahead := _ahead - coalesce((_due + _new) / _share, 0);

@@ -41,17 +41,17 @@ begin
     end if;
     if _source ->> 'kind' = 'plan' then
         insert into app.items (lane, idx, key, handler, parameters, metadata)
-        select _lane, (i.idx - 1)::integer, i.item ->> 'key', i.item ->> 'handler', i.item -> 'parameters',
+        select _lane, (i.idx - 1)::integer, nullif(i.item ->> 'key', (i.idx - 1)::text), i.item ->> 'handler', i.item -> 'parameters',
                i.item -> 'metadata'
           from app.outcomes o, jsonb_array_elements(o.result) with ordinality as i(item, idx)
          where o.lane = _from and o.idx = 0;
     elsif _source ->> 'kind' = 'items' then
-        insert into app.items (lane, idx, key, parameters)
-        select _lane, (i.idx - 1)::integer, (i.idx - 1)::text, i.item
+        insert into app.items (lane, idx, parameters)
+        select _lane, (i.idx - 1)::integer, i.item
           from jsonb_array_elements(_source -> 'items') with ordinality as i(item, idx);
     elsif _source ->> 'kind' = 'match' then
         insert into app.items (lane, idx, key, parameters)
-        select _lane, i.idx, i.key, '{}' from app.items i where i.lane = _from;
+        select _lane, i.idx, i.key, '{}' from app.items i where i.lane = _from and i.key is not null;
     end if;
     return case when _width = 0 then app.make_right(_lane, _session) end;
 end;

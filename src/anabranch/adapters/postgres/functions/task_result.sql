@@ -5,6 +5,7 @@ create function app.task_result(_job bigint, _node text, _key text) returns json
              order by generation desc limit 1) l
       left join app.items i on i.lane = l.id and i.key = _key
       join app.outcomes o on o.lane = l.id and o.outcome = 'completed'
-       and o.idx = coalesce(i.idx, case when _key ~ '^[0-9]{1,9}$' and not exists (
-               select from app.items x where x.lane = l.id) then _key::integer end);
+       and o.idx = coalesce(i.idx, case when _key ~ '^(0|[1-9][0-9]{0,8})$' and not exists (
+               select from app.items x where x.lane = l.id and x.idx = _key::integer and x.key is not null)
+           then _key::integer end);
 $$;

@@ -1,7 +1,8 @@
 -- Lanes know when their next retry is due, so that one index orders all that can be claimed. Tables of tasks lose their
 -- foreign keys: a key check for each task costs more than the task's own row, and walks every dead version of its lane
 -- while a long transaction holds the horizon. Their rows are written under the lane's lock.
-alter table app.items drop constraint items_lane_fkey, drop constraint items_lane_key_key;
+alter table app.items drop constraint items_lane_fkey, drop constraint items_lane_key_key, alter column key drop not null;
+update app.items set key = null where key = idx::text;
 create unique index items_key on app.items (lane, key) where key is not null;
 alter table app.claims drop constraint claims_lane_fkey;
 alter table app.attempts drop constraint attempts_lane_fkey;
