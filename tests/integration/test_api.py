@@ -492,7 +492,7 @@ async def test_o1_health_is_degraded_without_a_worker(api: httpx.AsyncClient, en
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
 
 
-async def test_o1_a_sweeper_that_stopped_brings_health_down(
+async def test_o1_o2_a_sweeper_that_stopped_brings_health_down(
     api: httpx.AsyncClient, engine: EngineHarness, database_url: str
 ) -> None:
     await start_sweeping(engine)

@@ -128,7 +128,7 @@ def test_the_rest_is_not_loopback(host: str) -> None:
 
 
 @pytest.mark.parametrize(("age", "status"), [(None, "down"), (0.0, "ok"), (19.9, "ok"), (20.1, "down")])
-def test_o1_a_sweeper_is_down_after_three_rounds_and_five_seconds(age: float | None, status: str) -> None:
+def test_o2_a_sweeper_is_down_after_three_rounds_and_five_seconds(age: float | None, status: str) -> None:
     vitals = Vitals(
         workers=1, orchestrators=1, sweeper_age_seconds=age, sweeper_every_seconds=5.0, untaken_rights=0, queues={}
     )
