@@ -213,3 +213,9 @@ def test_a_reload_tells_what_changed_and_what_it_does_not_read(said: Said, monke
 
 def test_a_reload_needs_a_stack(said: Said) -> None:
     said("workflows reload", 9)
+
+
+def test_the_schema_of_files_is_printed_for_editors(said: Said) -> None:
+    told = json.loads(said("workflows schema"))
+    assert told["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert {"workflow_id", "nodes", "inputs"} <= told["properties"].keys()

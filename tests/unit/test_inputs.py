@@ -46,7 +46,14 @@ def test_g9_a_wrong_type_is_named(kind: str, value: Json, message: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"type": "int", "mim": 1}, {"type": "integre"}, {"type": "int", "default": "x"}, {"type": "int", "min": "1"}],
+    [
+        {"type": "int", "mim": 1},
+        {"type": "integre"},
+        {"type": "int", "default": "x"},
+        {"type": "int", "min": "1"},
+        {"choices": 5},
+        {"required": "no"},
+    ],
 )
 def test_g4_a_wrong_declaration_is_refused(given: dict[str, object]) -> None:
     with pytest.raises(DefinitionError):

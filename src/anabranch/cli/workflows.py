@@ -52,6 +52,14 @@ def show(workflow: WorkflowName, json: Json = False) -> None:
 
 
 @cli.command()
+def schema() -> None:
+    """Print the JSON Schema of workflow files, for editors."""
+    from anabranch.engine.workflow_schema import workflow_schema
+
+    print_json(workflow_schema())
+
+
+@cli.command()
 def validate(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="[FILE]...", help="YAML files; by default all that is registered.")

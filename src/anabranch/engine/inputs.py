@@ -62,14 +62,19 @@ def read_input(name: str, given: Mapping[str, object]) -> Input:
             f"input {name!r} has the unknown type {given['type']!r}",
             remedy="Use " + ", ".join(_TYPES),
         )
+    choices, required = given.get("choices", given.get("enum", ())), given.get("required", False)
+    if not isinstance(required, bool):
+        raise DefinitionError("workflow.input", f"input {name!r}: required is true or false, not {required!r}")
+    if not isinstance(choices, list | tuple):
+        raise DefinitionError("workflow.input", f"input {name!r}: choices are a list, not {choices!r}")
     declared = Input(
         type=kind,
-        required=bool(given.get("required", False)),
+        required=required,
         has_default="default" in given,
         default=given.get("default"),  # type: ignore[arg-type]  # checked on the next lines
         minimum=_bound(name, given.get("min")),
         maximum=_bound(name, given.get("max")),
-        choices=tuple(given.get("choices", given.get("enum", ()))),  # type: ignore[arg-type]  # checked on the next lines
+        choices=tuple(choices),
         description=str(given.get("description", "")),
     )
     _check_declaration(name, declared)
