@@ -6,7 +6,9 @@ returns table (
     job_id text, workflow_hash text, parameters jsonb, version integer, state app.job_state,
     node text, purpose app.lane_purpose, width integer, failed integer, error jsonb, states jsonb, taken jsonb,
     failure jsonb
-) language sql stable as $$
+) language plpgsql stable as $$
+begin
+    return query
     select j.job_id, j.workflow_hash, j.parameters, j.last_event, j.state, r.node, r.purpose, l.width, l.failed,
            (select o.error || jsonb_build_object('index', o.idx)
               from app.outcomes o
@@ -20,4 +22,5 @@ returns table (
       join app.jobs j on j.id = r.job
       left join app.lanes l on l.id = r.lane
      where r.id = _right and r.session = _session and r.takes = _takes;
+end;
 $$;
