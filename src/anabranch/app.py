@@ -221,6 +221,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     clear_scratch(scratch)
     options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch / str(os.getpid()))
     worker = Worker(store, registry, children, results(settings), options)
+    os.register_at_fork(after_in_child=_end_copy)
     try:
         await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=registry.queues, slots=settings.slots)
     finally:
@@ -249,9 +250,21 @@ async def _serve(
     await store.open()
     try:
         lease = timedelta(seconds=settings.lease_seconds)
-        await keep_session(store, part, stop, kind=kind, lease=lease, queues=queues or (), slots=slots)
+        await keep_session(
+            store, part, stop, kind=kind, lease=lease, queues=queues or (), slots=slots, on_stuck=_give_up
+        )
     finally:
         await store.close()
+
+
+def _end_copy() -> None:
+    """End what a handler forked from the worker itself: a copy would go on with the worker's connections."""
+    os._exit(os.EX_SOFTWARE)
+
+
+def _give_up() -> None:
+    """End a process whose loop is blocked: its supervisor starts another, and what blocked it runs alone next time."""
+    os._exit(os.EX_SOFTWARE)
 
 
 def _storable(parameters: dict[str, Json]) -> dict[str, Json]:

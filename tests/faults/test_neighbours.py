@@ -136,3 +136,18 @@ async def test_e10_a_plan_that_the_database_refuses_fails_its_job_alone(stage: S
     assert job.job.error is not None
     assert "index row size" in str(job.job.error["message"])
     assert not worker.said("worker.interrupted") + orchestrator.said("orchestrator.interrupted")
+
+
+async def test_w4_a_worker_whose_loop_is_blocked_for_good_makes_room_for_another(stage: Stage) -> None:
+    """Its heart beats on, so that nobody else would notice; its supervisor starts another and buries its session."""
+    (_, worker) = await stage.crew.start_ready("orchestrator", "worker")
+    job_id = await stage.submit("acts", acts=["async freeze", "plain fine", "async fine"])
+    await until_async(lambda: worker.process.poll() is not None, 30, "the end of the blocked worker")
+    assert worker.said("process.stuck")
+    stage.bury(worker)
+    await stage.crew.start_ready("worker")
+    job = await stage.finish(job_id)
+    tasks = await stage.tasks(job, "act")
+    assert [task.status for task in tasks] == ["failed", "completed", "completed"]
+    assert tasks[0].error is not None
+    assert tasks[0].error["code"] == "task.timed_out"

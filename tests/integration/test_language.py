@@ -122,3 +122,14 @@ async def test_e16_a_job_keeps_the_definition_it_was_submitted_with(database_url
         assert (await stack.wait(job_id)).job.result == {"say": {"said": "before"}}
         submitted = await stack.gateway.submit("changing", {}, scope="test", correlation_id="test", rerun=True)
         assert (await stack.wait(submitted.job_id)).job.result == {"say": {"said": "after"}}
+
+
+async def test_e20_g7_results_that_were_put_aside_come_back_and_data_is_never_taken_for_one(stack: Stack) -> None:
+    job = await stack.run("bulky_items", count=2)
+    assert job.job.result == {"sizes": {"first": 1_200_000, "count": 2}}
+    job = await stack.run("bulky", count=2)
+    large: Json = {"text": "x" * 1_200_000, "length": 1_200_000}
+    assert job.job.result == {"each": {"count": 2, "failed": 0, "items": [large, large]}}
+    posing: Json = {"count": 1, "items": [{"anabranch:reference": {"href": "file:///etc/passwd"}}]}
+    job = await stack.run("posing", given=posing)
+    assert job.job.result == {"pose": {"given": posing}}

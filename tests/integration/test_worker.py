@@ -247,3 +247,12 @@ async def test_what_was_taken_ahead_goes_back_when_its_handler_turns_slow(stack:
     with psycopg.connect(database_url) as admin:
         (given_back,) = admin.execute("select count(*) from app.attempts where ended = 'handed_back'").fetchone() or ()
     assert 0 < given_back <= 12
+
+
+async def test_w2_what_a_handler_forks_or_arms_disturbs_no_task_after_it(stack: Stack) -> None:
+    job = await stack.run("forks")
+    assert job.job.state is JobState.COMPLETED
+    for node in ("fork", "after"):
+        tasks = await stack.tasks(job, node)
+        assert [task.result for task in tasks] == [{"mine": number} for number in range(len(tasks))]
+        assert [task.crashes for task in tasks] == [0] * len(tasks)

@@ -212,11 +212,18 @@ class _Line:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._pid = os.getpid()
         self.cancelled = False
         self.stopping = False
 
     def progress(self, progress: dict[str, Json]) -> None:
-        self._connection.send(progress)
+        if self.is_mine:
+            self._connection.send(progress)
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this is the process that was called, and not one that a handler forked from it."""
+        return os.getpid() == self._pid
 
     def hear(self, signum: int, _frame: FrameType | None) -> None:
         if signum == signal.SIGUSR1:
@@ -250,6 +257,10 @@ def _serve(connection: Connection, output: Connection, plugins: Sequence[str], m
             return
         line.forget()
         performed = perform(registry, call, line)
+        if not line.is_mine:  # two would answer for one, and then for others
+            os._exit(os.EX_SOFTWARE)
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0)
         sys.stdout.flush()
         sys.stderr.flush()
         connection.send(performed)

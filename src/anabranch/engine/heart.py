@@ -32,6 +32,7 @@ class Heart:
         on_stop: Callable[[list[Attempt]], None],
         on_gone: Callable[[], None],
         on_heard: Callable[[], None],
+        on_beat: Callable[[], None],
     ) -> None:
         """Prepare; `start` begins the beat."""
         self._connect = connect
@@ -39,6 +40,7 @@ class Heart:
         self._every = lease / 3
         self._in_hand = in_hand
         self._on_ring, self._on_stop, self._on_gone, self._on_heard = on_ring, on_stop, on_gone, on_heard
+        self._on_beat = on_beat
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
@@ -77,6 +79,7 @@ class Heart:
             pulse.close()
 
     def _beat(self, pulse: Pulse) -> bool:
+        self._on_beat()
         answer = pulse.beat(self._session, self._in_hand())
         if answer is None:
             log.error("session.gone", session=self._session)

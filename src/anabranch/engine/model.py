@@ -193,6 +193,7 @@ class LaneFacts:
     handler: str
     parameters: dict[str, Json]
     policy: dict[str, Json]
+    values: dict[str, Json] | None
 
 
 @dataclass(

@@ -5,7 +5,7 @@ import asyncio
 from anabranch.engine.canonical import Json
 from anabranch.engine.evaluator import ABSENT, Absent
 from anabranch.engine.expressions import Missing, Reference, walk
-from anabranch.engine.ports import JobStore
+from anabranch.engine.ports import JobStore, StoredValue
 from anabranch.engine.results import REFERENCE, Results
 
 __all__ = ["Outputs"]
@@ -24,10 +24,15 @@ class Outputs:
         found = await self._store.node_value(job_id, reference)
         if found is None:
             return ABSENT
-        if found.reference is None:
+        if found.reference is None and found.many is None:
             return found.value
-        whole = await asyncio.to_thread(self._results.bring_back, {REFERENCE: found.reference})
+        whole = await asyncio.to_thread(self._whole, found)
         try:
             return walk(whole, reference.path[2:], reference)
         except Missing:
             return ABSENT
+
+    def _whole(self, found: StoredValue) -> Json:
+        if found.many is not None:
+            return self._results.collect(found.many)
+        return self._results.bring_back({REFERENCE: found.reference})

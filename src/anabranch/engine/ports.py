@@ -112,10 +112,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class StoredValue:
-    """A part of a node's output; or, when the output was put aside, what stands for the whole."""
+    """A part of a node's output; or what stands for the whole: a reference, or the results of many tasks."""
 
     value: Json
     reference: dict[str, Json] | None
+    many: dict[str, Json] | None
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,6 @@ class TaskQueue(Protocol):
     ) -> SessionId: ...
     async def end_session(self, session: SessionId, reason: str) -> None: ...
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn: ...
-    async def report(self, session: SessionId, reports: Sequence[Report]) -> tuple[list[Answer], list[TakenRight]]: ...
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept: ...
 
 

@@ -11,6 +11,7 @@ from anabranch.engine.ports import FileStore
 __all__ = ["REFERENCE", "Results", "is_reference"]
 
 REFERENCE = "anabranch:reference"
+OUTPUTS = "anabranch:outputs"
 
 
 class Results:
@@ -45,16 +46,23 @@ class Results:
             return decode(self._files.get(str(value[REFERENCE]["href"])))
         return value  # type: ignore[no-any-return]  # JSON
 
-    def bring_all_back(self, outputs: Any) -> Json:  # the result of a job, as app.job_result makes it
-        """A job's result: the outputs of its last nodes, each an aggregate or the results of its tasks."""
-        if not isinstance(outputs, dict):
-            return self.bring_back(outputs)
-        return {node: self._bring_output_back(output) for node, output in outputs.items()}
+    def bring_all_back(self, result: Any) -> Json:  # what a workflow gave, or what app.job_result made
+        """A job's result: as its workflow's output says, or the outputs of its last nodes by name."""
+        if not isinstance(result, dict) or set(result) != {OUTPUTS}:
+            return result  # type: ignore[no-any-return]  # JSON
+        return {node: self._output(output) for node, output in result[OUTPUTS].items()}
 
-    def _bring_output_back(self, output: Any) -> Json:  # as above
-        if isinstance(output, dict) and set(output) == {"count", "items"} and isinstance(output["items"], list):
-            return {**output, "items": [self.bring_back(item) for item in output["items"]]}
-        return self.bring_back(output)
+    def collect(self, many: Any) -> dict[str, Json]:  # as app.lane_output makes it
+        """The output of a node with many tasks, with the results that were put aside in their place."""
+        if "items" not in many:
+            return dict(many)
+        return {**many, "items": [self._one(item) for item in many["items"]]}
+
+    def _output(self, output: Any) -> Json:  # as app.job_result makes it
+        return self.collect(output["many"]) if "many" in output else self._one(output)
+
+    def _one(self, stored: Any) -> Json:  # {"value"} or {"reference"}
+        return self.bring_back({REFERENCE: stored["reference"]}) if "reference" in stored else stored["value"]
 
 
 def is_reference(value: object) -> bool:

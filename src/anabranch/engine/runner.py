@@ -32,6 +32,7 @@ __all__ = ["Held", "Runner"]
 
 log = structlog.get_logger()
 MISSING_DELAY = timedelta(seconds=30)
+MISSING = ("handler.missing", "workflow.unreadable")
 QUICK = timedelta(seconds=10)
 SPOOLED = ".results"
 
@@ -43,6 +44,7 @@ class Held:
     claim: Claim
     taken: float
     workflow: Workflow | None = None
+    fault: AnabranchError | None = None
     started: bool = False
     ended: bool = False
     given_up: bool = False
@@ -106,13 +108,11 @@ class Runner:
         if not self.is_quick(chunk[0].claim):
             return [await self._run_one(chunk[0])]
         self.quick_busy = True
-        try:
-            for held in chunk:
+        for held in chunk:
+            try:
                 held.workflow = await self._define(held.claim)
-        except AnabranchError as error:
-            self.quick_busy = False
-            log.warning("definition.unread", reason=error.message)
-            return [_again(held, timedelta(seconds=1)) for held in chunk]
+            except AnabranchError as error:
+                held.fault = error
         done = asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
         while not done.done():
             await asyncio.wait([done], timeout=QUICK.total_seconds() / 10)
@@ -143,6 +143,8 @@ class Runner:
         return [self._run_quickly(held) for held in chunk]
 
     def _run_quickly(self, held: Held) -> Report:
+        if held.fault is not None:
+            return _undefined(held, held.fault)
         held.begun = time.monotonic()
         held.started = True
         self._now = held
@@ -171,7 +173,7 @@ class Runner:
             performed = Performed(error=fault, log=error.log)
         except Unavailable as error:
             log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
-            return _again(held, MISSING_DELAY if error.code == "handler.missing" else timedelta(seconds=1))
+            return _again(held, MISSING_DELAY if error.code in MISSING else timedelta(seconds=1))
         except ExpressionError as error:
             performed = Performed(error=_unfilled(error))
         except (AnabranchError, OSError, ValueError) as error:
@@ -207,7 +209,7 @@ class Runner:
 
     async def _define(self, claim: Claim) -> Workflow | None:
         """The workflow whose template a task's parameters are filled into, where they are."""
-        has_template = "values" in claim.lane.policy
+        has_template = claim.lane.values is not None
         return await self._definitions.get(claim.lane.workflow_hash) if has_template else None
 
     async def _load_previous(self, claim: Claim) -> Sequence[Json] | None:
@@ -234,7 +236,7 @@ class Runner:
 
     def _died(self, held: Held, error: ChildDied, seconds: float) -> Report:
         claim = held.claim
-        if held.given_up:
+        if held.given_up or held.stopping:  # whoever stops the worker may end its children first
             return _again(held)
         log.error("task.crashed", task=claim.task_id, attempt=claim.attempt, reason=str(error))
         last = claim.crashes + 1 >= CRASH_LIMIT
@@ -250,8 +252,16 @@ def _params(held: Held) -> dict[str, Json]:
     claim = held.claim
     if held.workflow is None:
         return claim.parameters
-    given = Given(claim.lane.job_id, claim.lane.parameters, claim.lane.policy["values"], claim.item, claim.index)
+    given = Given(claim.lane.job_id, claim.lane.parameters, claim.lane.values, claim.item, claim.index)
     return fill_in(held.workflow.node(claim.lane.node), given)
+
+
+def _undefined(held: Held, error: AnabranchError) -> Report:
+    """What becomes of a task whose workflow can't be read here: another worker may be able to, unless it is gone."""
+    log.warning("task.undefined", task=held.claim.task_id, reason=error.message)
+    if isinstance(error, Unavailable):
+        return _again(held, MISSING_DELAY if error.code in MISSING else timedelta(seconds=1))
+    return _failed(held.claim, describe_error(error), timedelta(0), None)
 
 
 def _unfilled(error: ExpressionError) -> dict[str, Json]:

@@ -18,6 +18,7 @@ __all__ = ["Live", "Part", "keep_session"]
 
 log = structlog.get_logger()
 PARTING_SECONDS = 5.0
+STUCK_BEATS = 6  # three a lease
 
 
 class Live:
@@ -32,11 +33,21 @@ class Live:
         self._bell = asyncio.Event()
         self._gone = False
         self._heard = time.monotonic()
+        self._beats = 0
 
     @property
     def silence(self) -> timedelta:
         """How long ago the heart's last beat was answered."""
         return timedelta(seconds=time.monotonic() - self._heard)
+
+    def tick(self) -> None:
+        """Note that the loop turns."""
+        self._beats = 0
+
+    def count_beat(self) -> int:
+        """How many beats there were, with this one, since the loop last turned; a process that sleeps has none."""
+        self._beats += 1
+        return self._beats
 
     def hear(self) -> None:
         """Note that a beat was answered."""
@@ -84,8 +95,12 @@ async def keep_session(
     lease: timedelta,
     queues: Sequence[str] = (),
     slots: int = 0,
+    on_stuck: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until told to stop, under a session that is begun anew whenever it is lost."""
+    """Serve until told to stop, under a session that is begun anew whenever it is lost.
+
+    `on_stuck` is called from the heart's thread when the loop has not turned for two leases: something blocks it.
+    """
     while not stop.is_set():
         try:
             session = await store.open_session(kind, queues, slots, lease)
@@ -94,7 +109,7 @@ async def keep_session(
             await _pause(stop)
             continue
         live = Live(session)
-        heart = _heart(store, live, lease)
+        heart = _heart(store, live, lease, on_stuck)
         log.info("session.began", session=session, kind=kind)
         try:
             heart.start()
@@ -113,6 +128,7 @@ async def _serve(part: Part, live: Live, stop: asyncio.Event, lease: timedelta) 
     try:
         while not serving.done():
             await asyncio.wait([serving], timeout=lease.total_seconds() / 12)
+            live.tick()
             if not serving.done() and live.silence > lease * 2 / 3:
                 log.error("session.unheard", session=live.session)
                 live.lose()
@@ -123,7 +139,7 @@ async def _serve(part: Part, live: Live, stop: asyncio.Event, lease: timedelta) 
         await asyncio.wait([serving])
 
 
-def _heart(store: Store, live: Live, lease: timedelta) -> Heart:
+def _heart(store: Store, live: Live, lease: timedelta, on_stuck: Callable[[], None]) -> Heart:
     loop = asyncio.get_running_loop()
     return Heart(
         store.pulse,
@@ -134,7 +150,14 @@ def _heart(store: Store, live: Live, lease: timedelta) -> Heart:
         on_stop=lambda attempts: _threadsafe(loop, live.on_stop, attempts),
         on_gone=lambda: _threadsafe(loop, live.lose),
         on_heard=live.hear,
+        on_beat=lambda: _check_loop(live, on_stuck),
     )
+
+
+def _check_loop(live: Live, on_stuck: Callable[[], None]) -> None:
+    if live.count_beat() > STUCK_BEATS:
+        log.error("process.stuck", session=live.session, remedy="An async handler blocks; make it a plain def.")
+        on_stuck()
 
 
 def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: object) -> None:

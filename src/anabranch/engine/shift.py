@@ -76,7 +76,9 @@ class Shift:
         turn = await self._send(batch, wanted)
         del self._outbox[: len(batch)]
         for report in batch:
-            self._held.pop(report.key, None)
+            held = self._held.get(report.key)
+            if held and held.claim.attempt == report.attempt:
+                del self._held[report.key]
         now = time.monotonic()
         for claim in turn.claims:
             self._hold(claim, now)
@@ -147,6 +149,7 @@ class Shift:
             if self._quick and not self._runner.quick_busy:
                 most = self._pace.in_time(self._quick[0].claim.handler, CHUNK)
                 chunk = [self._quick.popleft() for _ in range(min(most, len(self._quick)))]
+                self._runner.quick_busy = True
             elif self._waiting:
                 chunk = [self._waiting.popleft()]
             else:

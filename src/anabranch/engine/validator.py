@@ -83,6 +83,13 @@ def _workflow_mistakes(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
         yield from find_expression_mistakes(node, workflow, before)
     if workflow.output is not None:
         yield from find_template_mistakes(workflow.output, ("output",), Scope(workflow))
+        yield from _reserved(workflow.output, ("output",))
+
+
+def _reserved(output: Mapping[str, Json], at: Path) -> Iterator[Mistake]:
+    for key in output:
+        if key.startswith("anabranch:"):
+            yield Mistake((*at, key), "keys that begin with anabranch: are the engine's own", "Choose another name.")
 
 
 def _naming(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
@@ -171,6 +178,7 @@ def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[M
     at: Path = ("nodes", node.name)
     if node.kind is Kind.CONDITIONAL:
         yield from _branch_mistakes(node, at, is_whole)
+    yield from _reserved(node.output or {}, (*at, "output"))
     yield from (Mistake(at, message) for message in _stage_mistakes(node, workflow))
     limits = (node.timeout, node.queue_timeout, node.heartbeat_timeout, node.total_timeout)
     if any(limit is not None and limit <= timedelta(0) for limit in limits):

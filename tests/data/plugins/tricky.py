@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import time
 from datetime import timedelta
@@ -241,3 +242,30 @@ class Fickle(Job):
 
     job_type = "fickle"
     stages = [{"number": 1, "name": "run", "task_type": "fickle", "parallelism": "dynamic", "count_param": "n"}]
+
+
+@register_handler("forks")
+def forks(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    if os.fork() == 0:
+        ctx.progress(1, 2, "a copy")
+        raise ValueError("the copy goes on")
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    return {"mine": params["index"]}
+
+
+@register_job
+class Forks(Job):
+    """Handlers that leave copies of themselves and armed timers, and handlers after them in the same children."""
+
+    job_type = "forks"
+    stages = [
+        {"number": 1, "name": "fork", "task_type": "forks", "parallelism": "fixed", "count": 6},
+        {"number": 2, "name": "after", "task_type": "index_of", "parallelism": "fixed", "count": 30},
+    ]
+
+
+@register_handler("index_of")
+def index_of(params: dict[str, Any]) -> dict[str, Any]:
+    time.sleep(0.02)
+    return {"mine": params["index"]}

@@ -97,6 +97,8 @@ async def act_async(params: dict[str, Any], ctx: Context) -> object:
         case "block":
             time.sleep(4)  # noqa: ASYNC251  # as some do
             return "fine"
+        case "freeze":
+            time.sleep(1000)  # noqa: ASYNC251  # as some do
         case "wait":
             await asyncio.sleep(600)
         case other:

@@ -6,7 +6,7 @@ from typing import Any
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
-from anabranch.adapters.postgres.store import index_of
+from anabranch.adapters.postgres.store import index_of, read_definition
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, InputError, NotFound
 from anabranch.engine.expressions import ExpressionError
@@ -75,12 +75,12 @@ class PostgresReads:
         rows = await self._database.query(
             "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
         )
+        sources = await self._database.query("lane_values", lanes=list({row["lane"] for row in rows}))
+        filled = {source["lane"]: source for source in sources}
         for row in rows:
-            values, item = row.pop("values"), row.pop("item")
-            if values is not None:
-                row["parameters"] = await self._fill_in(row, values, item)
-            for filled_from in ("job_id", "inputs", "workflow_hash"):
-                del row[filled_from]
+            item = row.pop("item")
+            if source := filled.get(row["lane"]):
+                row["parameters"] = await self._fill_in(row, source, item)
         return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
 
     async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
@@ -100,13 +100,13 @@ class PostgresReads:
     async def definition(self, workflow_hash: str) -> Workflow:
         """The workflow that jobs were pinned to."""
         (row,) = await self._database.call("definition", workflow_hash)
-        return Workflow.from_json(row["definition"])
+        return read_definition(row["definition"])
 
-    async def _fill_in(self, row: Row, values: Json, item: Json) -> dict[str, Json]:
+    async def _fill_in(self, row: Row, lane: Row, item: Json) -> dict[str, Json]:
         """A task's parameters as its handler gets them; nothing where they can't be filled in."""
-        node = (await self._definitions.get(row["workflow_hash"])).node(row["node"])
+        node = (await self._definitions.get(lane["workflow_hash"])).node(row["node"])
         try:
-            return fill_in(node, Given(row["job_id"], row["inputs"], values, item, index_of(row["index"])))
+            return fill_in(node, Given(lane["job_id"], lane["inputs"], lane["values"], item, index_of(row["index"])))
         except ExpressionError:
             return {}
 

@@ -60,6 +60,7 @@ create table app.nodes (
 
 -- An open node. Claims raise next_index and running; reports lower running and remaining. The tables of its tasks have
 -- no foreign key to it: the check of each row would cost more than the row. They are written under the lane's lock.
+-- values: the outputs that the parameters of its tasks name.
 -- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
 -- handed parameters over to the next stage.
 create table app.lanes (
@@ -87,6 +88,7 @@ create table app.lanes (
     itemized boolean not null,
     due_at timestamptz,
     ripe boolean not null,
+    values jsonb,
     claimable boolean not null generated always as (
         not closed and (next_index < width or ripe) and (max_running is null or running < max_running)
     ) stored,

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.calls import Database, call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.engine.canonical import Json, canonical, encode
-from anabranch.engine.errors import NotFound
+from anabranch.engine.errors import NotFound, Unavailable
 from anabranch.engine.evaluator import SetJob, SetNode, Transition
 from anabranch.engine.expressions import Reference
 from anabranch.engine.lanes import OpenLane
@@ -45,7 +45,7 @@ from anabranch.engine.ports import (
 )
 from anabranch.engine.workflow import Workflow
 
-__all__ = ["PostgresPulse", "PostgresStore", "index_of"]
+__all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition"]
 
 CHANNEL = "anabranch"
 SWEEP_BATCH = 1000
@@ -106,7 +106,7 @@ class PostgresStore:
         found = await self._value("definition", workflow_hash)
         if found is None:
             raise NotFound("workflow.definition_missing", f"no definition has the hash {workflow_hash}")
-        return Workflow.from_json(found)
+        return read_definition(found)
 
     async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]:
         """Take rights that nobody holds."""
@@ -134,7 +134,7 @@ class PostgresStore:
         """What a reference to a node's output stands for, or None when there is no such thing."""
         node, _, *path = map(str, reference.path)
         rows = await self._database.call("node_value", job_id, node, path)
-        return StoredValue(rows[0]["value"], rows[0]["reference"]) if rows else None
+        return StoredValue(**rows[0]) if rows else None
 
     async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None:
         """The next results of a node's tasks, in order, after an index; None when there are no more."""
@@ -219,6 +219,16 @@ class PostgresPulse:
     def close(self) -> None:
         """Give the connection up."""
         self._connection.close()
+
+
+def read_definition(found: Json) -> Workflow:
+    """A stored workflow; Unavailable when only a later release can read it."""
+    try:
+        return Workflow.from_json(found)
+    except ValueError as error:
+        raise Unavailable(
+            "workflow.unreadable", f"a workflow can't be read: {error}", remedy="Upgrade this process."
+        ) from error
 
 
 def _identity(submission: Submission) -> tuple[str, str]:

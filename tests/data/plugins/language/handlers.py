@@ -31,3 +31,8 @@ def fails_on(params: dict[str, Any]) -> dict[str, Any]:
 @handler("large_list", quick=True)
 def large_list(params: dict[str, Any]) -> dict[str, Any]:
     return {"names": ["x" * 1000] * params["count"], "small": "kept"}
+
+
+@handler("long_text", quick=True)
+def long_text(params: dict[str, Any]) -> dict[str, Any]:
+    return {"text": "x" * params["length"], "length": params["length"]}

@@ -1,6 +1,6 @@
 -- Take tasks for a session, due again or fresh, from the most urgent lane that was served longest ago (E22): at most
 -- _limit, but of handlers in _fast, which says how many of each are taken ahead, as many as fit into one such share.
--- Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
+-- A claim is of at most 32 lanes, for each brings its job's parameters. Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
 -- Answers {"lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
 -- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor], …]}, or null. A dead session is told so (AN001).
 -- Its plans and those of its parts are pinned: nothing depends on what the planner knows of tables that fill and empty.
@@ -15,7 +15,7 @@ declare
     _left integer := _limit;
     _due integer;
     _new integer;
-    _lanes jsonb := '{}';
+    _lanes bigint[] := '{}';
     _fresh jsonb := '[]';
     _tasks bigint[] := '{}';
     _indexes integer[] := '{}';
@@ -26,14 +26,14 @@ begin
         raise exception 'session % is gone', _session using errcode = 'AN001';
     end if;
     perform app.ripen(_queues);
-    while _left > 0 and _ahead > 0 loop
+    while _left > 0 and _ahead > 0 and cardinality(_lanes) < 32 loop
         _lane := app.lock_lane(_queues, _wait and _lanes = '{}');
         exit when _lane.id is null;
         _share := (_fast ->> _lane.handler)::float;
         _new := least(coalesce(ceil(_ahead * _share), _left), _lane.max_running - _lane.running);
         _due := 0;
         if _lane.ripe then
-            _indexes := _indexes || app.take_due(_lane.id, _session, least(_new, _left));
+            _indexes := _indexes || app.take_due(_lane.id, _session, _new);
             _due := cardinality(_indexes) - cardinality(_tasks);
             _tasks := _tasks || array_fill(_lane.id, array[_due]);
         end if;
@@ -53,13 +53,14 @@ begin
                     select jsonb_agg(jsonb_build_array(i.idx, i.key, i.handler, i.parameters)) from app.items i
                      where i.lane = _lane.id and i.idx >= _lane.next_index and i.idx < _lane.next_index + _new) end));
         end if;
-        _lanes := _lanes || app.lane_facts(_lane);
+        _lanes := _lanes || _lane.id;
         _ahead := _ahead - coalesce((_due + _new) / _share, 0);
         _left := _left - case when _share is null then _due + _new else 0 end;
     end loop;
     if _lanes = '{}' then
         return null;
     end if;
-    return jsonb_build_object('lanes', _lanes, 'fresh', _fresh, 'tasks', app.describe_claims(_tasks, _indexes));
+    return jsonb_build_object('lanes', app.lane_facts(_lanes), 'fresh', _fresh,
+                              'tasks', app.describe_claims(_tasks, _indexes));
 end;
 $$;

@@ -10,11 +10,15 @@ begin
     for _lane in
         select l.* from app.lanes l
          where not l.closed and l.id = any(array(
-            select d.lane from app.due d where d.expires_at < app.now() order by d.expires_at limit _batch))
+            select d.lane from app.due d join app.lanes x on x.id = d.lane and not x.closed
+             where d.expires_at < app.now() order by d.expires_at limit _batch))
          order by l.id for update
     loop
         with expired as (
-            delete from app.due d where d.lane = _lane.id and d.expires_at < app.now() returning d.*),
+            delete from app.due d
+             where d.ctid = any(array(
+                select x.ctid from app.due x where x.lane = _lane.id and x.expires_at < app.now() limit _batch))
+            returning d.*),
         taken as (
             insert into app.claims (lane, idx, attempt, session, failures, crashes, first_at, claimed_at)
             select e.lane, e.idx, e.attempt, _session, e.failures, e.crashes, e.first_at, app.now() from expired e)

@@ -1,8 +1,8 @@
 -- A part of a node's output, by path; no row when there is no such thing. An output that was put aside is answered
--- whole, as its reference. A node with one task has that task's result, one with many {"items", "count", "failed"},
--- and one that failed and let its job go on {"error"}.
+-- whole, as its reference, and one of many tasks whole, as `many`. A node with one task has that task's result, and one
+-- that failed and let its job go on {"error"}.
 create function app.node_value(_job_id text, _node text, _path text[])
-returns table (value jsonb, reference jsonb) language plpgsql stable as $$
+returns table (value jsonb, reference jsonb, many jsonb) language plpgsql stable as $$
 declare
     _job bigint;
     _output jsonb;
@@ -18,12 +18,14 @@ begin
             select case when o.outcome = 'completed' then o.result else jsonb_build_object('error', o.error) end,
                    o.reference
               into _output, reference from app.outcomes o where o.lane = _lane.id and o.idx = 0;
+        elsif _path[1] in ('count', 'failed') then
+            _output := jsonb_build_object('count', _lane.width - _lane.remaining - _lane.failed, 'failed', _lane.failed);
         elsif _lane.id is not null then
-            _output := app.lane_output(_lane.id, 64000000);
+            many := app.lane_output(_lane.id, 64000000);
         end if;
     end if;
     value := _output #> _path;
-    if value is not null or reference is not null then
+    if value is not null or reference is not null or many is not null then
         return next;
     end if;
 end;

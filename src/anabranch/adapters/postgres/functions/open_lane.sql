@@ -27,13 +27,15 @@ begin
     end if;
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
-                           closed, opened_at, served_at, itemized, ripe)
+                           closed, opened_at, served_at, itemized, ripe, values)
     values (_job, _open ->> 'node', (_open ->> 'purpose')::app.lane_purpose, _generation, _open ->> 'queue',
-            coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)), _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
-            _open -> 'policy' || jsonb_strip_nulls(jsonb_build_object('heir_of', _heir_of)),
+            coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)),
+            _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
+            (_open -> 'policy') - 'values' || jsonb_strip_nulls(jsonb_build_object('heir_of', _heir_of)),
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
             make_interval(secs => (_open #>> '{policy,queue_timeout_seconds}')::float),
-            _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false)
+            _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false,
+            _open #> '{policy,values}')
     on conflict do nothing
     returning id into _lane;
     if _lane is null then

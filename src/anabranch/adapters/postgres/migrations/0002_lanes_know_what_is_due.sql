@@ -16,13 +16,15 @@ create index due_expires on app.due (expires_at) where expires_at is not null;
 
 drop index app.lanes_queue_timeout;
 alter table app.lanes drop column claimable, add column itemized boolean not null default true,
-    add column due_at timestamptz, add column ripe boolean not null default false;
+    add column due_at timestamptz, add column ripe boolean not null default false, add column values jsonb;
 alter table app.lanes alter column itemized drop default, alter column ripe drop default,
     add column claimable boolean not null generated always as (
         not closed and (next_index < width or ripe) and (max_running is null or running < max_running)
     ) stored;
 update app.lanes l set due_at = d.due_at
   from (select lane, min(due_at) as due_at from app.due group by lane) d where d.lane = l.id;
+update app.due d set expires_at = d.first_at + make_interval(secs => (l.policy ->> 'total_timeout_seconds')::float)
+  from app.lanes l where l.id = d.lane and l.policy ? 'total_timeout_seconds';
 create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
 create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
