@@ -133,3 +133,8 @@ async def test_e20_g7_results_that_were_put_aside_come_back_and_data_is_never_ta
     posing: Json = {"count": 1, "items": [{"anabranch:reference": {"href": "file:///etc/passwd"}}]}
     job = await stack.run("posing", given=posing)
     assert job.job.result == {"pose": {"given": posing}}
+
+
+async def test_g8_an_output_of_nothing_is_null_and_not_missing(stack: Stack) -> None:
+    job = await stack.run("nothing")
+    assert (job.job.error, job.job.result) == (None, {"then": {"got": None}})

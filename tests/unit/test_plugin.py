@@ -55,3 +55,20 @@ def test_an_unknown_workflow_is_named_with_those_that_are_known() -> None:
         load_plugins().declaration("nope")
     assert "'nope'" in error.value.message
     assert "hello_world" in error.value.remedy
+
+
+def test_g5_a_file_with_the_id_of_another_beside_it_is_refused(tmp_path: Path) -> None:
+    for name, said in (("a", "first"), ("b", "second")):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"workflow_id: twice\nnodes: {{x: {{handler: echo, params: {{s: {said}}}}}}}\n"
+        )
+    registry = load_plugins([str(tmp_path)])
+    assert registry.declaration("twice").workflow.node("x").params == {"s": "first"}
+    assert registry.refused[str(tmp_path / "b.yaml")].endswith("the workflow_id 'twice' is that of a.yaml, too")
+
+
+def test_g5_a_plugin_that_exits_is_refused_alone(tmp_path: Path) -> None:
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)\n")
+    registry = load_plugins([str(tmp_path)])
+    assert registry.refused[str(tmp_path / "exits.py")] == "SystemExit: 0"
+    assert "hello_world" in registry.declarations

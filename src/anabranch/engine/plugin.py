@@ -126,11 +126,17 @@ class Registry:
             log.warning("job.method_ignored", job_type=name, method=method)
 
     def _load_folder(self, folder: Path) -> Iterator[Declaration]:
+        found: dict[str, Path] = {}
         for file in _yaml_in(folder):
             try:
-                yield Declaration(load_yaml(file.read_bytes(), str(file), self.handlers).require(), origin=str(file))
+                workflow = load_yaml(file.read_bytes(), str(file), self.handlers).require()
             except (DefinitionError, OSError) as error:
                 self.refuse(str(file), error.message if isinstance(error, DefinitionError) else str(error))
+                continue
+            if (first := found.setdefault(workflow.id, file)) != file:
+                self.refuse(str(file), f"{file}: the workflow_id {workflow.id!r} is that of {first.name}, too")
+            else:
+                yield Declaration(workflow, origin=str(file))
 
     def _resolve_node(self, node: Node) -> Node:
         found = self.handlers.get(node.handler)
@@ -160,7 +166,7 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
                 for folder in map(Path, getattr(module, "__path__", ())):
                     registry.add_folder(folder)
                     registry.add_folder(folder / "workflows")
-            except Exception as error:  # noqa: BLE001  # a plugin's own code may raise anything when it is imported
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # a plugin's code may do anything when imported
                 registry.refuse(name, f"{type(error).__name__}: {error}")
         if is_folder(plugin):
             registry.add_folder(Path(plugin).expanduser())

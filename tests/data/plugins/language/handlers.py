@@ -36,3 +36,8 @@ def large_list(params: dict[str, Any]) -> dict[str, Any]:
 @handler("long_text", quick=True)
 def long_text(params: dict[str, Any]) -> dict[str, Any]:
     return {"text": "x" * params["length"], "length": params["length"]}
+
+
+@handler("returns_nothing", quick=True)
+def returns_nothing(params: dict[str, Any]) -> None:
+    pass

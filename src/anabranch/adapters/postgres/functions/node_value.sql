@@ -15,8 +15,8 @@ begin
          where l.job = _job and l.node = _node and l.purpose in ('work', 'aggregate')
          order by l.generation desc, l.purpose desc limit 1;
         if _lane.policy ? 'single' or _lane.purpose = 'aggregate' then
-            select case when o.outcome = 'completed' then o.result else jsonb_build_object('error', o.error) end,
-                   o.reference
+            select case when o.outcome = 'completed' then coalesce(o.result, 'null')
+                        else jsonb_build_object('error', o.error) end, o.reference
               into _output, reference from app.outcomes o where o.lane = _lane.id and o.idx = 0;
         elsif _path[1] in ('count', 'failed') then
             _output := jsonb_build_object('count', _lane.width - _lane.remaining - _lane.failed, 'failed', _lane.failed);
