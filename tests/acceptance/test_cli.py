@@ -158,9 +158,17 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
     said = waiting.communicate(timeout=60)[1]
     assert waiting.returncode == 130
     assert "goes on" in said
-    advice = said.split("`")[1]
-    assert advice.startswith("anabranch status ")
-    assert shell.json(advice.removeprefix("anabranch "))["status"] in ("running", "completed")
+    see, end = said.split("`")[1::2]
+    assert see.startswith("anabranch status ")
+    assert shell.json(see.removeprefix("anabranch "))["status"] in ("running", "completed")
+    assert end == see.replace("status", "cancel")
+
+
+def test_a_job_is_cancelled_once(shell: Shell) -> None:
+    job_id = shell("submit naps --rerun").stdout.strip()
+    job = shell.json(f"cancel {job_id[:12]} --reason", "a typo")
+    assert (job["status"], job["error"]["message"]) == ("cancelled", "a typo")
+    assert json.loads(shell(f"cancel {job_id} --json", code=6).stderr)["code"] == "job.ended"
 
 
 def test_text_stays_text_where_text_is_declared(shell: Shell) -> None:

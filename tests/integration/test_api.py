@@ -326,6 +326,49 @@ async def test_tasks_are_listed_by_node_and_status(api: httpx.AsyncClient, engin
     assert await indexes("node=join") == []
 
 
+async def test_e7_a_cancelled_job_says_why_and_begins_nothing_more(
+    api: httpx.AsyncClient, engine: EngineHarness
+) -> None:
+    job_id = await submit(api)
+    await claim(engine, 1)
+
+    answer = await api.post(f"/api/jobs/{job_id[:20]}/cancel", json={"reason": "a typo"})
+
+    job = answer.json()
+    assert (answer.status_code, job["job_id"], job["status"]) == (200, job_id, "cancelled")
+    assert (job["error"]["code"], job["error"]["message"]) == ("job.cancelled", "a typo")
+    assert {node["state"] for node in job["nodes"]} == {"cancelled"}
+    assert await engine.claim(10) == []
+
+
+async def test_a_cancel_needs_no_body(api: httpx.AsyncClient) -> None:
+    answer = await api.post(f"/api/jobs/{await submit(api)}/cancel")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (200, "it was cancelled on request")
+
+
+@pytest.mark.parametrize("state", ["completed", "failed", "cancelled"])
+async def test_e5_a_job_that_has_ended_cannot_be_cancelled(
+    api: httpx.AsyncClient, engine: EngineHarness, state: str
+) -> None:
+    job_id = await submit(api)
+    if state == "cancelled":
+        await api.post(f"/api/jobs/{job_id}/cancel")
+    elif state == "failed":
+        await fail(engine, await claim(engine, 3))
+    else:
+        await engine.finish(await claim(engine, 3))
+        await engine.finish(await claim(engine, 1))
+
+    told = problem(await api.post(f"/api/jobs/{job_id}/cancel"), 409, "job.ended")
+
+    assert told["detail"] == f"job {job_id} has ended: it is {state}"
+    assert (await api.get(f"/api/jobs/{job_id}")).json()["status"] == state
+
+
+async def test_o6_an_unknown_job_cannot_be_cancelled(api: httpx.AsyncClient) -> None:
+    problem(await api.post("/api/jobs/0123abc/cancel"), 404, "job.not_found")
+
+
 async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     sessions = (await api.get("/api/workers")).json()
 

@@ -113,6 +113,8 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("status abc", 9),
         ("jobs", 9),
         ("tasks abc", 9),
+        ("cancel abc", 9),
+        ("cancel", 2),
         ("workers", 9),
         ("submit hello_world", 9),
         ("db url", 9),

@@ -220,6 +220,13 @@ def test_an_id_that_is_not_text_is_sent_as_the_bytes_it_is(server: Script, clien
     assert server.asked[0][1] == "/api/jobs/%FF"
 
 
+@pytest.mark.parametrize(("reason", "body"), [(None, b""), ("a typo", b'{"reason":"a typo"}')])
+def test_a_cancel_sends_its_reason(server: Script, client: Client, reason: str | None, body: bytes) -> None:
+    server.say((200, job("cancelled")))
+    assert client.cancel("abc", reason).ended
+    assert server.asked == [("POST", "/api/jobs/abc/cancel", body)]
+
+
 def test_all_tasks_come_page_by_page(server: Script, client: Client) -> None:
     server.say((200, {"items": [task(0), task(1)], "next": "1.1"}), (200, {"items": [task(2)], "next": None}))
 

@@ -9,7 +9,7 @@ from anabranch.api.edge import CORRELATION_ID
 from anabranch.api.schemas import TaskStatus
 from anabranch.engine.model import JobState
 
-__all__ = ["JobRequest", "JobsQuery", "SubmitQuery", "TasksQuery"]
+__all__ = ["CancelRequest", "JobRequest", "JobsQuery", "SubmitQuery", "TasksQuery"]
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
 Priority = Annotated[int, Field(ge=1, le=9, description="1 is the most urgent.")]
@@ -45,6 +45,13 @@ class JobRequest(Input):
     def _refuse_callbacks(cls, given: object) -> None:
         if given is not None:
             raise PydanticCustomError("not_built", "Callbacks are not built yet; ask for the job's status instead")
+
+
+class CancelRequest(Input):
+    """Why a job is cancelled."""
+
+    model_config = ConfigDict(strict=True)
+    reason: str = Field("it was cancelled on request", max_length=1000, description="Kept as the job's error.")
 
 
 class JobsQuery(Input):

@@ -75,6 +75,11 @@ class Client:
         """A job by its id, or by a start of it that fits no other."""
         return self._transport.call(JobStatus.of, "GET", _path(job_id))
 
+    def cancel(self, job_id: str, reason: str | None = None) -> JobStatus:
+        """Cancel a job, and tell how it stands now; Conflict when it has ended already."""
+        path, body = f"{_path(job_id)}/cancel", None if reason is None else _encode({"reason": reason})
+        return self._transport.call(JobStatus.of, "POST", path, body=body)
+
     def jobs(
         self,
         *,
@@ -190,7 +195,7 @@ def _encode(value: object) -> bytes:
     try:
         return encode(value).encode()
     except ValueError as error:
-        raise InputError("job.parameters", f"the parameters can't be sent: {error}") from error
+        raise InputError("job.parameters", f"what was given can't be sent: {error}") from error
 
 
 def _path(job_id: str) -> str:
@@ -210,5 +215,5 @@ def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
     return TimedOut(
         "job.timed_out",
         f"job {job_id} {state} after {timeout:g} s",
-        remedy="It goes on; wait again, or look with `anabranch status`.",
+        remedy="It goes on; wait again, look with `anabranch status`, or end it with `anabranch cancel`.",
     )
