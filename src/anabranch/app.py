@@ -173,7 +173,7 @@ class Gateway:
 
     async def cancel(self, job_id: str, reason: str) -> JobDetail:
         """Cancel a job, by its id or a start of it; Conflict when it has ended (E5)."""
-        job = (await self.reads.job(job_id)).job
+        job = await self.reads.find(job_id)
         if job.state in TERMINAL:
             raise _ended(job.job_id, job.state)
         state = await self._store.cancel(job.job_id, reason)

@@ -121,6 +121,14 @@ def test_tasks_come_in_pages_or_all_at_once(shell: Shell) -> None:
     assert len(shell.json(f"tasks {job_id} --node reply --status completed")) == 3
 
 
+def test_events_are_a_table_a_list_or_lines(shell: Shell) -> None:
+    job_id = shell.json("submit hello_world -p n=3 -p message=told --wait")["job_id"]
+    every = [json.loads(line) for line in shell(f"events {job_id} --all").stdout.splitlines()]
+    assert [event["kind"] for event in every][:: len(every) - 1] == ["job.submitted", "job.completed"]
+    assert shell.json(f"events {job_id[:12]} --after 2") == every[2:]
+    assert "node.completed" in shell(f"events {job_id}").stdout
+
+
 def test_the_live_processes_are_listed(shell: Shell) -> None:
     workers = shell.json("workers")
     assert sorted(worker["kind"] for worker in workers) == ["api", "orchestrator", "worker"]

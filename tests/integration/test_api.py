@@ -369,6 +369,24 @@ async def test_o6_an_unknown_job_cannot_be_cancelled(api: httpx.AsyncClient) -> 
     problem(await api.post("/api/jobs/0123abc/cancel"), 404, "job.not_found")
 
 
+async def test_e17_events_are_listed_by_page_in_order(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await fail(engine, await claim(engine, 3), {"code": "raster.empty", "message": "no pixels"})
+
+    first = (await api.get(f"/api/jobs/{job_id[:20]}/events?limit=2")).json()
+    rest = (await api.get(f"/api/jobs/{job_id}/events", params={"after": first["next"]})).json()
+
+    events = first["items"] + rest["items"]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert [(event["kind"], event["node"]) for event in events[:3]] == [
+        ("job.submitted", None),
+        ("job.running", None),
+        ("node.running", "work"),
+    ]
+    assert (events[-1]["kind"], events[-1]["data"]["message"]) == ("job.failed", "no pixels")
+    assert (rest["next"], events[0].keys()) == (None, {"seq", "at", "kind", "node", "data"})
+
+
 async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     sessions = (await api.get("/api/workers")).json()
 

@@ -17,12 +17,12 @@ import pytest
 import structlog
 from rich.progress import Progress
 
-from anabranch.cli import jobs
+from anabranch.cli import history, jobs
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
 from anabranch.cli.main import call
 from anabranch.cli.place import find_home
 from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, print_table
+from anabranch.cli.show import coloured, escape, print_json, print_table
 from anabranch.client import NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home
 from anabranch.engine.errors import (
@@ -113,6 +113,7 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("status abc", 9),
         ("jobs", 9),
         ("tasks abc", 9),
+        ("events abc", 9),
         ("cancel abc", 9),
         ("cancel", 2),
         ("workers", 9),
@@ -324,6 +325,29 @@ def test_the_database_url_of_the_settings_needs_no_stack(
 def test_tables_are_plain_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["job", "status"], [["a", "completed"], ["long", None]])
     assert capsys.readouterr().out == "JOB   STATUS\na     completed\nlong  -\n"
+
+
+UNSAFE = "\x1b[2J\r\x9b1A\u202e"
+
+
+def test_what_could_fool_a_terminal_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert escape(f"a\tb\n{UNSAFE}é") == "a\tb\n\\x1b[2J\\x0d\\x9b1A\\u202eé"
+    print_table(["what"], [[f"a\n{UNSAFE}"]])
+    assert capsys.readouterr().out.splitlines()[1] == "a\\n\\x1b[2J\\x0d\\x9b1A\\u202e"
+    print_json(UNSAFE)
+    shown = capsys.readouterr().out
+    assert (json.loads(shown), shown.strip().isprintable()) == (UNSAFE, True)
+
+
+def test_events_say_what_came_with_them(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    came = [{}, {"code": "x", "message": "no pixels"}, {"n": 1}]
+    listed = [SimpleNamespace(raw={"at": "noon", "kind": "node.failed", "node": "a", "data": data}) for data in came]
+    client = SimpleNamespace(events=lambda *_, **__: SimpleNamespace(items=listed, next="3"))
+    monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
+    assert call(["events", "abc"]) == 0
+    said = capsys.readouterr()
+    assert [line.split("  ")[-1].strip() for line in said.out.splitlines()] == ["WHAT", "-", "no pixels", '{"n": 1}']
+    assert said.err == "There are more: --after 3\n"
 
 
 @pytest.mark.parametrize(("no_color", "seen"), [("", "\x1b[31mfailed\x1b[0m"), ("1", "failed")])

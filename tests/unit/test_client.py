@@ -238,6 +238,19 @@ def test_all_tasks_come_page_by_page(server: Script, client: Client) -> None:
     ]
 
 
+def test_all_events_come_page_by_page(server: Script, client: Client) -> None:
+    at = "2026-01-02T03:04:05.678900Z"
+    events: list[Raw] = [{"seq": seq, "at": at, "kind": "job.running", "node": None, "data": {}} for seq in (1, 2)]
+    server.say((200, {"items": events[:1], "next": "1"}), (200, {"items": events[1:], "next": None}))
+
+    assert [event.seq for event in client.all_events("abc")] == [1, 2]
+
+    assert [path for _, path, _ in server.asked] == [
+        "/api/jobs/abc/events?limit=1000",
+        "/api/jobs/abc/events?limit=1000&after=1",
+    ]
+
+
 def test_health_that_is_down_is_told_and_not_raised(server: Script, client: Client) -> None:
     down = {"status": "down", "components": {"database": {"status": "down", "detail": "gone"}}, "queues": {}}
     server.say((503, down), (503, {"code": "api.stalled", "detail": "stuck"}))

@@ -9,7 +9,7 @@ from anabranch.api.edge import CORRELATION_ID
 from anabranch.api.schemas import TaskStatus
 from anabranch.engine.model import JobState
 
-__all__ = ["CancelRequest", "JobRequest", "JobsQuery", "SubmitQuery", "TasksQuery"]
+__all__ = ["CancelRequest", "EventsQuery", "JobRequest", "JobsQuery", "SubmitQuery", "TasksQuery"]
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
 Priority = Annotated[int, Field(ge=1, le=9, description="1 is the most urgent.")]
@@ -70,3 +70,10 @@ class TasksQuery(Input):
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
     node: Name | None = None
     status: TaskStatus | None = None
+
+
+class EventsQuery(Input):
+    """Which events to list."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    after: int = Field(0, ge=0, lt=2**31, description="The `next` of the page before, or any `seq`.")

@@ -1,20 +1,17 @@
 """`jobs`, `status` and `tasks`: how work stands."""
 
-from json import dumps
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from anabranch.cli.follow import JobView, took
-from anabranch.cli.options import JobId, Json
+from anabranch.cli.options import After, All, JobId, Json
 from anabranch.cli.place import connect
-from anabranch.cli.show import age, coloured, note, print_json, print_line, print_table, span
+from anabranch.cli.show import age, coloured, cut, escape, note, print_json, print_line, print_table, span
 
 __all__ = ["cli"]
 
 cli = typer.Typer()
-
-WIDTH = 80
 
 
 @cli.command()
@@ -55,8 +52,8 @@ def tasks(
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
     status: Annotated[str | None, typer.Option(help="Only tasks with this status.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
-    after: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
-    all: Annotated[bool, typer.Option("--all", help="Every task, as JSON, one in a line.")] = False,
+    after: After = None,
+    all: All = False,
     json: Json = False,
 ) -> None:
     """List a job's tasks and what came of them."""
@@ -83,9 +80,9 @@ def _show_job(job: JobView) -> None:
     print_line(f"took      {took(job)}")
     print_line(f"tasks     {_spell_counts(job)}")
     if error := job["error"]:
-        print_line(f"error     {error['message']}")
+        print_line(f"error     {escape(error['message'])}")
         if error["remedy"]:
-            print_line(f"          {error['remedy']}")
+            print_line(f"          {escape(error['remedy'])}")
     print_line("")
     counted = ("total", "completed", "failed")
     rows = (
@@ -111,11 +108,4 @@ def _is_counted(node: JobView) -> bool:
 def _row(task: JobView) -> list[object]:
     came = task["error"]["message"] if task["error"] else task["result"]
     ran = span(task["claimed_at"], task["finished_at"])
-    return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, _cut(came)]
-
-
-def _cut(value: Any) -> str | None:  # JSON of any shape
-    if value is None:
-        return None
-    text = value if isinstance(value, str) else dumps(value, ensure_ascii=False)
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+    return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]

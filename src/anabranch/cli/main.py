@@ -16,6 +16,7 @@ from anabranch.cli import (
     database,
     doctor,
     handlers,
+    history,
     jobs,
     processes,
     run,
@@ -40,7 +41,21 @@ cli = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (run, stack, submit, jobs, control, workflows, handlers, processes, doctor, database, config, bench):
+for part in (
+    run,
+    stack,
+    submit,
+    jobs,
+    history,
+    control,
+    workflows,
+    handlers,
+    processes,
+    doctor,
+    database,
+    config,
+    bench,
+):
     cli.add_typer(part.cli)
 
 

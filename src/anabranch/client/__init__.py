@@ -2,6 +2,7 @@
 
 from anabranch.client.answers import (
     Component,
+    Event,
     Health,
     JobError,
     JobStatus,
@@ -22,6 +23,7 @@ from anabranch.client.errors import NotAllowed, TimedOut
 __all__ = [
     "Client",
     "Component",
+    "Event",
     "Health",
     "JobError",
     "JobStatus",

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 __all__ = [
     "Component",
+    "Event",
     "Health",
     "JobError",
     "JobStatus",
@@ -189,6 +190,23 @@ class Task:
         moments = {name: _moment(raw[name]) for name in ("claimed_at", "started_at", "finished_at", "due_at")}
         names = cls.__dataclass_fields__.keys() - {"raw"}
         return cls(**{name: raw[name] for name in names} | moments | {"error": JobError.of(raw["error"]), "raw": raw})
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened to a job."""
+
+    seq: int
+    at: datetime
+    kind: str
+    node: str | None
+    data: JsonValue
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Event":
+        """Read an event."""
+        return cls(raw["seq"], datetime.fromisoformat(raw["at"]), raw["kind"], raw["node"], raw["data"], raw)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic, sleep
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import quote
 
 from anabranch.client.answers import (
+    Event,
     Health,
     JobStatus,
     JobSummary,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
+Item = TypeVar("Item")
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 30.0
@@ -107,11 +109,16 @@ class Client:
 
     def all_tasks(self, job_id: str, *, node: str | None = None, status: str | None = None) -> Iterator[Task]:
         """Every task of a job, in order, a page at a time."""
-        page = self.tasks(job_id, limit=LARGEST_PAGE, node=node, status=status)
-        yield from page
-        while page.next is not None:
-            page = self.tasks(job_id, limit=LARGEST_PAGE, after=page.next, node=node, status=status)
-            yield from page
+        return _all(lambda after: self.tasks(job_id, limit=LARGEST_PAGE, after=after, node=node, status=status))
+
+    def events(self, job_id: str, *, limit: int | None = None, after: str | int | None = None) -> Page[Event]:
+        """What happened to a job, in order, after the event of a number."""
+        query = {"limit": limit, "after": after}
+        return self._transport.call(lambda raw: Page.of(Event.of, raw), "GET", f"{_path(job_id)}/events", query=query)
+
+    def all_events(self, job_id: str) -> Iterator[Event]:
+        """Everything that happened to a job, in order, a page at a time."""
+        return _all(lambda after: self.events(job_id, limit=LARGEST_PAGE, after=after))
 
     def workflows(self) -> Workflows:
         """Every workflow that jobs can be made of, by name."""
@@ -187,6 +194,15 @@ class Client:
     def _ask(self, job_id: str, patience: float) -> JobStatus:
         timeout = max(min(patience, self._transport.timeout), SHORTEST_TIMEOUT_SECONDS)
         return self._transport.call(JobStatus.of, "GET", _path(job_id), timeout=timeout)
+
+
+def _all(ask: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
+    """The items of every page."""
+    page = ask(None)
+    yield from page
+    while page.next is not None:
+        page = ask(page.next)
+        yield from page
 
 
 def _encode(value: object) -> bytes:

@@ -49,7 +49,14 @@ class PostgresReads:
         await self._database.close()
 
     async def job(self, job_id: str) -> JobDetail:
-        """A job by its id, or by a start of it that fits no other."""
+        """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
+        job = await self.find(job_id)
+        job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
+        nodes = await self._database.query("nodes", job=job.id)
+        return JobDetail(job, [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in nodes])
+
+    async def find(self, job_id: str) -> Job:
+        """A job as its row is, by its id or by a start of it that fits no other."""
         if not job_id or set(job_id) - set("0123456789abcdef"):
             raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
         rows = await self._database.query("job", job_id=job_id)
@@ -57,10 +64,7 @@ class PostgresReads:
             raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
         if len(rows) > 1:
             raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
-        job = _job(rows[0])
-        job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
-        nodes = await self._database.query("nodes", job=job.id)
-        return JobDetail(job, [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in nodes])
+        return _job(rows[0])
 
     async def jobs(self, *, limit: int, before: int | None, state: JobState | None, workflow: str | None) -> list[Job]:
         """Jobs, the newest first."""

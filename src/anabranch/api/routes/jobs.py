@@ -103,7 +103,7 @@ async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) ->
 @router.get("/{job_id}/tasks", responses=problems(404, 409, 422, 503))
 async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
-    job = (await gateway.reads.job(job_id)).job
+    job = await gateway.reads.find(job_id)
     found = await gateway.reads.tasks(
         job.id, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
     )
