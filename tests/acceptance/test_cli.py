@@ -29,6 +29,15 @@ class Naps(Job):
     job_type = "naps"
     stages = [{"number": 1, "name": "only", "task_type": "nap"}]
 
+@register_job
+class Talks(Job):
+    job_type = "talks"
+    stages = [{"number": 1, "name": "only", "task_type": "talk"}]
+
+@register_handler("talk")
+def talk(params: dict) -> None:
+    print("hello")
+
 @register_handler("fail")
 def fail(params: dict) -> None:
     raise Permanent("it can't be done", code="test.impossible", remedy="Do something else.")
@@ -127,6 +136,14 @@ def test_events_are_a_table_a_list_or_lines(shell: Shell) -> None:
     assert [event["kind"] for event in every][:: len(every) - 1] == ["job.submitted", "job.completed"]
     assert shell.json(f"events {job_id[:12]} --after 2") == every[2:]
     assert "node.completed" in shell(f"events {job_id}").stdout
+
+
+def test_what_a_task_printed_is_shown(shell: Shell) -> None:
+    job_id = shell.json("submit talks --wait")["job_id"]
+    assert shell(f"logs {job_id[:12]}").stdout == "==> only 0, attempt 1 <==\nhello\n"
+    (line,) = shell(f"logs {job_id} --all").stdout.splitlines()
+    assert shell.json(f"logs {job_id} --node only --index 0 --attempt 1") == [json.loads(line)]
+    assert shell.json(f"logs {job_id} --index 1") == []
 
 
 def test_the_live_processes_are_listed(shell: Shell) -> None:

@@ -183,6 +183,11 @@ async def test_o6_a_list_of_events_checks_its_query(api: httpx.AsyncClient, quer
     problem(await api.get(f"/api/jobs/0123/events?{query}"), 422, "request.invalid")
 
 
+@pytest.mark.parametrize("query", ["limit=201", "after=1.1", "after=1.1.x", "index=%01", "index=", "attempt=0", "x=1"])
+async def test_o6_a_list_of_logs_checks_its_query(api: httpx.AsyncClient, query: str) -> None:
+    problem(await api.get(f"/api/jobs/0123/logs?{query}"), 422, "request.invalid")
+
+
 @pytest.mark.parametrize("body", [{"reason": 1}, {"reason": "x" * 1001}, {"why": "x"}, {"reason": None}])
 async def test_o6_a_cancel_checks_its_body(api: httpx.AsyncClient, body: dict[str, object]) -> None:
     problem(await api.post("/api/jobs/0123/cancel", json=body), 422, "request.invalid")
@@ -337,7 +342,7 @@ async def test_the_description_is_openapi_31_and_whole(api: httpx.AsyncClient) -
     names = {ref.split('"')[0] for ref in text.split('"#/components/schemas/')[1:]}
     assert names <= told["components"]["schemas"].keys()
     operations = [operation for path in told["paths"].values() for operation in path.values()]
-    assert len(operations) == 19
+    assert len(operations) == 20
     for operation in operations:
         assert {"401", "403", "500"} <= operation["responses"].keys()
         assert operation["responses"]["500"]["content"].keys() == {"application/problem+json"}

@@ -114,6 +114,7 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("jobs", 9),
         ("tasks abc", 9),
         ("events abc", 9),
+        ("logs abc", 9),
         ("cancel abc", 9),
         ("cancel", 2),
         ("workers", 9),
@@ -348,6 +349,24 @@ def test_events_say_what_came_with_them(capsys: pytest.CaptureFixture[str], monk
     said = capsys.readouterr()
     assert [line.split("  ")[-1].strip() for line in said.out.splitlines()] == ["WHAT", "-", "no pixels", '{"n": 1}']
     assert said.err == "There are more: --after 3\n"
+
+
+def test_logs_stand_under_the_attempt_that_printed_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = {"node": "work", "index": 3, "attempt": 2, "log": "one\r\n\x1b[2Jtwo\n", "metrics": {"rows": 5}}
+    other = {"node": "join", "index": "x", "attempt": 1, "log": None, "metrics": {}}
+    listed = [SimpleNamespace(raw=raw) for raw in (attempt, other)]
+    client = SimpleNamespace(logs=lambda *_, **__: SimpleNamespace(items=listed, next=None))
+    monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
+    assert call(["logs", "abc"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "==> work 3, attempt 2 <==",
+        "one",
+        "\\x1b[2Jtwo",
+        '{"metrics": {"rows": 5}}',
+        "==> join x, attempt 1 <==",
+    ]
 
 
 @pytest.mark.parametrize(("no_color", "seen"), [("", "\x1b[31mfailed\x1b[0m"), ("1", "failed")])

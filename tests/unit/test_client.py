@@ -251,6 +251,18 @@ def test_all_events_come_page_by_page(server: Script, client: Client) -> None:
     ]
 
 
+def test_all_logs_come_page_by_page(server: Script, client: Client) -> None:
+    log = {"task_id": "abc-work-0", "node": "work", "index": 0, "attempt": 1, "log": "hello\n", "metrics": None}
+    server.say((200, {"items": [log], "next": "1.0.1"}), (200, {"items": [log], "next": None}))
+
+    assert [log.log for log in client.all_logs("abc", node="work", index=0)] == ["hello\n"] * 2
+
+    assert [path for _, path, _ in server.asked] == [
+        "/api/jobs/abc/logs?limit=200&node=work&index=0",
+        "/api/jobs/abc/logs?limit=200&after=1.0.1&node=work&index=0",
+    ]
+
+
 def test_health_that_is_down_is_told_and_not_raised(server: Script, client: Client) -> None:
     down = {"status": "down", "components": {"database": {"status": "down", "detail": "gone"}}, "queues": {}}
     server.say((503, down), (503, {"code": "api.stalled", "detail": "stuck"}))

@@ -16,10 +16,21 @@ from anabranch.engine.model import (
     SessionDetail,
     SessionKind,
     TaskDetail,
+    Trace,
 )
 from anabranch.engine.ports import Submitted
 
-__all__ = ["EventView", "JobSummary", "JobView", "Page", "SubmittedView", "TaskStatus", "TaskView", "WorkerView"]
+__all__ = [
+    "EventView",
+    "JobSummary",
+    "JobView",
+    "LogView",
+    "Page",
+    "SubmittedView",
+    "TaskStatus",
+    "TaskView",
+    "WorkerView",
+]
 
 JsonValue = Any  # JSON of any shape, checked when it was stored
 Item = TypeVar("Item")
@@ -47,12 +58,13 @@ class Links(View):
     status: str
     tasks: str
     events: str
+    logs: str
 
     @classmethod
     def of(cls, job_id: str) -> Self:
         """The links of a job."""
         path = f"/api/jobs/{job_id}"
-        parts = {name: f"{path}/{name}" for name in ("tasks", "events")}
+        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs")}
         return cls(self=path, status=f"/api/jobs/status/{job_id}", **parts)
 
 
@@ -239,6 +251,22 @@ class EventView(View):
     def of(cls, event: Event) -> Self:
         """The view of an event."""
         return cls(seq=event.seq, at=event.at, kind=event.kind, node=event.node, data=event.data)
+
+
+class LogView(View):
+    """What one attempt of a task printed and measured."""
+
+    task_id: str
+    node: str
+    index: int | str
+    attempt: int
+    log: str | None = Field(description="Its beginning and its end, where it is long.")
+    metrics: dict[str, JsonValue] | None
+
+    @classmethod
+    def of(cls, trace: Trace) -> Self:
+        """The view of a trace."""
+        return cls(**{name: getattr(trace, name) for name in cls.model_fields})
 
 
 class WorkerView(View):

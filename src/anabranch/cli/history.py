@@ -1,4 +1,4 @@
-"""`events`: what happened to a job."""
+"""`events` and `logs`: what happened to a job, and what its tasks printed."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ import typer
 from anabranch.cli.follow import JobView
 from anabranch.cli.options import After, All, JobId, Json
 from anabranch.cli.place import connect
-from anabranch.cli.show import cut, note, print_json, print_table
+from anabranch.cli.show import cut, escape, note, print_json, print_line, print_table
 
 __all__ = ["cli"]
 
@@ -36,6 +36,42 @@ def events(
         print_table(["time", "event", "node", "what"], map(_row, found))
     if page.next:
         note(f"There are more: --after {page.next}")
+
+
+@cli.command()
+def logs(
+    job: JobId,
+    node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
+    index: Annotated[str | None, typer.Option(help="Only the tasks with this index.")] = None,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Only the attempts with this number.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many attempts at most.")] = 50,
+    after: After = None,
+    all: All = False,
+    json: Json = False,
+) -> None:
+    """Show what a job's tasks printed and measured."""
+    with connect() as client:
+        if all:
+            for log in client.all_logs(job, node=node, index=index, attempt=attempt):
+                print_json(log.raw, indent=None)
+            return
+        page = client.logs(job, node=node, index=index, attempt=attempt, limit=limit, after=after)
+    found = [log.raw for log in page.items]
+    if json:
+        print_json(found)
+    else:
+        for raw in found:
+            _show_log(raw)
+    if page.next:
+        note(f"There are more: --after {page.next}")
+
+
+def _show_log(log: JobView) -> None:
+    print_line(escape(f"==> {log['node']} {log['index']}, attempt {log['attempt']} <=="))
+    if log["log"]:
+        print_line(escape(log["log"].replace("\r\n", "\n")).removesuffix("\n"))
+    if log["metrics"]:
+        print_json({"metrics": log["metrics"]}, indent=None)
 
 
 def _row(event: JobView) -> list[object]:

@@ -12,6 +12,7 @@ __all__ = [
     "JobError",
     "JobStatus",
     "JobSummary",
+    "Log",
     "Node",
     "Page",
     "Reloaded",
@@ -207,6 +208,25 @@ class Event:
     def of(cls, raw: Raw) -> "Event":
         """Read an event."""
         return cls(raw["seq"], datetime.fromisoformat(raw["at"]), raw["kind"], raw["node"], raw["data"], raw)
+
+
+@dataclass(frozen=True)
+class Log:
+    """What one attempt of a task printed and measured."""
+
+    task_id: str
+    node: str
+    index: int | str
+    attempt: int
+    log: str | None
+    metrics: Mapping[str, JsonValue] | None
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Log":
+        """Read what an attempt left."""
+        names = cls.__dataclass_fields__.keys() - {"raw"}
+        return cls(**{name: raw[name] for name in names}, raw=raw)
 
 
 @dataclass(frozen=True)

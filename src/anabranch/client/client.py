@@ -11,6 +11,7 @@ from anabranch.client.answers import (
     Health,
     JobStatus,
     JobSummary,
+    Log,
     Page,
     Reloaded,
     SubmittedJob,
@@ -35,6 +36,7 @@ PATIENCE_SECONDS = 30.0
 SUBMIT_PATIENCE_SECONDS = 5.0
 SHORTEST_TIMEOUT_SECONDS = 0.1
 LARGEST_PAGE = 1000
+LARGEST_PAGE_OF_LOGS = 200
 
 
 class Client:
@@ -119,6 +121,30 @@ class Client:
     def all_events(self, job_id: str) -> Iterator[Event]:
         """Everything that happened to a job, in order, a page at a time."""
         return _all(lambda after: self.events(job_id, limit=LARGEST_PAGE, after=after))
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        node: str | None = None,
+        index: int | str | None = None,
+        attempt: int | None = None,
+    ) -> Page[Log]:
+        """What the attempts of a job's tasks printed and measured, in order."""
+        query = {"limit": limit, "after": after, "node": node, "index": index, "attempt": attempt}
+        return self._transport.call(lambda raw: Page.of(Log.of, raw), "GET", f"{_path(job_id)}/logs", query=query)
+
+    def all_logs(
+        self, job_id: str, *, node: str | None = None, index: int | str | None = None, attempt: int | None = None
+    ) -> Iterator[Log]:
+        """All that a job's tasks printed and measured, in order, a page at a time."""
+        return _all(
+            lambda after: self.logs(
+                job_id, limit=LARGEST_PAGE_OF_LOGS, after=after, node=node, index=index, attempt=attempt
+            )
+        )
 
     def workflows(self) -> Workflows:
         """Every workflow that jobs can be made of, by name."""

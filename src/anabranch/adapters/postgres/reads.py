@@ -21,6 +21,7 @@ from anabranch.engine.model import (
     SessionDetail,
     SessionKind,
     TaskDetail,
+    Trace,
     Vitals,
 )
 from anabranch.engine.results import Results
@@ -75,7 +76,7 @@ class PostgresReads:
         self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None
     ) -> list[TaskDetail]:
         """The tasks of a job, in order."""
-        lane, position = _cursor(after)
+        lane, position = _cursor(after, 2)
         rows = await self._database.query(
             "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
         )
@@ -90,6 +91,18 @@ class PostgresReads:
     async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """What happened to a job, in order."""
         return [Event(**row) for row in await self._database.query("events", job=job, after=after, limit=limit)]
+
+    async def logs(
+        self, job: int, *, limit: int, after: str | None, node: str | None, index: str | None, attempt: int | None
+    ) -> list[Trace]:
+        """What the attempts of a job printed and measured, in order."""
+        lane, position, last = _cursor(after, 3)
+        number = index_of(index) if index else None
+        rows = await self._database.query(
+            "logs", job=job, lane=lane, position=position, last=last, node=node, index=index, attempt=attempt,
+            number=number if isinstance(number, int) and number < 2**31 else None, limit=limit,
+        )  # fmt: skip
+        return [_trace(row) for row in rows]
 
     async def sessions(self) -> list[SessionDetail]:
         """The live sessions."""
@@ -127,8 +140,13 @@ def _task(row: dict[str, object]) -> TaskDetail:
     return TaskDetail(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
 
 
-def _cursor(after: str | None) -> tuple[int, int]:
-    lane, dot, position = (after or "0.0").partition(".")
-    if not (lane.isdecimal() and dot and position.isdecimal()):
+def _trace(row: dict[str, object]) -> Trace:
+    cursor = f"{row.pop('lane')}.{row.pop('position')}.{row['attempt']}"
+    return Trace(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+
+
+def _cursor(after: str | None, size: int) -> list[int]:
+    parts = after.split(".") if after else ["0"] * size
+    if len(parts) != size or not all(map(str.isdecimal, parts)):
         raise InputError("page.cursor", f"{after!r} is not a cursor", remedy="Use the `next` of the page before.")
-    return int(lane), int(position)
+    return list(map(int, parts))

@@ -1,4 +1,4 @@
-"""What happened to a job."""
+"""What happened to a job, and what its tasks printed."""
 
 from typing import Annotated
 
@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 
 from anabranch.api.deps import CurrentGateway
 from anabranch.api.openapi import problems
-from anabranch.api.requests import EventsQuery
-from anabranch.api.schemas import EventView, Page
+from anabranch.api.requests import EventsQuery, LogsQuery
+from anabranch.api.schemas import EventView, LogView, Page
 
 __all__ = ["router"]
 
@@ -22,4 +22,17 @@ async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gatew
     shown = found[: query.limit]
     return Page(
         items=[EventView.of(event) for event in shown], next=str(shown[-1].seq) if len(found) > len(shown) else None
+    )
+
+
+@router.get("/{job_id}/logs", responses=problems(404, 409, 422, 503))
+async def list_logs(job_id: str, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[LogView]:
+    """What the attempts of a job's tasks printed and measured, in order; known when an attempt has ended."""
+    job = await gateway.reads.find(job_id)
+    found = await gateway.reads.logs(
+        job.id, limit=query.limit + 1, after=query.after, node=query.node, index=query.index, attempt=query.attempt
+    )
+    shown = found[: query.limit]
+    return Page(
+        items=[LogView.of(trace) for trace in shown], next=shown[-1].cursor if len(found) > len(shown) else None
     )
