@@ -146,6 +146,12 @@ def test_what_a_task_printed_is_shown(shell: Shell) -> None:
     assert shell.json(f"logs {job_id} --index 1") == []
 
 
+def test_a_job_is_drawn_with_its_states(shell: Shell) -> None:
+    job_id = shell.json("submit diamond -p text=drawn --wait")["job_id"]
+    assert "✓ left" in shell(f"status {job_id} --graph").stdout
+    assert {node["state"] for node in shell.json(f"status {job_id} --graph")["nodes"]} == {"completed"}
+
+
 def test_the_live_processes_are_listed(shell: Shell) -> None:
     workers = shell.json("workers")
     assert sorted(worker["kind"] for worker in workers) == ["api", "orchestrator", "worker"]

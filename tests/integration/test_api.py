@@ -21,7 +21,7 @@ from anabranch.app import Gateway
 from anabranch.client import Client
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import InputError, NotFound
-from anabranch.engine.model import Claim, SessionKind
+from anabranch.engine.model import Claim, Report, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
 from anabranch.testing.engine import EngineHarness, open_harness
@@ -387,6 +387,51 @@ async def test_e17_events_are_listed_by_page_in_order(api: httpx.AsyncClient, en
     assert (rest["next"], events[0].keys()) == (None, {"seq", "at", "kind", "node", "data"})
 
 
+async def test_a_jobs_graph_has_the_states_of_its_nodes(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await engine.finish(await claim(engine, 3))
+
+    graph = (await api.get(f"/api/jobs/{job_id[:20]}/graph")).json()
+
+    assert (graph["job_id"], graph["status"]) == (job_id, "running")
+    assert [(node["id"], node["state"]) for node in graph["nodes"]] == [("work", "completed"), ("join", "running")]
+    assert [(edge["tail"], edge["head"]) for edge in graph["edges"]] == [("work", "join")]
+    assert all(node["x"] + node["width"] <= graph["width"] for node in graph["nodes"])
+    drawing = await api.get(graph["svg"])
+    assert drawing.headers["content-type"] == "image/svg+xml"
+    assert "sandbox" in drawing.headers["content-security-policy"]
+    assert "completed" in drawing.text
+
+
+async def test_e16_a_jobs_graph_is_of_the_definition_it_keeps(api: httpx.AsyncClient, files: Path) -> None:
+    job = (await api.post("/api/jobs/submit/flow")).json()
+    (files / "flow.yaml").write_text(TWO_STEPS)
+    await reload(api)
+
+    graph = (await api.get(job["links"]["graph"])).json()
+
+    assert [node["id"] for node in graph["nodes"]] == ["one"]
+
+
+@pytest.mark.parametrize("path", ["events", "logs", "graph", "graph.svg"])
+async def test_o6_an_unknown_job_has_no_history(api: httpx.AsyncClient, path: str) -> None:
+    problem(await api.get(f"/api/jobs/0123abc/{path}"), 404, "job.not_found")
+
+
+async def test_logs_are_listed_by_page(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    claims = await claim(engine, 3)
+    reports = [Report(task.key, task.attempt, "completed", "null", log=f"{task.index}\n") for task in claims]
+    await engine.store.report(engine.session, reports)
+
+    first = (await api.get(f"/api/jobs/{job_id[:20]}/logs?limit=2")).json()
+    rest = (await api.get(f"/api/jobs/{job_id}/logs", params={"after": first["next"]})).json()
+
+    assert [log["log"] for log in first["items"] + rest["items"]] == ["0\n", "1\n", "2\n"]
+    assert rest["items"][0].keys() == {"task_id", "node", "index", "attempt", "log", "metrics"}
+    assert (rest["next"], rest["items"][0]["task_id"]) == (None, f"{job_id}-work-2")
+
+
 async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     sessions = (await api.get("/api/workers")).json()
 
@@ -695,6 +740,11 @@ async def test_the_client_looks_around(url: str, engine: EngineHarness) -> None:
             assert sorted(worker.kind for worker in client.workers()) == ["api", "worker"]
             assert client.workflow("pair").hash in [flow.hash for flow in client.workflows()]
             assert client.reload_workflows().changed == ()
+            job_id = page.items[0].job_id
+            assert client.graph(job_id).nodes[1].id == "join"
+            assert next(client.all_events(job_id)).kind == "job.submitted"
+            assert client.logs(job_id).items == ()
+            assert client.cancel(job_id).status == "cancelled"
             assert client.health().status == "down"
             assert client.ready()
 

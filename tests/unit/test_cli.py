@@ -23,7 +23,7 @@ from anabranch.cli.main import call
 from anabranch.cli.place import find_home
 from anabranch.cli.progress import Bars, show_progress
 from anabranch.cli.show import coloured, escape, print_json, print_table
-from anabranch.client import NotAllowed, TimedOut
+from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home
 from anabranch.engine.errors import (
     AnabranchError,
@@ -406,6 +406,22 @@ def test_a_status_shows_no_number_that_is_not_known(
         ["running", "-", "-", "-"],
         ["pending", "-", "-", "-"],
     ]
+
+
+def test_a_status_draws_the_graph_with_states(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = (GraphNode("a", "a", "task", "do", "completed"), GraphNode("b", "b", "task", "do", "running"))
+    graph = Graph(nodes, (GraphEdge("a", "b", ""),), {"nodes": []})
+    client = SimpleNamespace(job=lambda _: SimpleNamespace(raw=job(*NODES)), graph=lambda _: graph)
+    monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
+    assert call(["status", "abc", "--graph"]) == 0
+    shown = capsys.readouterr().out
+    assert "│ ✓ a │" in shown
+    assert "│ ▸ b │" in shown
+    assert shown.splitlines()[-1] == "✓ completed  ▸ running"
+    assert call(["status", "abc", "--graph", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"nodes": []}
 
 
 def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:

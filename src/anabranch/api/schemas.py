@@ -59,12 +59,13 @@ class Links(View):
     tasks: str
     events: str
     logs: str
+    graph: str
 
     @classmethod
     def of(cls, job_id: str) -> Self:
         """The links of a job."""
         path = f"/api/jobs/{job_id}"
-        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs")}
+        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph")}
         return cls(self=path, status=f"/api/jobs/status/{job_id}", **parts)
 
 

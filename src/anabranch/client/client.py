@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from anabranch.client.answers import (
     Event,
+    Graph,
     Health,
     JobStatus,
     JobSummary,
@@ -145,6 +146,10 @@ class Client:
                 job_id, limit=LARGEST_PAGE_OF_LOGS, after=after, node=node, index=index, attempt=attempt
             )
         )
+
+    def graph(self, job_id: str) -> Graph:
+        """The workflow that a job was pinned to, with the states of its nodes."""
+        return self._transport.call(Graph.of, "GET", f"{_path(job_id)}/graph")
 
     def workflows(self) -> Workflows:
         """Every workflow that jobs can be made of, by name."""

@@ -53,8 +53,7 @@ class PostgresReads:
         """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
         job = await self.find(job_id)
         job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
-        nodes = await self._database.query("nodes", job=job.id)
-        return JobDetail(job, [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in nodes])
+        return JobDetail(job, await self.nodes(job.id))
 
     async def find(self, job_id: str) -> Job:
         """A job as its row is, by its id or by a start of it that fits no other."""
@@ -66,6 +65,15 @@ class PostgresReads:
         if len(rows) > 1:
             raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
         return _job(rows[0])
+
+    async def nodes(self, job: int) -> list[NodeDetail]:
+        """The nodes of a job, in order."""
+        rows = await self._database.query("nodes", job=job)
+        return [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in rows]
+
+    async def workflow(self, job: Job) -> Workflow:
+        """The workflow that a job was pinned to (E16)."""
+        return await self._definitions.get(job.workflow_hash)
 
     async def jobs(self, *, limit: int, before: int | None, state: JobState | None, workflow: str | None) -> list[Job]:
         """Jobs, the newest first."""
