@@ -16,10 +16,10 @@ from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.children import Children
-from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.mistakes import nearest
-from anabranch.engine.model import JobState, SessionKind
+from anabranch.engine.model import TERMINAL, JobDetail, JobState, SessionKind
 from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Submission, Submitted, TakenRight
@@ -171,9 +171,15 @@ class Gateway:
             self._start(submitted.right)
         return submitted
 
-    async def cancel(self, job_id: str, reason: str) -> JobState:
-        """Cancel a job; the state it is in now."""
-        return await self._store.cancel(job_id, reason)
+    async def cancel(self, job_id: str, reason: str) -> JobDetail:
+        """Cancel a job, by its id or a start of it; Conflict when it has ended (E5)."""
+        job = await self.reads.find(job_id)
+        if job.state in TERMINAL:
+            raise _ended(job.job_id, job.state)
+        state = await self._store.cancel(job.job_id, reason)
+        if state is not JobState.CANCELLED:  # it ended meanwhile
+            raise _ended(job.job_id, state)
+        return await self.reads.job(job.job_id)
 
     def _start(self, right: TakenRight) -> None:
         task = asyncio.create_task(self._advance(right))
@@ -186,6 +192,14 @@ class Gateway:
                 await self._advancer.advance_patiently([right])
         except AnabranchError as error:  # an orchestrator takes the right when its lease ends
             log.warning("advance.interrupted", reason=error.message)
+
+
+def _ended(job_id: str, state: JobState) -> Conflict:
+    return Conflict(
+        "job.ended",
+        f"job {job_id} has ended: it is {state}",
+        remedy=f"Nothing is left of it to cancel; see it with `anabranch status {job_id[:12]}`.",
+    )
 
 
 def _compare(old: Registry, new: Registry) -> Reloaded:

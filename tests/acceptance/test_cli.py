@@ -29,6 +29,15 @@ class Naps(Job):
     job_type = "naps"
     stages = [{"number": 1, "name": "only", "task_type": "nap"}]
 
+@register_job
+class Talks(Job):
+    job_type = "talks"
+    stages = [{"number": 1, "name": "only", "task_type": "talk"}]
+
+@register_handler("talk")
+def talk(params: dict) -> None:
+    print("hello")
+
 @register_handler("fail")
 def fail(params: dict) -> None:
     raise Permanent("it can't be done", code="test.impossible", remedy="Do something else.")
@@ -121,6 +130,28 @@ def test_tasks_come_in_pages_or_all_at_once(shell: Shell) -> None:
     assert len(shell.json(f"tasks {job_id} --node reply --status completed")) == 3
 
 
+def test_events_are_a_table_a_list_or_lines(shell: Shell) -> None:
+    job_id = shell.json("submit hello_world -p n=3 -p message=told --wait")["job_id"]
+    every = [json.loads(line) for line in shell(f"events {job_id} --all").stdout.splitlines()]
+    assert [event["kind"] for event in every][:: len(every) - 1] == ["job.submitted", "job.completed"]
+    assert shell.json(f"events {job_id[:12]} --after 2") == every[2:]
+    assert "node.completed" in shell(f"events {job_id}").stdout
+
+
+def test_what_a_task_printed_is_shown(shell: Shell) -> None:
+    job_id = shell.json("submit talks --wait")["job_id"]
+    assert shell(f"logs {job_id[:12]}").stdout == "==> only 0, attempt 1 <==\nhello\n"
+    (line,) = shell(f"logs {job_id} --all").stdout.splitlines()
+    assert shell.json(f"logs {job_id} --node only --index 0 --attempt 1") == [json.loads(line)]
+    assert shell.json(f"logs {job_id} --index 1") == []
+
+
+def test_a_job_is_drawn_with_its_states(shell: Shell) -> None:
+    job_id = shell.json("submit diamond -p text=drawn --wait")["job_id"]
+    assert "✓ left" in shell(f"status {job_id} --graph").stdout
+    assert {node["state"] for node in shell.json(f"status {job_id} --graph")["nodes"]} == {"completed"}
+
+
 def test_the_live_processes_are_listed(shell: Shell) -> None:
     workers = shell.json("workers")
     assert sorted(worker["kind"] for worker in workers) == ["api", "orchestrator", "worker"]
@@ -158,9 +189,17 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
     said = waiting.communicate(timeout=60)[1]
     assert waiting.returncode == 130
     assert "goes on" in said
-    advice = said.split("`")[1]
-    assert advice.startswith("anabranch status ")
-    assert shell.json(advice.removeprefix("anabranch "))["status"] in ("running", "completed")
+    see, end = said.split("`")[1::2]
+    assert see.startswith("anabranch status ")
+    assert shell.json(see.removeprefix("anabranch "))["status"] in ("running", "completed")
+    assert end == see.replace("status", "cancel")
+
+
+def test_a_job_is_cancelled_once(shell: Shell) -> None:
+    job_id = shell("submit naps --rerun").stdout.strip()
+    job = shell.json(f"cancel {job_id[:12]} --reason", "a typo")
+    assert (job["status"], job["error"]["message"]) == ("cancelled", "a typo")
+    assert json.loads(shell(f"cancel {job_id} --json", code=6).stderr)["code"] == "job.ended"
 
 
 def test_text_stays_text_where_text_is_declared(shell: Shell) -> None:

@@ -21,7 +21,7 @@ from anabranch.app import Gateway
 from anabranch.client import Client
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import InputError, NotFound
-from anabranch.engine.model import Claim, SessionKind
+from anabranch.engine.model import Claim, Report, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
 from anabranch.testing.engine import EngineHarness, open_harness
@@ -324,6 +324,112 @@ async def test_tasks_are_listed_by_node_and_status(api: httpx.AsyncClient, engin
     assert await indexes("status=running") == [0]
     assert await indexes("node=work&status=ready") == [1, 2]
     assert await indexes("node=join") == []
+
+
+async def test_e7_a_cancelled_job_says_why_and_begins_nothing_more(
+    api: httpx.AsyncClient, engine: EngineHarness
+) -> None:
+    job_id = await submit(api)
+    await claim(engine, 1)
+
+    answer = await api.post(f"/api/jobs/{job_id[:20]}/cancel", json={"reason": "a typo"})
+
+    job = answer.json()
+    assert (answer.status_code, job["job_id"], job["status"]) == (200, job_id, "cancelled")
+    assert (job["error"]["code"], job["error"]["message"]) == ("job.cancelled", "a typo")
+    assert {node["state"] for node in job["nodes"]} == {"cancelled"}
+    assert await engine.claim(10) == []
+
+
+async def test_a_cancel_needs_no_body(api: httpx.AsyncClient) -> None:
+    answer = await api.post(f"/api/jobs/{await submit(api)}/cancel")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (200, "it was cancelled on request")
+
+
+@pytest.mark.parametrize("state", ["completed", "failed", "cancelled"])
+async def test_e5_a_job_that_has_ended_cannot_be_cancelled(
+    api: httpx.AsyncClient, engine: EngineHarness, state: str
+) -> None:
+    job_id = await submit(api)
+    if state == "cancelled":
+        await api.post(f"/api/jobs/{job_id}/cancel")
+    elif state == "failed":
+        await fail(engine, await claim(engine, 3))
+    else:
+        await engine.finish(await claim(engine, 3))
+        await engine.finish(await claim(engine, 1))
+
+    told = problem(await api.post(f"/api/jobs/{job_id}/cancel"), 409, "job.ended")
+
+    assert told["detail"] == f"job {job_id} has ended: it is {state}"
+    assert (await api.get(f"/api/jobs/{job_id}")).json()["status"] == state
+
+
+async def test_o6_an_unknown_job_cannot_be_cancelled(api: httpx.AsyncClient) -> None:
+    problem(await api.post("/api/jobs/0123abc/cancel"), 404, "job.not_found")
+
+
+async def test_e17_events_are_listed_by_page_in_order(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await fail(engine, await claim(engine, 3), {"code": "raster.empty", "message": "no pixels"})
+
+    first = (await api.get(f"/api/jobs/{job_id[:20]}/events?limit=2")).json()
+    rest = (await api.get(f"/api/jobs/{job_id}/events", params={"after": first["next"]})).json()
+
+    events = first["items"] + rest["items"]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert [(event["kind"], event["node"]) for event in events[:3]] == [
+        ("job.submitted", None),
+        ("job.running", None),
+        ("node.running", "work"),
+    ]
+    assert (events[-1]["kind"], events[-1]["data"]["message"]) == ("job.failed", "no pixels")
+    assert (rest["next"], events[0].keys()) == (None, {"seq", "at", "kind", "node", "data"})
+
+
+async def test_a_jobs_graph_has_the_states_of_its_nodes(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await engine.finish(await claim(engine, 3))
+
+    graph = (await api.get(f"/api/jobs/{job_id[:20]}/graph")).json()
+
+    assert (graph["job_id"], graph["status"]) == (job_id, "running")
+    assert [(node["id"], node["state"]) for node in graph["nodes"]] == [("work", "completed"), ("join", "running")]
+    assert [(edge["tail"], edge["head"]) for edge in graph["edges"]] == [("work", "join")]
+    assert all(node["x"] + node["width"] <= graph["width"] for node in graph["nodes"])
+    drawing = await api.get(graph["svg"])
+    assert drawing.headers["content-type"] == "image/svg+xml"
+    assert "sandbox" in drawing.headers["content-security-policy"]
+    assert "completed" in drawing.text
+
+
+async def test_e16_a_jobs_graph_is_of_the_definition_it_keeps(api: httpx.AsyncClient, files: Path) -> None:
+    job = (await api.post("/api/jobs/submit/flow")).json()
+    (files / "flow.yaml").write_text(TWO_STEPS)
+    await reload(api)
+
+    graph = (await api.get(job["links"]["graph"])).json()
+
+    assert [node["id"] for node in graph["nodes"]] == ["one"]
+
+
+@pytest.mark.parametrize("path", ["events", "logs", "graph", "graph.svg"])
+async def test_o6_an_unknown_job_has_no_history(api: httpx.AsyncClient, path: str) -> None:
+    problem(await api.get(f"/api/jobs/0123abc/{path}"), 404, "job.not_found")
+
+
+async def test_logs_are_listed_by_page(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    claims = await claim(engine, 3)
+    reports = [Report(task.key, task.attempt, "completed", "null", log=f"{task.index}\n") for task in claims]
+    await engine.store.report(engine.session, reports)
+
+    first = (await api.get(f"/api/jobs/{job_id[:20]}/logs?limit=2")).json()
+    rest = (await api.get(f"/api/jobs/{job_id}/logs", params={"after": first["next"]})).json()
+
+    assert [log["log"] for log in first["items"] + rest["items"]] == ["0\n", "1\n", "2\n"]
+    assert rest["items"][0].keys() == {"task_id", "node", "index", "attempt", "log", "metrics"}
+    assert (rest["next"], rest["items"][0]["task_id"]) == (None, f"{job_id}-work-2")
 
 
 async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: EngineHarness) -> None:
@@ -634,6 +740,11 @@ async def test_the_client_looks_around(url: str, engine: EngineHarness) -> None:
             assert sorted(worker.kind for worker in client.workers()) == ["api", "worker"]
             assert client.workflow("pair").hash in [flow.hash for flow in client.workflows()]
             assert client.reload_workflows().changed == ()
+            job_id = page.items[0].job_id
+            assert client.graph(job_id).nodes[1].id == "join"
+            assert next(client.all_events(job_id)).kind == "job.submitted"
+            assert client.logs(job_id).items == ()
+            assert client.cancel(job_id).status == "cancelled"
             assert client.health().status == "down"
             assert client.ready()
 

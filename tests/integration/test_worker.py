@@ -149,7 +149,7 @@ async def test_e7_a_cancelled_handler_is_told(stack: Stack, tmp_path: Path) -> N
     heard = tmp_path / "heard"
     job_id = await stack.submit("long", acts=["patient"], file=str(heard))
     await stack.until(job_id, lambda job: job.nodes[0].running == 1)
-    assert await stack.gateway.cancel(job_id, "test") is JobState.CANCELLED
+    assert (await stack.gateway.cancel(job_id, "test")).job.state is JobState.CANCELLED
     while not heard.exists():
         await asyncio.sleep(0.02)
     assert heard.read_text() == "cancelled"

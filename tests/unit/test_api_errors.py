@@ -178,6 +178,21 @@ async def test_o6_a_list_of_tasks_checks_its_query(api: httpx.AsyncClient, query
     problem(await api.get(f"/api/jobs/0123/tasks?{query}"), 422, "request.invalid")
 
 
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "after=-1", "after=x", "after=2147483648", "surprise=1"])
+async def test_o6_a_list_of_events_checks_its_query(api: httpx.AsyncClient, query: str) -> None:
+    problem(await api.get(f"/api/jobs/0123/events?{query}"), 422, "request.invalid")
+
+
+@pytest.mark.parametrize("query", ["limit=201", "after=1.1", "after=1.1.x", "index=%01", "index=", "attempt=0", "x=1"])
+async def test_o6_a_list_of_logs_checks_its_query(api: httpx.AsyncClient, query: str) -> None:
+    problem(await api.get(f"/api/jobs/0123/logs?{query}"), 422, "request.invalid")
+
+
+@pytest.mark.parametrize("body", [{"reason": 1}, {"reason": "x" * 1001}, {"why": "x"}, {"reason": None}])
+async def test_o6_a_cancel_checks_its_body(api: httpx.AsyncClient, body: dict[str, object]) -> None:
+    problem(await api.post("/api/jobs/0123/cancel", json=body), 422, "request.invalid")
+
+
 async def test_o1_liveness_is_the_age_of_the_tick(
     app: FastAPI, api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,7 +342,7 @@ async def test_the_description_is_openapi_31_and_whole(api: httpx.AsyncClient) -
     names = {ref.split('"')[0] for ref in text.split('"#/components/schemas/')[1:]}
     assert names <= told["components"]["schemas"].keys()
     operations = [operation for path in told["paths"].values() for operation in path.values()]
-    assert len(operations) == 17
+    assert len(operations) == 22
     for operation in operations:
         assert {"401", "403", "500"} <= operation["responses"].keys()
         assert operation["responses"]["500"]["content"].keys() == {"application/problem+json"}

@@ -17,13 +17,13 @@ import pytest
 import structlog
 from rich.progress import Progress
 
-from anabranch.cli import jobs
+from anabranch.cli import history, jobs
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
 from anabranch.cli.main import call
 from anabranch.cli.place import find_home
 from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, print_table
-from anabranch.client import NotAllowed, TimedOut
+from anabranch.cli.show import coloured, escape, print_json, print_table
+from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home
 from anabranch.engine.errors import (
     AnabranchError,
@@ -113,6 +113,10 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("status abc", 9),
         ("jobs", 9),
         ("tasks abc", 9),
+        ("events abc", 9),
+        ("logs abc", 9),
+        ("cancel abc", 9),
+        ("cancel", 2),
         ("workers", 9),
         ("submit hello_world", 9),
         ("db url", 9),
@@ -324,6 +328,47 @@ def test_tables_are_plain_where_nobody_looks(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "JOB   STATUS\na     completed\nlong  -\n"
 
 
+UNSAFE = "\x1b[2J\r\x9b1A\u202e"
+
+
+def test_what_could_fool_a_terminal_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert escape(f"a\tb\n{UNSAFE}é") == "a\tb\n\\x1b[2J\\x0d\\x9b1A\\u202eé"
+    print_table(["what"], [[f"a\n{UNSAFE}"]])
+    assert capsys.readouterr().out.splitlines()[1] == "a\\n\\x1b[2J\\x0d\\x9b1A\\u202e"
+    print_json(UNSAFE)
+    shown = capsys.readouterr().out
+    assert (json.loads(shown), shown.strip().isprintable()) == (UNSAFE, True)
+
+
+def test_events_say_what_came_with_them(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    came = [{}, {"code": "x", "message": "no pixels"}, {"n": 1}]
+    listed = [SimpleNamespace(raw={"at": "noon", "kind": "node.failed", "node": "a", "data": data}) for data in came]
+    client = SimpleNamespace(events=lambda *_, **__: SimpleNamespace(items=listed, next="3"))
+    monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
+    assert call(["events", "abc"]) == 0
+    said = capsys.readouterr()
+    assert [line.split("  ")[-1].strip() for line in said.out.splitlines()] == ["WHAT", "-", "no pixels", '{"n": 1}']
+    assert said.err == "There are more: --after 3\n"
+
+
+def test_logs_stand_under_the_attempt_that_printed_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = {"node": "work", "index": 3, "attempt": 2, "log": "one\r\n\x1b[2Jtwo\n", "metrics": {"rows": 5}}
+    other = {"node": "join", "index": "x", "attempt": 1, "log": None, "metrics": {}}
+    listed = [SimpleNamespace(raw=raw) for raw in (attempt, other)]
+    client = SimpleNamespace(logs=lambda *_, **__: SimpleNamespace(items=listed, next=None))
+    monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
+    assert call(["logs", "abc"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "==> work 3, attempt 2 <==",
+        "one",
+        "\\x1b[2Jtwo",
+        '{"metrics": {"rows": 5}}',
+        "==> join x, attempt 1 <==",
+    ]
+
+
 @pytest.mark.parametrize(("no_color", "seen"), [("", "\x1b[31mfailed\x1b[0m"), ("1", "failed")])
 def test_no_color_is_heeded(no_color: str, seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -361,6 +406,22 @@ def test_a_status_shows_no_number_that_is_not_known(
         ["running", "-", "-", "-"],
         ["pending", "-", "-", "-"],
     ]
+
+
+def test_a_status_draws_the_graph_with_states(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = (GraphNode("a", "a", "task", "do", "completed"), GraphNode("b", "b", "task", "do", "running"))
+    graph = Graph(nodes, (GraphEdge("a", "b", ""),), {"nodes": []})
+    client = SimpleNamespace(job=lambda _: SimpleNamespace(raw=job(*NODES)), graph=lambda _: graph)
+    monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
+    assert call(["status", "abc", "--graph"]) == 0
+    shown = capsys.readouterr().out
+    assert "│ ✓ a │" in shown
+    assert "│ ▸ b │" in shown
+    assert shown.splitlines()[-1] == "✓ completed  ▸ running"
+    assert call(["status", "abc", "--graph", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"nodes": []}
 
 
 def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:

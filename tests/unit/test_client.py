@@ -220,6 +220,13 @@ def test_an_id_that_is_not_text_is_sent_as_the_bytes_it_is(server: Script, clien
     assert server.asked[0][1] == "/api/jobs/%FF"
 
 
+@pytest.mark.parametrize(("reason", "body"), [(None, b""), ("a typo", b'{"reason":"a typo"}')])
+def test_a_cancel_sends_its_reason(server: Script, client: Client, reason: str | None, body: bytes) -> None:
+    server.say((200, job("cancelled")))
+    assert client.cancel("abc", reason).ended
+    assert server.asked == [("POST", "/api/jobs/abc/cancel", body)]
+
+
 def test_all_tasks_come_page_by_page(server: Script, client: Client) -> None:
     server.say((200, {"items": [task(0), task(1)], "next": "1.1"}), (200, {"items": [task(2)], "next": None}))
 
@@ -228,6 +235,31 @@ def test_all_tasks_come_page_by_page(server: Script, client: Client) -> None:
     assert [path for _, path, _ in server.asked] == [
         "/api/jobs/abc/tasks?limit=1000&node=work",
         "/api/jobs/abc/tasks?limit=1000&after=1.1&node=work",
+    ]
+
+
+def test_all_events_come_page_by_page(server: Script, client: Client) -> None:
+    at = "2026-01-02T03:04:05.678900Z"
+    events: list[Raw] = [{"seq": seq, "at": at, "kind": "job.running", "node": None, "data": {}} for seq in (1, 2)]
+    server.say((200, {"items": events[:1], "next": "1"}), (200, {"items": events[1:], "next": None}))
+
+    assert [event.seq for event in client.all_events("abc")] == [1, 2]
+
+    assert [path for _, path, _ in server.asked] == [
+        "/api/jobs/abc/events?limit=1000",
+        "/api/jobs/abc/events?limit=1000&after=1",
+    ]
+
+
+def test_all_logs_come_page_by_page(server: Script, client: Client) -> None:
+    log = {"task_id": "abc-work-0", "node": "work", "index": 0, "attempt": 1, "log": "hello\n", "metrics": None}
+    server.say((200, {"items": [log], "next": "1.0.1"}), (200, {"items": [log], "next": None}))
+
+    assert [log.log for log in client.all_logs("abc", node="work", index=0)] == ["hello\n"] * 2
+
+    assert [path for _, path, _ in server.asked] == [
+        "/api/jobs/abc/logs?limit=200&node=work&index=0",
+        "/api/jobs/abc/logs?limit=200&after=1.0.1&node=work&index=0",
     ]
 
 

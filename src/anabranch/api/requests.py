@@ -9,7 +9,7 @@ from anabranch.api.edge import CORRELATION_ID
 from anabranch.api.schemas import TaskStatus
 from anabranch.engine.model import JobState
 
-__all__ = ["JobRequest", "JobsQuery", "SubmitQuery", "TasksQuery"]
+__all__ = ["CancelRequest", "EventsQuery", "JobRequest", "JobsQuery", "LogsQuery", "SubmitQuery", "TasksQuery"]
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
 Priority = Annotated[int, Field(ge=1, le=9, description="1 is the most urgent.")]
@@ -47,6 +47,13 @@ class JobRequest(Input):
             raise PydanticCustomError("not_built", "Callbacks are not built yet; ask for the job's status instead")
 
 
+class CancelRequest(Input):
+    """Why a job is cancelled."""
+
+    model_config = ConfigDict(strict=True)
+    reason: str = Field("it was cancelled on request", max_length=1000, description="Kept as the job's error.")
+
+
 class JobsQuery(Input):
     """Which jobs to list."""
 
@@ -63,3 +70,22 @@ class TasksQuery(Input):
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
     node: Name | None = None
     status: TaskStatus | None = None
+
+
+class EventsQuery(Input):
+    """Which events to list."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    after: int = Field(0, ge=0, lt=2**31, description="The `next` of the page before, or any `seq`.")
+
+
+class LogsQuery(Input):
+    """Whose output to list."""
+
+    limit: int = Field(50, ge=1, le=200)
+    after: str | None = Field(
+        None, pattern=r"^[0-9]{1,18}(\.[0-9]{1,9}){2}$", description="The `next` of the page before."
+    )
+    node: Name | None = None
+    index: Name | None = Field(None, description="The index of a task: a number or a name.")
+    attempt: int | None = Field(None, ge=1, lt=2**31)

@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch.engine.model import (
+    Event,
     Job,
     JobDetail,
     JobState,
@@ -15,10 +16,21 @@ from anabranch.engine.model import (
     SessionDetail,
     SessionKind,
     TaskDetail,
+    Trace,
 )
 from anabranch.engine.ports import Submitted
 
-__all__ = ["JobSummary", "JobView", "Page", "SubmittedView", "TaskStatus", "TaskView", "WorkerView"]
+__all__ = [
+    "EventView",
+    "JobSummary",
+    "JobView",
+    "LogView",
+    "Page",
+    "SubmittedView",
+    "TaskStatus",
+    "TaskView",
+    "WorkerView",
+]
 
 JsonValue = Any  # JSON of any shape, checked when it was stored
 Item = TypeVar("Item")
@@ -45,12 +57,16 @@ class Links(View):
     self: str
     status: str
     tasks: str
+    events: str
+    logs: str
+    graph: str
 
     @classmethod
     def of(cls, job_id: str) -> Self:
         """The links of a job."""
         path = f"/api/jobs/{job_id}"
-        return cls(self=path, status=f"/api/jobs/status/{job_id}", tasks=f"{path}/tasks")
+        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph")}
+        return cls(self=path, status=f"/api/jobs/status/{job_id}", **parts)
 
 
 class SubmittedView(View):
@@ -221,6 +237,37 @@ class TaskView(View):
         """The view of a task."""
         known = {name: getattr(task, name) for name in cls.model_fields}
         return cls(**{**known, "error": ErrorView.of(task.error)})
+
+
+class EventView(View):
+    """One thing that happened to a job."""
+
+    seq: int = Field(description="From 1, without gaps.")
+    at: datetime
+    kind: str = Field(description="`job.` or `node.` and the state it went to, or `job.submitted`.")
+    node: str | None
+    data: JsonValue = Field(description="The error or the output that came with it; {} where neither did.")
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """The view of an event."""
+        return cls(seq=event.seq, at=event.at, kind=event.kind, node=event.node, data=event.data)
+
+
+class LogView(View):
+    """What one attempt of a task printed and measured."""
+
+    task_id: str
+    node: str
+    index: int | str
+    attempt: int
+    log: str | None = Field(description="Its beginning and its end, where it is long.")
+    metrics: dict[str, JsonValue] | None
+
+    @classmethod
+    def of(cls, trace: Trace) -> Self:
+        """The view of a trace."""
+        return cls(**{name: getattr(trace, name) for name in cls.model_fields})
 
 
 class WorkerView(View):

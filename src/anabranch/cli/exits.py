@@ -3,6 +3,7 @@
 import json
 import sys
 
+from anabranch.cli.show import escape
 from anabranch.engine.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Unavailable
 
 __all__ = [
@@ -65,7 +66,7 @@ def tell(error: AnabranchError, *, as_json: bool) -> None:
     if as_json:
         text = json.dumps({"code": error.code, "message": error.message, "remedy": error.remedy}, ensure_ascii=False)
     else:
-        text = f"error: {error.message}" + (f"\n{error.remedy}" if error.remedy else "")
+        text = escape(f"error: {error.message}" + (f"\n{error.remedy}" if error.remedy else ""))
     sys.stderr.write(f"{text}\n")
 
 

@@ -43,7 +43,8 @@ def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) 
             print_json(outcome(client.job(job_id).raw))
         raise
     except KeyboardInterrupt:
-        note(f"job {job_id} goes on while a stack is up; see it with `anabranch status {job_id[:12]}`")
+        see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
+        note(f"job {job_id} goes on while a stack is up; see it with {see}, end it with {end}")
         raise
 
 

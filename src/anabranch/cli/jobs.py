@@ -1,20 +1,20 @@
 """`jobs`, `status` and `tasks`: how work stands."""
 
-from json import dumps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anabranch.cli.follow import JobView, took
-from anabranch.cli.options import JobId, Json
+from anabranch.cli.options import After, All, JobId, Json
 from anabranch.cli.place import connect
-from anabranch.cli.show import age, coloured, note, print_json, print_line, print_table, span
+from anabranch.cli.show import age, coloured, cut, escape, note, print_json, print_line, print_table, span
+
+if TYPE_CHECKING:
+    from anabranch.client import Graph
 
 __all__ = ["cli"]
 
 cli = typer.Typer()
-
-WIDTH = 80
 
 
 @cli.command()
@@ -39,14 +39,19 @@ def jobs(
 
 
 @cli.command()
-def status(job: JobId, json: Json = False) -> None:
+def status(
+    job: JobId,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw its nodes with their states.")] = False,
+    json: Json = False,
+) -> None:
     """Show a job with its nodes, its progress and its result."""
     with connect() as client:
         found = client.job(job).raw
+        drawn = client.graph(found["job_id"]) if graph else None
     if json:
-        print_json(found)
+        print_json(drawn.raw if drawn else found)
     else:
-        _show_job(found)
+        _show_job(found, drawn)
 
 
 @cli.command()
@@ -55,8 +60,8 @@ def tasks(
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
     status: Annotated[str | None, typer.Option(help="Only tasks with this status.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
-    after: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
-    all: Annotated[bool, typer.Option("--all", help="Every task, as JSON, one in a line.")] = False,
+    after: After = None,
+    all: All = False,
     json: Json = False,
 ) -> None:
     """List a job's tasks and what came of them."""
@@ -75,7 +80,7 @@ def tasks(
         note(f"There are more: --after {page.next}")
 
 
-def _show_job(job: JobView) -> None:
+def _show_job(job: JobView, graph: "Graph | None") -> None:
     print_line(f"job       {job['job_id']}")
     print_line(f"workflow  {job['job_type']}")
     print_line(f"status    {coloured(job['status'])}")
@@ -83,19 +88,37 @@ def _show_job(job: JobView) -> None:
     print_line(f"took      {took(job)}")
     print_line(f"tasks     {_spell_counts(job)}")
     if error := job["error"]:
-        print_line(f"error     {error['message']}")
+        print_line(f"error     {escape(error['message'])}")
         if error["remedy"]:
-            print_line(f"          {error['remedy']}")
+            print_line(f"          {escape(error['remedy'])}")
     print_line("")
+    if graph:
+        _show_graph(graph)
+    else:
+        _show_nodes(job)
+    if job["result"] is not None:
+        print_line("")
+        print_json(job["result"])
+
+
+def _show_nodes(job: JobView) -> None:
     counted = ("total", "completed", "failed")
     rows = (
         [node["name"], node["state"], *(node["tasks"][name] if _is_counted(node) else None for name in counted)]
         for node in job["nodes"]
     )
     print_table(["node", "state", "tasks", "completed", "failed"], rows)
-    if job["result"] is not None:
-        print_line("")
-        print_json(job["result"])
+
+
+def _show_graph(graph: "Graph") -> None:
+    from anabranch.engine.graph import Edge, Vertex, draw, to_text
+    from anabranch.engine.graph.text import MARKS
+
+    vertices = [Vertex(node.id, node.label, node.kind, node.note) for node in graph.nodes]
+    edges = [Edge(edge.tail, edge.head, edge.label) for edge in graph.edges]
+    states = {node.id: node.state for node in graph.nodes}
+    print_line(to_text(draw(vertices, edges), states).removesuffix("\n"))
+    print_line("\n" + "  ".join(f"{mark} {state}" for state, mark in MARKS.items() if state in states.values()))
 
 
 def _spell_counts(job: JobView) -> str:
@@ -111,11 +134,4 @@ def _is_counted(node: JobView) -> bool:
 def _row(task: JobView) -> list[object]:
     came = task["error"]["message"] if task["error"] else task["result"]
     ran = span(task["claimed_at"], task["finished_at"])
-    return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, _cut(came)]
-
-
-def _cut(value: Any) -> str | None:  # JSON of any shape
-    if value is None:
-        return None
-    text = value if isinstance(value, str) else dumps(value, ensure_ascii=False)
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+    return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]

@@ -9,7 +9,21 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli import bench, config, database, doctor, handlers, jobs, processes, run, stack, submit, workflows
+from anabranch.cli import (
+    bench,
+    config,
+    control,
+    database,
+    doctor,
+    handlers,
+    history,
+    jobs,
+    processes,
+    run,
+    stack,
+    submit,
+    workflows,
+)
 from anabranch.cli.exits import INTERNAL, INTERRUPTED, UsageMistake, exit_code, tell
 from anabranch.cli.show import note, print_line
 from anabranch.engine.errors import AnabranchError
@@ -27,7 +41,21 @@ cli = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (run, stack, submit, jobs, workflows, handlers, processes, doctor, database, config, bench):
+for part in (
+    run,
+    stack,
+    submit,
+    jobs,
+    history,
+    control,
+    workflows,
+    handlers,
+    processes,
+    doctor,
+    database,
+    config,
+    bench,
+):
     cli.add_typer(part.cli)
 
 

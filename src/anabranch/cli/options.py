@@ -5,11 +5,25 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["JobId", "Json", "ParameterList", "ParametersFile", "Priority", "Rerun", "Timeout", "WorkflowName", "Yes"]
+__all__ = [
+    "After",
+    "All",
+    "JobId",
+    "Json",
+    "ParameterList",
+    "ParametersFile",
+    "Priority",
+    "Rerun",
+    "Timeout",
+    "WorkflowName",
+    "Yes",
+]
 
 WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The workflow's name.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or a start of it that fits no other.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+After = Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")]
+All = Annotated[bool, typer.Option("--all", help="The whole list, as JSON, one in a line.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Yes, destroy it.")]
 
 ParameterList = Annotated[

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -9,6 +10,8 @@ from datetime import UTC, datetime
 __all__ = [
     "age",
     "coloured",
+    "cut",
+    "escape",
     "in_one_line",
     "note",
     "print_json",
@@ -18,6 +21,9 @@ __all__ = [
     "wants_colour",
 ]
 
+WIDTH = 80
+# What moves the cursor, changes colours or turns the reading direction could show a person what is not there.
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 COLOURS = {
     "completed": 32, "ok": 32, "running": 36, "ready": 36,
     "waiting": 33, "warn": 33, "cancelled": 33, "failed": 31, "fail": 31,
@@ -26,7 +32,8 @@ COLOURS = {
 
 def print_json(value: object, *, indent: int | None = 2) -> None:
     """Print a value as JSON."""
-    print_line(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    print_line(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_line(text: str) -> None:
@@ -41,11 +48,15 @@ def note(text: str) -> None:
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows in columns as wide as they need; a state stands in its colour."""
-    cells = [[str(cell) if cell is not None else "-" for cell in row] for row in rows]
+    cells = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in ([name.upper() for name in head], *cells):
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print_line("  ".join(map(coloured, padded)).rstrip())
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else escape(str(value)).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def coloured(text: str) -> str:
@@ -62,6 +73,21 @@ def wants_colour(terminal: bool) -> bool:
 def in_one_line(value: object) -> str | None:
     """A value for a table: breaks and runs of blanks become single ones, and nothing stays nothing."""
     return None if value is None else " ".join(str(value).split())
+
+
+def cut(value: object) -> str | None:
+    """A value of JSON for a table, as long as fits; nothing stays nothing."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
+def escape(text: str) -> str:
+    """The text with what could fool a terminal escaped; lines and tabs stay."""
+    return UNSAFE.sub(
+        lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
+    )
 
 
 def age(moment: str | None) -> str:

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic, sleep
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import quote
 
 from anabranch.client.answers import (
+    Event,
+    Graph,
     Health,
     JobStatus,
     JobSummary,
+    Log,
     Page,
     Reloaded,
     SubmittedJob,
@@ -27,12 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
+Item = TypeVar("Item")
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 30.0
 SUBMIT_PATIENCE_SECONDS = 5.0
 SHORTEST_TIMEOUT_SECONDS = 0.1
 LARGEST_PAGE = 1000
+LARGEST_PAGE_OF_LOGS = 200
 
 
 class Client:
@@ -75,6 +80,11 @@ class Client:
         """A job by its id, or by a start of it that fits no other."""
         return self._transport.call(JobStatus.of, "GET", _path(job_id))
 
+    def cancel(self, job_id: str, reason: str | None = None) -> JobStatus:
+        """Cancel a job, and tell how it stands now; Conflict when it has ended already."""
+        path, body = f"{_path(job_id)}/cancel", None if reason is None else _encode({"reason": reason})
+        return self._transport.call(JobStatus.of, "POST", path, body=body)
+
     def jobs(
         self,
         *,
@@ -102,11 +112,44 @@ class Client:
 
     def all_tasks(self, job_id: str, *, node: str | None = None, status: str | None = None) -> Iterator[Task]:
         """Every task of a job, in order, a page at a time."""
-        page = self.tasks(job_id, limit=LARGEST_PAGE, node=node, status=status)
-        yield from page
-        while page.next is not None:
-            page = self.tasks(job_id, limit=LARGEST_PAGE, after=page.next, node=node, status=status)
-            yield from page
+        return _all(lambda after: self.tasks(job_id, limit=LARGEST_PAGE, after=after, node=node, status=status))
+
+    def events(self, job_id: str, *, limit: int | None = None, after: str | int | None = None) -> Page[Event]:
+        """What happened to a job, in order, after the event of a number."""
+        query = {"limit": limit, "after": after}
+        return self._transport.call(lambda raw: Page.of(Event.of, raw), "GET", f"{_path(job_id)}/events", query=query)
+
+    def all_events(self, job_id: str) -> Iterator[Event]:
+        """Everything that happened to a job, in order, a page at a time."""
+        return _all(lambda after: self.events(job_id, limit=LARGEST_PAGE, after=after))
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        node: str | None = None,
+        index: int | str | None = None,
+        attempt: int | None = None,
+    ) -> Page[Log]:
+        """What the attempts of a job's tasks printed and measured, in order."""
+        query = {"limit": limit, "after": after, "node": node, "index": index, "attempt": attempt}
+        return self._transport.call(lambda raw: Page.of(Log.of, raw), "GET", f"{_path(job_id)}/logs", query=query)
+
+    def all_logs(
+        self, job_id: str, *, node: str | None = None, index: int | str | None = None, attempt: int | None = None
+    ) -> Iterator[Log]:
+        """All that a job's tasks printed and measured, in order, a page at a time."""
+        return _all(
+            lambda after: self.logs(
+                job_id, limit=LARGEST_PAGE_OF_LOGS, after=after, node=node, index=index, attempt=attempt
+            )
+        )
+
+    def graph(self, job_id: str) -> Graph:
+        """The workflow that a job was pinned to, with the states of its nodes."""
+        return self._transport.call(Graph.of, "GET", f"{_path(job_id)}/graph")
 
     def workflows(self) -> Workflows:
         """Every workflow that jobs can be made of, by name."""
@@ -184,13 +227,22 @@ class Client:
         return self._transport.call(JobStatus.of, "GET", _path(job_id), timeout=timeout)
 
 
+def _all(ask: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
+    """The items of every page."""
+    page = ask(None)
+    yield from page
+    while page.next is not None:
+        page = ask(page.next)
+        yield from page
+
+
 def _encode(value: object) -> bytes:
     from anabranch.engine.canonical import encode
 
     try:
         return encode(value).encode()
     except ValueError as error:
-        raise InputError("job.parameters", f"the parameters can't be sent: {error}") from error
+        raise InputError("job.parameters", f"what was given can't be sent: {error}") from error
 
 
 def _path(job_id: str) -> str:
@@ -210,5 +262,5 @@ def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
     return TimedOut(
         "job.timed_out",
         f"job {job_id} {state} after {timeout:g} s",
-        remedy="It goes on; wait again, or look with `anabranch status`.",
+        remedy="It goes on; wait again, look with `anabranch status`, or end it with `anabranch cancel`.",
     )

@@ -6,22 +6,23 @@ from anabranch.engine.canonical import Json, encode
 from anabranch.engine.graph import Edge, Layout, Vertex, draw, to_svg, to_text
 from anabranch.engine.workflow import Branch, Kind, Node, Spread, Workflow
 
-__all__ = ["workflow_svg", "workflow_text"]
+__all__ = ["draw_workflow", "workflow_svg", "workflow_text"]
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def workflow_svg(workflow: Workflow, states: Mapping[str, str] = {}) -> str:
     """The drawing as SVG; `states` colours nodes by their id."""
-    return to_svg(_draw(workflow), states, title=workflow.name or workflow.id)
+    return to_svg(draw_workflow(workflow), states, title=workflow.name or workflow.id)
 
 
 def workflow_text(workflow: Workflow, states: Mapping[str, str] = {}) -> str:
     """The drawing as text for a terminal; `states` marks nodes by their id."""
-    return to_text(_draw(workflow), states)
+    return to_text(draw_workflow(workflow), states)
 
 
-def _draw(workflow: Workflow) -> Layout:
+def draw_workflow(workflow: Workflow) -> Layout:
+    """Where each node and edge of a workflow goes."""
     return draw(
         [Vertex(node.name, node.name, _shape(node), _note(node)) for node in workflow.nodes],
         [edge for node in workflow.nodes for edge in _edges(node, workflow)],

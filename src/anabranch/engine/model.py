@@ -31,6 +31,7 @@ __all__ = [
     "SessionKind",
     "TaskDetail",
     "TaskKey",
+    "Trace",
     "Vitals",
 ]
 
@@ -305,6 +306,19 @@ class TaskDetail:
     due_at: datetime | None
     result: Json | None
     error: dict[str, Json] | None
+    cursor: str
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one attempt of a task printed and measured."""
+
+    task_id: str
+    node: str
+    index: int | str
+    attempt: int
+    log: str | None
+    metrics: dict[str, Json] | None
     cursor: str
 
 

@@ -21,6 +21,7 @@ from anabranch.engine.model import (
     SessionDetail,
     SessionKind,
     TaskDetail,
+    Trace,
     Vitals,
 )
 from anabranch.engine.results import Results
@@ -49,7 +50,13 @@ class PostgresReads:
         await self._database.close()
 
     async def job(self, job_id: str) -> JobDetail:
-        """A job by its id, or by a start of it that fits no other."""
+        """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
+        job = await self.find(job_id)
+        job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
+        return JobDetail(job, await self.nodes(job.id))
+
+    async def find(self, job_id: str) -> Job:
+        """A job as its row is, by its id or by a start of it that fits no other."""
         if not job_id or set(job_id) - set("0123456789abcdef"):
             raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
         rows = await self._database.query("job", job_id=job_id)
@@ -57,10 +64,16 @@ class PostgresReads:
             raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
         if len(rows) > 1:
             raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
-        job = _job(rows[0])
-        job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
-        nodes = await self._database.query("nodes", job=job.id)
-        return JobDetail(job, [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in nodes])
+        return _job(rows[0])
+
+    async def nodes(self, job: int) -> list[NodeDetail]:
+        """The nodes of a job, in order."""
+        rows = await self._database.query("nodes", job=job)
+        return [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in rows]
+
+    async def workflow(self, job: Job) -> Workflow:
+        """The workflow that a job was pinned to (E16)."""
+        return await self._definitions.get(job.workflow_hash)
 
     async def jobs(self, *, limit: int, before: int | None, state: JobState | None, workflow: str | None) -> list[Job]:
         """Jobs, the newest first."""
@@ -71,7 +84,7 @@ class PostgresReads:
         self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None
     ) -> list[TaskDetail]:
         """The tasks of a job, in order."""
-        lane, position = _cursor(after)
+        lane, position = _cursor(after, 2)
         rows = await self._database.query(
             "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
         )
@@ -86,6 +99,18 @@ class PostgresReads:
     async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """What happened to a job, in order."""
         return [Event(**row) for row in await self._database.query("events", job=job, after=after, limit=limit)]
+
+    async def logs(
+        self, job: int, *, limit: int, after: str | None, node: str | None, index: str | None, attempt: int | None
+    ) -> list[Trace]:
+        """What the attempts of a job printed and measured, in order."""
+        lane, position, last = _cursor(after, 3)
+        number = index_of(index) if index else None
+        rows = await self._database.query(
+            "logs", job=job, lane=lane, position=position, last=last, node=node, index=index, attempt=attempt,
+            number=number if isinstance(number, int) and number < 2**31 else None, limit=limit,
+        )  # fmt: skip
+        return [_trace(row) for row in rows]
 
     async def sessions(self) -> list[SessionDetail]:
         """The live sessions."""
@@ -123,8 +148,13 @@ def _task(row: dict[str, object]) -> TaskDetail:
     return TaskDetail(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
 
 
-def _cursor(after: str | None) -> tuple[int, int]:
-    lane, dot, position = (after or "0.0").partition(".")
-    if not (lane.isdecimal() and dot and position.isdecimal()):
+def _trace(row: dict[str, object]) -> Trace:
+    cursor = f"{row.pop('lane')}.{row.pop('position')}.{row['attempt']}"
+    return Trace(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+
+
+def _cursor(after: str | None, size: int) -> list[int]:
+    parts = after.split(".") if after else ["0"] * size
+    if len(parts) != size or not all(map(str.isdecimal, parts)):
         raise InputError("page.cursor", f"{after!r} is not a cursor", remedy="Use the `next` of the page before.")
-    return int(lane), int(position)
+    return list(map(int, parts))

@@ -8,18 +8,14 @@ from fastapi import APIRouter, Response
 from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.catalogue import CatalogueView, MistakeView, ReloadView, VerdictView, WorkflowView, schema_of
 from anabranch.api.deps import CurrentGateway
-from anabranch.api.openapi import Responses, body, problems
+from anabranch.api.drawing import DRAWN, answer_svg
+from anabranch.api.openapi import body, problems
 from anabranch.engine.diagram import workflow_svg
 from anabranch.engine.from_yaml import load_yaml
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api/workflows", tags=["workflows"])
-
-SVG = "image/svg+xml"
-DRAWN: Responses = {200: {"description": "The drawing", "content": {SVG: {"schema": {"type": "string"}}}}}
-# A drawing that is opened by itself is a document: it runs nothing and loads nothing.
-ALONE = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 
 
 @router.get("", responses=problems())
@@ -58,5 +54,4 @@ async def show_schema(workflow_id: str, gateway: CurrentGateway) -> dict[str, An
 @router.get("/{workflow_id}/graph.svg", response_class=Response, responses={**DRAWN, **problems(404, 422)})
 async def draw_workflow(workflow_id: str, gateway: CurrentGateway) -> Response:
     """A workflow's nodes and edges as SVG."""
-    drawing = await asyncio.to_thread(workflow_svg, gateway.declaration(workflow_id).workflow)
-    return Response(drawing, media_type=SVG, headers=ALONE)
+    return answer_svg(await asyncio.to_thread(workflow_svg, gateway.declaration(workflow_id).workflow))

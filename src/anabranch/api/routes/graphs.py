@@ -1,0 +1,36 @@
+"""A job's workflow, drawn with the states of its nodes."""
+
+import asyncio
+
+from fastapi import APIRouter, Response
+
+from anabranch.api.deps import CurrentGateway
+from anabranch.api.drawing import DRAWN, GraphView, answer_svg
+from anabranch.api.openapi import problems
+from anabranch.app import Gateway
+from anabranch.engine.diagram import draw_workflow, workflow_svg
+from anabranch.engine.model import Job, NodeState
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+
+
+@router.get("/{job_id}/graph", responses=problems(404, 409, 422, 503))
+async def show_graph(job_id: str, gateway: CurrentGateway) -> GraphView:
+    """The nodes and edges of a job's workflow, as it was pinned: where each is drawn, and the nodes' states."""
+    job = await gateway.reads.find(job_id)
+    layout = await asyncio.to_thread(draw_workflow, await gateway.reads.workflow(job))
+    return GraphView.of(job, layout, await _states(gateway, job))
+
+
+@router.get("/{job_id}/graph.svg", response_class=Response, responses={**DRAWN, **problems(404, 409, 422, 503)})
+async def draw_job(job_id: str, gateway: CurrentGateway) -> Response:
+    """The same as SVG, each node in the colour of its state."""
+    job = await gateway.reads.find(job_id)
+    workflow, states = await gateway.reads.workflow(job), await _states(gateway, job)
+    return answer_svg(await asyncio.to_thread(workflow_svg, workflow, states))
+
+
+async def _states(gateway: Gateway, job: Job) -> dict[str, NodeState]:
+    return {node.name: node.state for node in await gateway.reads.nodes(job.id)}

@@ -1,0 +1,80 @@
+"""`events` and `logs`: what happened to a job, and what its tasks printed."""
+
+from typing import Annotated
+
+import typer
+
+from anabranch.cli.follow import JobView
+from anabranch.cli.options import After, All, JobId, Json
+from anabranch.cli.place import connect
+from anabranch.cli.show import cut, escape, note, print_json, print_line, print_table
+
+__all__ = ["cli"]
+
+cli = typer.Typer()
+
+
+@cli.command()
+def events(
+    job: JobId,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
+    after: After = None,
+    all: All = False,
+    json: Json = False,
+) -> None:
+    """List what happened to a job, in order."""
+    with connect() as client:
+        if all:
+            for event in client.all_events(job):
+                print_json(event.raw, indent=None)
+            return
+        page = client.events(job, limit=limit, after=after)
+    found = [event.raw for event in page.items]
+    if json:
+        print_json(found)
+    else:
+        print_table(["time", "event", "node", "what"], map(_row, found))
+    if page.next:
+        note(f"There are more: --after {page.next}")
+
+
+@cli.command()
+def logs(
+    job: JobId,
+    node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
+    index: Annotated[str | None, typer.Option(help="Only the tasks with this index.")] = None,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Only the attempts with this number.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many attempts at most.")] = 50,
+    after: After = None,
+    all: All = False,
+    json: Json = False,
+) -> None:
+    """Show what a job's tasks printed and measured."""
+    with connect() as client:
+        if all:
+            for log in client.all_logs(job, node=node, index=index, attempt=attempt):
+                print_json(log.raw, indent=None)
+            return
+        page = client.logs(job, node=node, index=index, attempt=attempt, limit=limit, after=after)
+    found = [log.raw for log in page.items]
+    if json:
+        print_json(found)
+    else:
+        for raw in found:
+            _show_log(raw)
+    if page.next:
+        note(f"There are more: --after {page.next}")
+
+
+def _show_log(log: JobView) -> None:
+    print_line(escape(f"==> {log['node']} {log['index']}, attempt {log['attempt']} <=="))
+    if log["log"]:
+        print_line(escape(log["log"].replace("\r\n", "\n")).removesuffix("\n"))
+    if log["metrics"]:
+        print_json({"metrics": log["metrics"]}, indent=None)
+
+
+def _row(event: JobView) -> list[object]:
+    data = event["data"]
+    what = data["message"] if isinstance(data, dict) and isinstance(data.get("message"), str) else data or None
+    return [event["at"], event["kind"], event["node"], cut(what)]
