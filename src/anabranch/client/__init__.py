@@ -2,15 +2,10 @@
 
 from anabranch.client.answers import (
     Component,
-    Event,
-    Graph,
-    GraphEdge,
-    GraphNode,
     Health,
     JobError,
     JobStatus,
     JobSummary,
-    Log,
     Node,
     Page,
     Reloaded,
@@ -23,6 +18,8 @@ from anabranch.client.answers import (
 )
 from anabranch.client.client import Client
 from anabranch.client.errors import NotAllowed, TimedOut
+from anabranch.client.graph import Graph, GraphEdge, GraphNode
+from anabranch.client.history import Event, Log
 
 __all__ = [
     "Client",

@@ -7,15 +7,10 @@ from typing import Any, Generic, TypeVar
 
 __all__ = [
     "Component",
-    "Event",
-    "Graph",
-    "GraphEdge",
-    "GraphNode",
     "Health",
     "JobError",
     "JobStatus",
     "JobSummary",
-    "Log",
     "Node",
     "Page",
     "Reloaded",
@@ -194,78 +189,6 @@ class Task:
         moments = {name: _moment(raw[name]) for name in ("claimed_at", "started_at", "finished_at", "due_at")}
         names = cls.__dataclass_fields__.keys() - {"raw"}
         return cls(**{name: raw[name] for name in names} | moments | {"error": JobError.of(raw["error"]), "raw": raw})
-
-
-@dataclass(frozen=True)
-class Event:
-    """One thing that happened to a job."""
-
-    seq: int
-    at: datetime
-    kind: str
-    node: str | None
-    data: JsonValue
-    raw: Raw = field(repr=False)
-
-    @classmethod
-    def of(cls, raw: Raw) -> "Event":
-        """Read an event."""
-        return cls(raw["seq"], datetime.fromisoformat(raw["at"]), raw["kind"], raw["node"], raw["data"], raw)
-
-
-@dataclass(frozen=True)
-class Log:
-    """What one attempt of a task printed and measured."""
-
-    task_id: str
-    node: str
-    index: int | str
-    attempt: int
-    log: str | None
-    metrics: Mapping[str, JsonValue] | None
-    raw: Raw = field(repr=False)
-
-    @classmethod
-    def of(cls, raw: Raw) -> "Log":
-        """Read what an attempt left."""
-        names = cls.__dataclass_fields__.keys() - {"raw"}
-        return cls(**{name: raw[name] for name in names}, raw=raw)
-
-
-@dataclass(frozen=True)
-class GraphNode:
-    """A node of a job's graph: `kind` is its shape, and `note` a second line."""
-
-    id: str
-    label: str
-    kind: str
-    note: str
-    state: str
-
-
-@dataclass(frozen=True)
-class GraphEdge:
-    """An edge of a job's graph; `label` is a branch's condition."""
-
-    tail: str
-    head: str
-    label: str
-
-
-@dataclass(frozen=True)
-class Graph:
-    """The workflow that a job was pinned to, with the states of its nodes; `raw` says where each is drawn."""
-
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[GraphEdge, ...]
-    raw: Raw = field(repr=False)
-
-    @classmethod
-    def of(cls, raw: Raw) -> "Graph":
-        """Read a graph."""
-        nodes = (GraphNode(*(node[name] for name in GraphNode.__dataclass_fields__)) for node in raw["nodes"])
-        edges = (GraphEdge(edge["tail"], edge["head"], edge["label"]) for edge in raw["edges"])
-        return cls(tuple(nodes), tuple(edges), raw)
 
 
 @dataclass(frozen=True)

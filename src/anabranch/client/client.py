@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import quote
 
 from anabranch.client.answers import (
-    Event,
-    Graph,
     Health,
     JobStatus,
     JobSummary,
-    Log,
     Page,
     Reloaded,
     SubmittedJob,
@@ -22,6 +19,8 @@ from anabranch.client.answers import (
     Workflows,
 )
 from anabranch.client.errors import TimedOut
+from anabranch.client.graph import Graph
+from anabranch.client.history import Event, Log
 from anabranch.client.transport import Transport
 from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
 
