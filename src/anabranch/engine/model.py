@@ -197,9 +197,7 @@ class LaneFacts:
     values: dict[str, Json] | None
 
 
-@dataclass(
-    slots=True
-)  # not frozen, as are all values of which there is one for each task: that makes them slow to make
+@dataclass(slots=True)  # not frozen: there is one for each task, and frozen values are slow to make
 class Claim:
     """A task in hand: attempt and session fence every report of it (E3)."""
 

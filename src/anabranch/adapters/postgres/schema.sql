@@ -59,7 +59,8 @@ create table app.nodes (
 );
 
 -- An open node. Claims raise next_index and running; reports lower running and remaining. The tables of its tasks have
--- no foreign key to it: the check of each row would cost more than the row. They are written under the lane's lock.
+-- no foreign key to it: the check of each row would cost more than the row. Only functions write
+-- them, with the lane locked before its counters move.
 -- values: the outputs that the parameters of its tasks name.
 -- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
 -- handed parameters over to the next stage.
