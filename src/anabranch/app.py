@@ -164,7 +164,13 @@ class Gateway:
         if self._live is None:
             raise Unavailable("api.starting", "the API has no session with the database yet", remedy="Try again.")
         submission = Submission(
-            declared.workflow, checked, scope, priority or declared.workflow.priority, rerun, correlation_id
+            declared.workflow,
+            checked,
+            scope,
+            priority or declared.workflow.priority,
+            rerun,
+            correlation_id,
+            declared.parts,
         )
         submitted = await self._store.submit(submission, self._live.session)
         if submitted.right:

@@ -11,6 +11,7 @@ __all__ = [
     "TERMINAL",
     "Answer",
     "Attempt",
+    "ChildJob",
     "Claim",
     "Event",
     "InHand",
@@ -18,6 +19,8 @@ __all__ = [
     "JobDetail",
     "JobState",
     "LaneFacts",
+    "Limit",
+    "LimitKind",
     "NodeDetail",
     "NodeRow",
     "NodeState",
@@ -65,12 +68,14 @@ TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 
 
 class Purpose(StrEnum):
-    """What a lane is for: the node's own work, or the engine's small tasks around it."""
+    """What a lane is for: the node's own work, or the engine's small tasks around it; what has no lane waits."""
 
     START = "start"
     PLAN = "plan"
     WORK = "work"
     AGGREGATE = "aggregate"
+    GATE = "gate"
+    WAIT = "wait"
 
 
 class SessionKind(StrEnum):
@@ -111,6 +116,7 @@ class Job:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    parent: int | None
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,7 @@ class NodeRow:
     error: dict[str, Json] | None
     opened_at: datetime | None
     finished_at: datetime | None
+    kept: bool
 
 
 @dataclass(frozen=True)
@@ -156,6 +163,7 @@ class Session:
     beat_at: datetime
     dead_at: datetime | None
     end_reason: str | None
+    draining: bool
 
 
 class TaskKey(NamedTuple):
@@ -191,6 +199,7 @@ class LaneFacts:
     node: str
     purpose: Purpose
     generation: int
+    tried: int
     handler: str
     parameters: dict[str, Json]
     policy: dict[str, Json]
@@ -240,7 +249,11 @@ class Report:
 
 @dataclass(frozen=True)
 class RightView:
-    """A right to advance with all that planning needs; `failure` is why a job fails that still lets others finish."""
+    """A right to advance with all that planning needs.
+
+    `failure` is why a job fails that still lets others finish; `signal` is what a gate was told, in a list of one;
+    `kept` are the nodes that go on with the results they have; `is_child` says that another job waits for this one.
+    """
 
     id: RightId
     takes: int
@@ -257,6 +270,9 @@ class RightView:
     states: dict[str, NodeState]
     taken: dict[str, int]
     failure: dict[str, Json] | None
+    signal: list[dict[str, Json]] | None = None
+    kept: frozenset[str] = frozenset()
+    is_child: bool = False
 
 
 @dataclass(frozen=True)
@@ -331,8 +347,48 @@ class SessionDetail:
     queues: list[str]
     slots: int
     running: int
+    draining: bool
     began_at: datetime
     beat_at: datetime
+
+
+@dataclass(frozen=True)
+class ChildJob:
+    """A job that ran as a task of another, and has ended; the task is the one to report for."""
+
+    id: int
+    job_id: str
+    state: JobState
+    result: Json | None
+    error: dict[str, Json] | None
+    key: TaskKey
+    attempt: int
+    failures: int
+    policy: dict[str, Json]
+    parent_id: str
+    node: str
+
+
+class LimitKind(StrEnum):
+    """What a limit is for."""
+
+    QUEUE = "queue"
+    WORKFLOW = "workflow"
+    HANDLER = "handler"
+    KEY = "key"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many tasks of something may run at once; none while it is paused."""
+
+    kind: LimitKind
+    name: str
+    most: int | None
+    paused: bool
+    reason: str
+    set_by: str
+    set_at: datetime
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,19 @@ class PostgresReads:
         """The workflow that a job was pinned to (E16)."""
         return await self._definitions.get(job.workflow_hash)
 
-    async def jobs(self, *, limit: int, before: int | None, state: JobState | None, workflow: str | None) -> list[Job]:
-        """Jobs, the newest first."""
-        rows = await self._database.query("jobs", limit=limit, before=before, state=state, workflow=workflow)
+    async def jobs(
+        self,
+        *,
+        limit: int,
+        before: int | None = None,
+        state: JobState | None = None,
+        workflow: str | None = None,
+        parent: int | None = None,
+    ) -> list[Job]:
+        """Jobs, the newest first; those that run for a job, if it is named."""
+        rows = await self._database.query(
+            "jobs", limit=limit, before=before, state=state, workflow=workflow, parent=parent
+        )
         return [_job(row) for row in rows]
 
     async def tasks(
