@@ -13,6 +13,7 @@ __all__ = [
     "Attempt",
     "ChildJob",
     "Claim",
+    "DeadLetter",
     "Event",
     "InHand",
     "Job",
@@ -25,6 +26,7 @@ __all__ = [
     "NodeRow",
     "NodeState",
     "Purpose",
+    "QueueDetail",
     "Report",
     "RightId",
     "RightView",
@@ -295,10 +297,11 @@ class NodeDetail:
 
 @dataclass(frozen=True)
 class JobDetail:
-    """A job with its nodes."""
+    """A job with its nodes, and the id of the job that runs it, if one does."""
 
     job: Job
     nodes: list[NodeDetail]
+    parent_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -389,6 +392,37 @@ class Limit:
     reason: str
     set_by: str
     set_at: datetime
+
+
+@dataclass(frozen=True)
+class QueueDetail:
+    """A queue: how many tasks wait and run, how many lanes a limit holds back, and who serves it."""
+
+    name: str
+    ready: int
+    running: int
+    held: int
+    workers: int
+    most: int | None
+    paused: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A task that failed for good."""
+
+    job_id: str
+    workflow: str
+    job_state: JobState
+    task_id: str
+    node: str
+    index: int | str
+    handler: str
+    attempts: int
+    error: dict[str, Json] | None
+    finished_at: datetime
+    cursor: str
 
 
 @dataclass(frozen=True)

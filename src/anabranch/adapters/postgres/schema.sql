@@ -110,6 +110,8 @@ create table app.lanes (
 
 create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
 create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
+create index lanes_open on app.lanes (queue) where not closed;
+create index lanes_failed on app.lanes (id) where failed > 0 and not superseded;
 create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
 
@@ -181,6 +183,8 @@ create table app.outcomes (
     handed jsonb,
     primary key (lane, idx)
 );
+
+create index outcomes_failed on app.outcomes (lane, idx) where outcome = 'failed';
 
 -- An attempt that did not end its task; the one that did is the outcome's own.
 create table app.attempts (
