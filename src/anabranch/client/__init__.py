@@ -1,5 +1,6 @@
 """The typed client of the HTTP API."""
 
+from anabranch.client.admin import Admin, CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
 from anabranch.client.answers import (
     Component,
     Health,
@@ -22,6 +23,8 @@ from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
 
 __all__ = [
+    "Admin",
+    "CheckedFunctions",
     "Client",
     "Component",
     "Event",
@@ -32,14 +35,19 @@ __all__ = [
     "JobError",
     "JobStatus",
     "JobSummary",
+    "Key",
     "Log",
+    "NewKey",
     "Node",
     "NotAllowed",
     "Page",
     "Reloaded",
+    "Statistics",
     "SubmittedJob",
+    "TableSize",
     "Task",
     "TaskCounts",
+    "TaskRow",
     "TimedOut",
     "Worker",
     "Workflow",
