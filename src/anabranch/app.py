@@ -12,6 +12,8 @@ from pathlib import Path
 import structlog
 
 from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
+from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.controls import Controls
@@ -27,7 +29,7 @@ from anabranch.engine.ports import Submission, Submitted, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.session import Live, Part, keep_session
 from anabranch.engine.worker import Worker, WorkerOptions
-from anabranch.settings import Settings
+from anabranch.settings import Settings, forget
 
 __all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "run_orchestrator", "run_worker"]
 
@@ -40,7 +42,7 @@ READS = 4
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    return (READS + STORE + HEART) + (STORE + HEART) * (1 + workers)
+    return (READS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -85,6 +87,8 @@ class Gateway:
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
         self._store = _store(settings, database_url, "anabranch api", checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start)
+        self.keys = self._store.keys()
+        self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()
         self._live: Live | None = None
         self._advancer: Advancer | None = None
@@ -221,7 +225,7 @@ def clear_scratch(folder: Path) -> None:
 
 async def _run_worker(settings: Settings, database_url: str) -> None:
     registry = load_registry(settings)
-    os.environ.pop("ANABRANCH_DATABASE_URL", None)  # handlers are others' code, and what they print is kept (S5)
+    forget("database_url", "api_key")  # handlers are others' code, and what they print is kept (S5)
     children = Children(settings.slots, settings.plugins, memory=settings.child_memory_mb * 2**20)
     await children.warm()
     store = _store(settings, database_url, "anabranch worker")

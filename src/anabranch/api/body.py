@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
+from anabranch.access import holds_key
 from anabranch.api.deps import CurrentSettings
 from anabranch.api.errors import InvalidRequest
 from anabranch.engine.canonical import Json, decode
@@ -60,6 +61,12 @@ async def _read(request: Request, most: int) -> bytes:
         body += chunk
         if len(body) > most:
             raise _too_large(most)
+    if b"anb_" in body and holds_key(body.decode("latin-1")):
+        raise InputError(
+            "auth.misplaced",
+            "a key stands in the body: what is sent there is kept and shown",
+            remedy="Leave it out; it is sent as `Authorization: Bearer anb_…`.",
+        )
     return bytes(body)
 
 

@@ -83,7 +83,8 @@ def api() -> None:
     settings = prepare()
     # By the environment and by name: the API reads its own settings, and stands beside the command line, not under it.
     os.environ["ANABRANCH_DATABASE_URL"] = database_url(settings)
-    config = Config("anabranch.api.main:app_from_environment", factory=True, log_config=None)
+    # The API logs requests itself: uvicorn would show what stands in their queries (S5).
+    config = Config("anabranch.api.main:app_from_environment", factory=True, log_config=None, access_log=False)
     with _listener(settings) as listener:
         Server(config).run([listener])
 
@@ -100,11 +101,10 @@ def _drain(session: int, *, draining: bool, json: bool) -> None:
 def _listener(settings: "Settings") -> "socket.socket":
     import socket
 
-    from anabranch.cli.stack import require_loopback
-    from anabranch.embedded.listener import listen
+    from anabranch.embedded.listener import asks_for_keys, listen
     from anabranch.embedded.supervisor import LISTEN_FD
 
     if LISTEN_FD in os.environ:
         return socket.socket(fileno=int(os.environ[LISTEN_FD]))
-    require_loopback(settings.host)
+    asks_for_keys(settings.auth, settings.host)  # it refuses what must not be
     return listen(settings.host, settings.port)

@@ -1,5 +1,6 @@
 """The typed client of the HTTP API."""
 
+from anabranch.client.admin import Admin, CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
 from anabranch.client.answers import (
     Component,
     Health,
@@ -23,6 +24,8 @@ from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
 
 __all__ = [
+    "Admin",
+    "CheckedFunctions",
     "Client",
     "Component",
     "DeadLetter",
@@ -34,8 +37,10 @@ __all__ = [
     "JobError",
     "JobStatus",
     "JobSummary",
+    "Key",
     "Limit",
     "Log",
+    "NewKey",
     "Node",
     "NodeAgain",
     "NotAllowed",
@@ -44,9 +49,12 @@ __all__ = [
     "Reloaded",
     "Replay",
     "Retry",
+    "Statistics",
     "SubmittedJob",
+    "TableSize",
     "Task",
     "TaskCounts",
+    "TaskRow",
     "TimedOut",
     "Worker",
     "Workflow",

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
+from anabranch.client.admin import Admin
 from anabranch.client.answers import (
     Health,
     JobStatus,
@@ -43,9 +44,21 @@ LARGEST_PAGE_OF_LOGS = 200
 class Client:
     """The API at a URL; close it, or use it in a `with`. `timeout` bounds a request, in seconds."""
 
-    def __init__(self, base_url: str, *, timeout: float = 30.0) -> None:
+    def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
         """Nothing is called yet."""
-        self._transport = Transport(base_url, timeout)
+        self._transport = Transport(base_url, timeout, key)
+        self.admin = Admin(self._transport)
+
+    @classmethod
+    def from_settings(cls, *, timeout: float = 30.0) -> Self:
+        """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
+        from anabranch.settings import load_settings
+
+        settings = load_settings()
+        if settings.api_url is None:
+            raise InputError("api.url", "no API is named", remedy="Set ANABRANCH_API_URL.")
+        key = settings.api_key.get_secret_value() if settings.api_key else None
+        return cls(settings.api_url, key=key, timeout=timeout)
 
     def __enter__(self) -> Self:
         return self

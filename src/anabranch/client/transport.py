@@ -1,5 +1,6 @@
 """Calls over HTTP; what is no answer, or one that tells of a problem, is raised."""
 
+import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -20,8 +21,8 @@ CONNECT_SECONDS = 5.0
 class Transport:
     """Connections to the API at a URL; `timeout` bounds a request, in seconds."""
 
-    def __init__(self, base_url: str, timeout: float) -> None:
-        """Nothing is called yet."""
+    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
+        """Nothing is called yet; the key goes with every request."""
         _import_httpx()
         import httpx
 
@@ -36,7 +37,9 @@ class Transport:
         self.timeout = timeout
         # A proxy that the environment names can't reach our loopback. Without TLS no certificates are loaded.
         local = url.host in ("localhost", "127.0.0.1", "::1")
-        self._http = httpx.Client(base_url=url, trust_env=not local, verify=url.scheme == "https")
+        self._http = httpx.Client(
+            base_url=url, headers=_authorization(key), trust_env=not local, verify=url.scheme == "https"
+        )
 
     def close(self) -> None:
         """Close every connection."""
@@ -100,6 +103,16 @@ def _import_httpx() -> None:
         import httpx  # noqa: F401  # for its place in sys.modules
     finally:
         del modules[unwanted]
+
+
+def _authorization(key: str | None) -> dict[str, str]:
+    if key is None:
+        return {}
+    # Checked here, for what the library says of a header that can't be sent would show it (S5).
+    if not re.fullmatch(r"[\x21-\x7e]+", key):
+        remedy = "Mend ANABRANCH_API_KEY, or what was given in its place."
+        raise InputError("auth.unsendable", "the key is empty, or has characters that no key has", remedy=remedy)
+    return {"Authorization": f"Bearer {key}"}
 
 
 def _problem(answer: "httpx.Response") -> dict[str, Any]:  # JSON of any shape: a proxy may have sent it

@@ -36,6 +36,7 @@ __all__ = [
     "SessionKind",
     "TaskDetail",
     "TaskKey",
+    "TaskRow",
     "Trace",
     "Vitals",
 ]
@@ -324,6 +325,32 @@ class TaskDetail:
     result: Json | None
     error: dict[str, Json] | None
     cursor: str
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A task as its row stands, with the session that holds it or held it last."""
+
+    task_id: str
+    node: str
+    generation: int
+    lane: int
+    position: int
+    index: str
+    state: str
+    handler: str
+    attempt: int
+    failures: int
+    crashes: int
+    session: int | None
+    host: str | None
+    pid: int | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    result: Json | None
+    error: dict[str, Json] | None
 
 
 @dataclass(frozen=True)

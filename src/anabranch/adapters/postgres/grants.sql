@@ -5,6 +5,14 @@ grant usage on schema app to anabranch_app, anabranch_reader;
 
 revoke all on all tables in schema app from public, anabranch_app, anabranch_reader;
 grant select on all tables in schema app to anabranch_reader;
+-- The hash of a key's secret is nobody's to read.
+do $$
+begin
+    if to_regclass('app.keys') is not null then
+        revoke all on app.keys from anabranch_reader;
+    end if;
+end;
+$$;
 revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader;
 
 revoke all on all routines in schema app from public, anabranch_app, anabranch_reader;

@@ -25,6 +25,7 @@ from anabranch.engine.model import (
     SessionDetail,
     SessionKind,
     TaskDetail,
+    TaskRow,
     Trace,
     Vitals,
 )
@@ -110,6 +111,12 @@ class PostgresReads:
             if source := filled.get(row["lane"]):
                 row["parameters"] = await self._fill_in(row, source, item)
         return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
+
+    async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
+        """The tasks of a job as their rows stand, in order."""
+        lane, position = _cursor(after, 2)
+        rows = await self._database.query("task_rows", job=job, lane=lane, position=position, limit=limit)
+        return [TaskRow(**row) for row in rows]
 
     async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """What happened to a job, in order."""

@@ -7,6 +7,7 @@ create type app.lane_purpose as enum ('start', 'plan', 'work', 'aggregate', 'gat
 create type app.outcome as enum ('completed', 'failed', 'cancelled');
 create type app.attempt_end as enum ('failed', 'crashed', 'timed_out', 'handed_back', 'lost');
 create type app.session_kind as enum ('worker', 'orchestrator', 'api');
+create type app.key_scope as enum ('read', 'submit', 'operate', 'admin');
 
 -- An attempt that a batch of reports ends, between the statements that do so.
 create type app.ending as (
@@ -315,4 +316,21 @@ create table app.duties (
     every interval not null,
     unbroken_since timestamptz not null,
     ticked_at timestamptz not null
+);
+
+-- API keys: who may call, as whom, and until when. Of a secret only its hash is kept (S5). The scope of a job is the
+-- owner of the key that submitted it (E15).
+create table app.keys (
+    id bigint generated always as identity primary key,
+    key_id text not null unique,
+    digest bytea not null check (length(digest) = 32),
+    name text not null,
+    owner text not null,
+    scope app.key_scope not null,
+    made_at timestamptz not null,
+    made_by text not null,
+    expires_at timestamptz,
+    used_at timestamptz,
+    revoked_at timestamptz,
+    revoked_by text
 );

@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import Database, call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.keys import PostgresKeys
 from anabranch.engine.canonical import Json, canonical, decode, encode
 from anabranch.engine.errors import NotFound, Unavailable
 from anabranch.engine.evaluator import OpenWait, SetJob, SetNode, Transition
@@ -81,6 +82,10 @@ class PostgresStore:
     def pulse(self) -> "PostgresPulse":
         """A connection of its own for beats and doorbells."""
         return PostgresPulse(self._url, f"{self._name} heart")
+
+    def keys(self) -> PostgresKeys:
+        """The keys of the same database, over the same connections."""
+        return PostgresKeys(self._database)
 
     async def open_session(self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta) -> SessionId:
         """Begin a session for this process."""

@@ -5,9 +5,10 @@ from typing import Annotated
 import structlog
 from fastapi import APIRouter, Query, Response
 
+from anabranch.access import Scope
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.control import DeadLetterView, ReplayView, RetryView, SignalView
-from anabranch.api.deps import CurrentCaller, CurrentGateway
+from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi import body, problems
 from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
 from anabranch.api.schemas import JobView, Page
@@ -18,11 +19,13 @@ __all__ = ["router"]
 
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["control"])
+OPERATE = needs(Scope.OPERATE)
 PROBLEMS = problems(404, 409, 413, 415, 422, 503)
 
 
 @router.post(
     "/jobs/{job_id}/cancel",
+    dependencies=[OPERATE],
     responses=PROBLEMS,
     openapi_extra=body(CancelRequest.model_json_schema(), required=False),
 )
@@ -37,6 +40,7 @@ async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) ->
 @router.post(
     "/jobs/{job_id}/retry",
     status_code=202,
+    dependencies=[OPERATE],
     responses={200: {"model": RetryView, "description": "A dry run: nothing has changed"}, **PROBLEMS},
     openapi_extra=body(RetryRequest.model_json_schema(), required=False),
 )
@@ -52,18 +56,23 @@ async def retry_job(job_id: str, given: JsonObject, gateway: CurrentGateway, res
     return RetryView.of(plan, dry_run=False)
 
 
-@router.post("/jobs/{job_id}/signal/{node}", responses=PROBLEMS, openapi_extra=body({"type": "object"}, required=False))
+@router.post(
+    "/jobs/{job_id}/signal/{node}",
+    dependencies=[OPERATE],
+    responses=PROBLEMS,
+    openapi_extra=body({"type": "object"}, required=False),
+)
 async def signal_gate(
     job_id: str, node: str, payload: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
 ) -> SignalView:
     """Tell a gate what it waits for: the body becomes its output. The first signal stands."""
     job = await gateway.reads.find(job_id)
-    accepted = await gateway.controls.signal(job.job_id, node, payload, caller.scope)
+    accepted = await gateway.controls.signal(job.job_id, node, payload, caller.principal.name)
     log.info("gate.signalled", job=job.job_id, node=node, accepted=accepted)
     return SignalView(job_id=job.job_id, node=node, accepted=accepted)
 
 
-@router.get("/dead-letters", responses=problems(422, 503))
+@router.get("/dead-letters", dependencies=[needs(Scope.READ)], responses=problems(422, 503))
 async def list_dead_letters(
     query: Annotated[DeadLettersQuery, Query()], gateway: CurrentGateway
 ) -> Page[DeadLetterView]:
@@ -78,6 +87,7 @@ async def list_dead_letters(
 
 @router.post(
     "/dead-letters/replay",
+    dependencies=[OPERATE],
     responses=PROBLEMS,
     openapi_extra=body(ReplayRequest.model_json_schema(), required=True),
 )

@@ -1,12 +1,14 @@
 """Jobs: submit, list, look at."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
 
+from anabranch.access import Scope
 from anabranch.api.body import JsonObject, check_body
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi import Responses, body, problems
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
@@ -23,6 +25,7 @@ SAME: Responses = {200: {"model": SubmittedView, "description": "The same reques
 
 @router.post(
     "/submit/{job_type}",
+    dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     responses={**SAME, **SUBMIT_PROBLEMS},
     openapi_extra=body({"type": "object"}, required=False),
@@ -44,6 +47,7 @@ async def submit_parameters(
 
 @router.post(
     "",
+    dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     responses={**SAME, **SUBMIT_PROBLEMS},
     openapi_extra=body(JobRequest.model_json_schema(), required=True),
@@ -54,13 +58,13 @@ async def submit_job(
     """Accept a job. The same workflow and parameters are the same job."""
     wanted = check_body(JobRequest, given)
     if wanted.correlation_id:
-        caller = Caller(caller.scope, wanted.correlation_id)
+        caller = replace(caller, correlation_id=wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
         structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
     return await _submit(gateway, caller, wanted, response)
 
 
-@router.get("", responses=problems(404, 409, 422, 503))
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
@@ -73,19 +77,19 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     )
 
 
-@router.get("/status/{job_id}", responses=problems(404, 409, 422, 503))
+@router.get("/status/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def show_status(job_id: str, gateway: CurrentGateway) -> JobView:
     """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other."""
     return JobView.of(await gateway.reads.job(job_id))
 
 
-@router.get("/{job_id}", responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def show_job(job_id: str, gateway: CurrentGateway) -> JobView:
     """The same as its status."""
     return JobView.of(await gateway.reads.job(job_id))
 
 
-@router.get("/{job_id}/tasks", responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
     job = await gateway.reads.find(job_id)
