@@ -1,6 +1,7 @@
 """What routes ask for by type."""
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,11 +9,13 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from anabranch.app import Gateway
+from anabranch.engine.errors import InputError
 from anabranch.settings import Settings
 
-__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentSettings", "CurrentTick", "Tick"]
+__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentSettings", "CurrentTick", "GivenKey", "Tick"]
 
 LOCAL = "local"
+IDEMPOTENCY_KEY = r"[\x20-\x7e]{1,255}"
 
 
 class Tick:
@@ -67,7 +70,20 @@ async def get_caller(request: Request) -> Caller:
     return Caller(LOCAL, request.state.correlation_id)
 
 
+async def get_idempotency_key(request: Request) -> str | None:
+    """The caller's name for this request, if it has one."""
+    given = request.headers.getlist("Idempotency-Key")
+    if given and (len(given) > 1 or not re.fullmatch(IDEMPOTENCY_KEY, given[0])):
+        raise InputError(
+            "idempotency.key",
+            "an Idempotency-Key must be one line of 1 to 255 printable ASCII characters",
+            remedy="Send a fresh UUID for each new request, and the same one when you repeat it.",
+        )
+    return given[0] if given else None
+
+
 CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
+GivenKey = Annotated[str | None, Depends(get_idempotency_key)]

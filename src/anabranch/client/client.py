@@ -1,5 +1,6 @@
 """A client of the HTTP API, with a method for each question."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic, sleep
 from types import TracebackType
@@ -66,14 +67,18 @@ class Client:
         priority: int | None = None,
         rerun: bool = False,
         correlation_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> SubmittedJob:
-        """Submit a job. The same workflow and parameters are the same job, so a server that is away is asked again."""
+        """Submit a job. A server that is away is asked again, under one key: nothing is made twice.
+
+        The same workflow and parameters are the same job. The key is a fresh one, unless you give your own to repeat a
+        call of another process.
+        """
         given = {"priority": priority, "correlation_id": correlation_id}
         wanted = {name: value for name, value in given.items() if value is not None}
         body = _encode({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
-        if rerun:
-            return self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body)
-        return self._patiently(lambda: self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body))
+        key = _fresh_key() if idempotency_key is None else idempotency_key
+        return self._patiently(lambda: self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body, key=key))
 
     def job(self, job_id: str) -> JobStatus:
         """A job by its id, or by a start of it that fits no other."""
@@ -233,6 +238,10 @@ def _all(ask: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
     while page.next is not None:
         page = ask(page.next)
         yield from page
+
+
+def _fresh_key() -> str:
+    return os.urandom(16).hex()
 
 
 def _encode(value: object) -> bytes:

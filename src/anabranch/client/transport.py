@@ -52,9 +52,10 @@ class Transport:
         also: int | None = None,
         timeout: float | None = None,
         query: dict[str, str | int | None] | None = None,
+        key: str | None = None,
     ) -> Answer:
-        """What `read` makes of the answer; `also` is a status that is an answer, too."""
-        answer = self._send(method, path, body, timeout or self.timeout, query or {})
+        """What `read` makes of the answer; `also` is a status that is an answer, too; `key` makes it safe to repeat."""
+        answer = self._send(method, path, body, timeout or self.timeout, query or {}, _headers(body, key))
         told = answer.is_success or (answer.status_code == also and not _is_problem(answer))
         if not told:
             raise error_of(answer.status_code, _problem(answer))
@@ -68,7 +69,13 @@ class Transport:
             ) from error
 
     def _send(
-        self, method: str, path: str, body: bytes | None, timeout: float, query: dict[str, str | int | None]
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout: float,
+        query: dict[str, str | int | None],
+        headers: dict[str, str],
     ) -> "httpx.Response":
         connect = min(timeout, CONNECT_SECONDS)
         try:
@@ -76,7 +83,7 @@ class Transport:
                 method,
                 path,
                 content=body,
-                headers={"Content-Type": "application/json"} if body else None,
+                headers=headers,
                 params={name: value for name, value in query.items() if value is not None},
                 timeout=(connect, timeout, timeout, connect),
             )
@@ -86,6 +93,11 @@ class Transport:
                 f"the API at {self.where} does not answer: {str(error) or type(error).__name__}",
                 remedy="Start it with `anabranch up`.",
             ) from error
+
+
+def _headers(body: bytes | None, key: str | None) -> dict[str, str]:
+    given = {"Content-Type": "application/json" if body else None, "Idempotency-Key": key}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _import_httpx() -> None:

@@ -17,7 +17,7 @@ declare
 begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
-                   add_event, answer_reports, count_endings, expire_sessions, lock_lane, make_right, open_lane, release,
+                   add_event, answer_reports, count_endings, expire_sessions, lock_key, lock_lane, make_right, open_lane, release,
                    remove_claims, remove_due, ripen,
                    set_job, set_node, take_due, tick, try_again}') as part
           from pg_catalog.pg_proc p

@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import Database, call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.engine.canonical import Json, canonical, encode
+from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import NotFound, Unavailable
 from anabranch.engine.evaluator import SetJob, SetNode, Transition
 from anabranch.engine.expressions import Reference
@@ -34,15 +34,16 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.ports import (
     Applied,
+    KeyTaken,
     ResultPage,
     StoredValue,
-    Submission,
     Submitted,
     Swept,
     TakenRight,
     Turn,
     Wanted,
 )
+from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.workflow import Workflow
 
 __all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition"]
@@ -90,16 +91,29 @@ class PostgresStore:
         return int(await self._value("bury", members))
 
     async def submit(self, submission: Submission, session: SessionId) -> Submitted:
-        """Create a job whole, or find the one that is the same."""
-        head, tail = _identity(submission)
-        workflow = submission.workflow
-        (row,) = await self._database.call(
-            "submit", head, tail, submission.scope, workflow.id, workflow.hash, workflow.text,
-            [node.name for node in workflow.nodes], encode(submission.parameters), submission.priority,
-            submission.rerun, submission.correlation_id, session,
+        """Create a job whole, or find the one that is the same; KeyTaken when the key belongs to another request."""
+        (answer,) = await self.submit_batch([submission], session)
+        if isinstance(answer, KeyTaken):
+            raise answer
+        return answer
+
+    async def submit_batch(self, submissions: Sequence[Submission], session: SessionId) -> list[Submitted | KeyTaken]:
+        """Create many jobs in one transaction: all of them or none; an answer for each, in order."""
+        workflows = {submission.workflow.hash: submission.workflow for submission in submissions}
+        rows = await self._database.call(
+            "submit_batch", session, encode([_workflow(workflow) for workflow in workflows.values()]),
+            "[" + ",".join(_submission(place, given) for place, given in enumerate(submissions)) + "]",
         )  # fmt: skip
-        right = TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None
-        return Submitted(row["job_id"], JobState(row["state"]), row["created"], right)
+        answers = {row["place"]: _submitted(row) for row in rows}
+        return [answers[place] for place in range(len(submissions))]
+
+    async def recall(self, scope: str, key: IdempotencyKey) -> Submitted | None:
+        """The answer that was given under a key; KeyTaken when it was given to another request."""
+        rows = await self._database.call("recall", scope, key.text, key.request)
+        answer = _submitted({**rows[0], "replayed": True, "rights": []}) if rows else None
+        if isinstance(answer, KeyTaken):
+            raise answer
+        return answer
 
     async def definition(self, workflow_hash: str) -> Workflow:
         """The workflow that jobs were pinned to."""
@@ -180,6 +194,7 @@ class PostgresStore:
         overdue += await self._value("end_expired", session, SWEEP_BATCH)
         unserved = await self._value("end_unserved", session, SWEEP_BATCH)
         await self._value("tidy_due", SWEEP_BATCH)
+        await self._value("purge_idempotency_keys", SWEEP_BATCH)
         return Swept(expired, dead + overdue + unserved)
 
     async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
@@ -231,11 +246,37 @@ def read_definition(found: Json) -> Workflow:
         ) from error
 
 
-def _identity(submission: Submission) -> tuple[str, str]:
-    """The canonical JSON of a job's identity, cut where the ordinal stands: the database knows the ordinal."""
-    workflow, parameters = canonical(submission.workflow.id), canonical(submission.parameters)
-    head = f'{{"job_type":{workflow},"ordinal":'
-    return head, f',"parameters":{parameters},"scope":{canonical(submission.scope)}}}'
+def _workflow(workflow: Workflow) -> dict[str, Json]:
+    """A definition as app.submit_batch reads it: as text, for it is stored already but for the first time."""
+    nodes: list[Json] = [node.name for node in workflow.nodes]
+    return {"hash": workflow.hash, "workflow": workflow.id, "definition": workflow.text, "nodes": nodes}
+
+
+def _submission(place: int, submission: Submission) -> str:
+    """A submission as JSON text; the parameters are JSON text already and are not encoded again."""
+    head, tail = submission.identity
+    given: dict[str, Json] = {
+        "place": place,
+        "head": head,
+        "tail": tail,
+        "scope": submission.scope,
+        "hash": submission.workflow.hash,
+        "priority": submission.priority,
+        "rerun": submission.rerun,
+        "correlation_id": submission.correlation_id,
+    }
+    if key := submission.key:
+        given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")
+    if submission.start is not None:
+        given["start"] = [_change(transition) for transition in submission.start]
+    return f'{encode(given)[:-1]},"parameters":{submission.parameters_text}}}'
+
+
+def _submitted(row: Row) -> Submitted | KeyTaken:
+    if row["job_id"] is None:
+        return KeyTaken()
+    rights = tuple(TakenRight(RightId(made), 1) for made in row["rights"])
+    return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"])
 
 
 def _change(transition: Transition) -> dict[str, Json]:

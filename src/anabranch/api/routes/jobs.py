@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ValidationError
 
 from anabranch.api.body import JsonObject
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, GivenKey
 from anabranch.api.errors import InvalidRequest
-from anabranch.api.openapi import Responses, body, problems
+from anabranch.api.openapi import Responses, body, keyed, problems
 from anabranch.api.requests import CancelRequest, JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
@@ -20,7 +20,8 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 Model = TypeVar("Model", bound=BaseModel)
-SUBMIT_PROBLEMS = problems(404, 413, 415, 422, 503)
+SUBMIT_PROBLEMS = problems(404, 409, 413, 415, 422, 503)
+REPLAYED = "Idempotency-Replayed"
 SAME: Responses = {200: {"model": SubmittedView, "description": "The same request made this job before"}}
 
 
@@ -28,13 +29,14 @@ SAME: Responses = {200: {"model": SubmittedView, "description": "The same reques
     "/submit/{job_type}",
     status_code=202,
     responses={**SAME, **SUBMIT_PROBLEMS},
-    openapi_extra=body({"type": "object"}, required=False),
+    openapi_extra=keyed(body({"type": "object"}, required=False)),
 )
 async def submit_parameters(
     job_type: str,
     query: Annotated[SubmitQuery, Query()],
     parameters: JsonObject,
     caller: CurrentCaller,
+    key: GivenKey,
     gateway: CurrentGateway,
     response: Response,
 ) -> SubmittedView:
@@ -42,17 +44,22 @@ async def submit_parameters(
     request = JobRequest.model_construct(
         workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun
     )
-    return await _submit(gateway, caller, request, response)
+    return await _submit(gateway, caller, request, key, response)
 
 
 @router.post(
     "",
     status_code=202,
     responses={**SAME, **SUBMIT_PROBLEMS},
-    openapi_extra=body(JobRequest.model_json_schema(), required=True),
+    openapi_extra=keyed(body(JobRequest.model_json_schema(), required=True)),
 )
 async def submit_job(
-    given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, request: Request, response: Response
+    given: JsonObject,
+    caller: CurrentCaller,
+    key: GivenKey,
+    gateway: CurrentGateway,
+    request: Request,
+    response: Response,
 ) -> SubmittedView:
     """Accept a job. The same workflow and parameters are the same job."""
     wanted = _check(JobRequest, given)
@@ -60,7 +67,7 @@ async def submit_job(
         caller = Caller(caller.scope, wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
         structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
-    return await _submit(gateway, caller, wanted, response)
+    return await _submit(gateway, caller, wanted, key, response)
 
 
 @router.get("", responses=problems(422, 503))
@@ -118,7 +125,9 @@ def _check(model: type[Model], given: JsonObject) -> Model:
         raise InvalidRequest.of(error.errors(), "body") from error
 
 
-async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response: Response) -> SubmittedView:
+async def _submit(
+    gateway: Gateway, caller: Caller, wanted: JobRequest, key: str | None, response: Response
+) -> SubmittedView:
     submitted = await gateway.submit(
         wanted.workflow,
         wanted.parameters,
@@ -126,7 +135,16 @@ async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response
         correlation_id=caller.correlation_id,
         priority=wanted.priority,
         rerun=wanted.rerun,
+        key=key,
     )
-    log.info("job.accepted", job=submitted.job_id, job_type=wanted.workflow, created=submitted.created)
+    log.info(
+        "job.accepted",
+        job=submitted.job_id,
+        job_type=wanted.workflow,
+        created=submitted.created,
+        replayed=submitted.replayed,
+    )
     response.status_code = 202 if submitted.created else 200
+    if submitted.replayed:
+        response.headers[REPLAYED] = "true"
     return SubmittedView.of(wanted.workflow, submitted)
