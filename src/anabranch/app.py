@@ -107,6 +107,10 @@ class Gateway:
         """Wait until there is a session to submit under."""
         await self._has_session.wait()
 
+    def require_session(self) -> None:
+        """Unavailable while there is no session to submit under."""
+        self._submitting()
+
     async def close(self) -> None:
         """End the session and close the pools."""
         self._stop.set()

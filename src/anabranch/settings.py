@@ -67,6 +67,9 @@ class Settings(BaseSettings):
         "auto", description="`auto` is readable on a terminal and JSON elsewhere."
     )
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
+    max_bulk_bytes: int = Field(
+        100_000_000, ge=1_000, description="The largest body of many jobs, a line each; a line is bounded as a body is."
+    )
     idempotency_hours: float = Field(
         24, gt=0, le=24 * 366, description="How long the answer to a request is kept under its Idempotency-Key."
     )

@@ -1,6 +1,7 @@
 """The typed client of the HTTP API."""
 
 from anabranch.client.answers import (
+    BulkAnswer,
     Component,
     Health,
     JobError,
@@ -22,6 +23,7 @@ from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
 
 __all__ = [
+    "BulkAnswer",
     "Client",
     "Component",
     "Event",

@@ -1,5 +1,6 @@
 """Calls over HTTP; what is no answer, or one that tells of a problem, is raised."""
 
+import json
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -15,6 +16,8 @@ __all__ = ["Transport"]
 
 Answer = TypeVar("Answer")
 CONNECT_SECONDS = 5.0
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
 
 
 class Transport:
@@ -53,14 +56,19 @@ class Transport:
         timeout: float | None = None,
         query: dict[str, str | int | None] | None = None,
         key: str | None = None,
+        lines: bool = False,
     ) -> Answer:
-        """What `read` makes of the answer; `also` is a status that is an answer, too; `key` makes it safe to repeat."""
-        answer = self._send(method, path, body, timeout or self.timeout, query or {}, _headers(body, key))
+        """What `read` makes of the answer; `also` is a status that is an answer, too; `key` makes it safe to repeat.
+
+        With `lines`, the body and the answer are many values, a line each.
+        """
+        headers = _headers(None if body is None else NDJSON if lines else JSON, key)
+        answer = self._send(method, path, body, timeout or self.timeout, query or {}, headers)
         told = answer.is_success or (answer.status_code == also and not _is_problem(answer))
         if not told:
             raise error_of(answer.status_code, _problem(answer))
         try:
-            return read(answer.json())
+            return read([json.loads(line) for line in answer.content.splitlines()] if lines else answer.json())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise AnabranchError(
                 "api.unreadable",
@@ -95,8 +103,8 @@ class Transport:
             ) from error
 
 
-def _headers(body: bytes | None, key: str | None) -> dict[str, str]:
-    given = {"Content-Type": "application/json" if body else None, "Idempotency-Key": key}
+def _headers(kind: str | None, key: str | None) -> dict[str, str]:
+    given = {"Content-Type": kind, "Idempotency-Key": key}
     return {name: value for name, value in given.items() if value is not None}
 
 
