@@ -61,7 +61,8 @@ def api() -> None:
     settings = prepare()
     # By the environment and by name: the API reads its own settings, and stands beside the command line, not under it.
     os.environ["ANABRANCH_DATABASE_URL"] = database_url(settings)
-    config = Config("anabranch.api.main:app_from_environment", factory=True, log_config=None)
+    # The API tells of its requests itself: what it took and refused, and with debug all of them.
+    config = Config("anabranch.api.main:app_from_environment", factory=True, log_config=None, access_log=False)
     with _listener(settings) as listener:
         Server(config).run([listener])
 

@@ -46,7 +46,7 @@ from anabranch.engine.ports import (
 from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.workflow import Workflow
 
-__all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition"]
+__all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition", "write_batch"]
 
 CHANNEL = "anabranch"
 SWEEP_BATCH = 1000
@@ -99,11 +99,7 @@ class PostgresStore:
 
     async def submit_batch(self, submissions: Sequence[Submission], session: SessionId) -> list[Submitted | KeyTaken]:
         """Create many jobs in one transaction: all of them or none; an answer for each, in order."""
-        workflows = {submission.workflow.hash: submission.workflow for submission in submissions}
-        rows = await self._database.call(
-            "submit_batch", session, encode([_workflow(workflow) for workflow in workflows.values()]),
-            "[" + ",".join(_submission(place, given) for place, given in enumerate(submissions)) + "]",
-        )  # fmt: skip
+        rows = await self._database.call("submit_batch", session, *write_batch(submissions))
         answers = {row["place"]: _submitted(row) for row in rows}
         return [answers[place] for place in range(len(submissions))]
 
@@ -244,6 +240,13 @@ def read_definition(found: Json) -> Workflow:
         raise Unavailable(
             "workflow.unreadable", f"a workflow can't be read: {error}", remedy="Upgrade this process."
         ) from error
+
+
+def write_batch(submissions: Sequence[Submission]) -> tuple[str, str]:
+    """The workflows and the submissions as app.submit_batch reads them, in JSON."""
+    workflows = {submission.workflow.hash: submission.workflow for submission in submissions}
+    written = ",".join(_submission(place, given) for place, given in enumerate(submissions))
+    return encode([_workflow(workflow) for workflow in workflows.values()]), f"[{written}]"
 
 
 def _workflow(workflow: Workflow) -> dict[str, Json]:

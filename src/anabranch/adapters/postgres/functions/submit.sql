@@ -39,7 +39,7 @@ begin
         insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority,
                               state, generation, correlation_id, last_event, created_at)
         values (encode(sha256(convert_to(_head || _ordinal || _tail, 'UTF8')), 'hex'), _identity, _ordinal, _scope,
-                _workflow, _hash, _parameters, _priority, 'pending', 0, _correlation_id, 0, app.now())
+                _workflow, _hash, _parameters, _priority, 'pending', 0, _correlation_id, 1, app.now())
         on conflict do nothing
         returning id into _job;
         exit when _job is not null;
@@ -47,7 +47,8 @@ begin
     if created then
         insert into app.nodes (job, name, position, state, generation)
         select _job, n.name, n.position, 'pending', 0 from unnest(_nodes) with ordinality as n(name, position);
-        perform app.add_event(_job, 'job.submitted', null, jsonb_build_object('ordinal', _ordinal));
+        insert into app.events (job, seq, at, kind, data)
+        values (_job, 1, app.now(), 'job.submitted', jsonb_build_object('ordinal', _ordinal));
         insert into app.rights (job, node, purpose, generation, session, takes, taken_until, made_at)
         select _job, '', 'start', 0, s.id, 1, app.now() + s.lease, app.now()
           from (select _session as id) given left join app.sessions s using (id)
