@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.adapters.postgres.connect import connect
 from anabranch.app import Gateway
+from anabranch.engine.canonical import Json
 from anabranch.engine.gatherer import Gatherer
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import Claim, JobState
@@ -28,6 +30,18 @@ nodes:
   all: {type: fan_in, aggregation: collect}
   other: {handler: echo}
 """
+
+LOOKS = [
+    "select state, last_event, started_at is null, error from app.jobs where job_id = %s",
+    """select name, position, n.state, output, n.error, opened_at is null, n.finished_at is null
+         from app.nodes n join app.jobs j on j.id = n.job where job_id = %s order by position""",
+    """select node, purpose, queue, l.priority, handler, width, remaining, tolerated, policy, closed, itemized
+         from app.lanes l join app.jobs j on j.id = l.job where job_id = %s order by l.id""",
+    """select idx, key, i.parameters from app.items i join app.lanes l on l.id = i.lane join app.jobs j on j.id = l.job
+        where job_id = %s order by l.id, idx""",
+    "select seq, kind, node, data from app.events e join app.jobs j on j.id = e.job where job_id = %s order by seq",
+    "select node, purpose from app.rights r join app.jobs j on j.id = r.job where job_id = %s order by r.id",
+]
 
 
 @pytest.fixture
@@ -119,3 +133,21 @@ async def test_e2_a_start_knows_the_job_by_its_id(gateway: Gateway, engine: Engi
         while len(claims) < 2:
             claims += await engine.claim(2)
     assert {claim.lane.job_id for claim in claims} == {first.job_id, again.job_id}
+
+
+@pytest.mark.parametrize("given", [{}, {"items": [1, 2, 3]}, {"items": ["x"], "size": 50}], ids=str)
+async def test_e17_a_job_that_begins_is_what_one_is_that_was_started_by_its_right(
+    gateway: Gateway, engine: EngineHarness, database_url: str, given: dict[str, Json]
+) -> None:
+    workflow = gateway.declaration("flow")
+    apart = Submission(workflow.workflow, workflow.check(given), "apart", 5, rerun=False, correlation_id="c")
+    at_once = replace(apart, scope="at once", begins=True)
+    by_right = await engine.store.submit(apart, engine.session)
+    begun = await engine.store.submit(at_once, engine.session)
+    await engine.advance([*by_right.rights, *begun.rights])
+    with connect(database_url, None) as connection:
+        rows = [
+            [connection.execute(look.encode(), [job.job_id]).fetchall() for look in LOOKS] for job in (by_right, begun)
+        ]
+    assert rows[0] == rows[1]
+    assert rows[0][0]
