@@ -14,6 +14,7 @@ from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
 from anabranch.api.openapi import Api
 from anabranch.api.routes import (
+    bulk,
     control,
     database,
     description,
@@ -71,6 +72,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     add_handlers(app)
     for module in (
         jobs,
+        bulk,
         control,
         history,
         graphs,

@@ -2,6 +2,7 @@
 
 from anabranch.client.admin import Admin, CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
 from anabranch.client.answers import (
+    BulkAnswer,
     Component,
     Health,
     JobError,
@@ -25,6 +26,7 @@ from anabranch.client.history import Event, Log
 
 __all__ = [
     "Admin",
+    "BulkAnswer",
     "CheckedFunctions",
     "Client",
     "Component",

@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from anabranch.client.errors import error_of
+from anabranch.engine.errors import AnabranchError
+
 __all__ = [
+    "BulkAnswer",
     "Component",
     "Health",
     "JobError",
@@ -42,6 +46,23 @@ class SubmittedJob:
     def of(cls, raw: Raw) -> "SubmittedJob":
         """Read an answer."""
         return cls(raw["job_id"], raw["job_type"], raw["status"], raw["created"], raw)
+
+
+@dataclass(frozen=True)
+class BulkAnswer:
+    """What became of one of many submissions, numbered from 1: a job, or why there is none."""
+
+    line: int
+    job_id: str | None
+    created: bool
+    error: AnabranchError | None
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "BulkAnswer":
+        """Read a line of the answer."""
+        error = None if "job_id" in raw else error_of(raw["status"], raw)
+        return cls(raw["line"], raw.get("job_id"), bool(raw.get("created")), error, raw)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """A client of the HTTP API, with a method for each question."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -8,6 +9,7 @@ from urllib.parse import quote
 
 from anabranch.client.admin import Admin
 from anabranch.client.answers import (
+    BulkAnswer,
     Health,
     JobStatus,
     JobSummary,
@@ -32,12 +34,15 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 30.0
 SUBMIT_PATIENCE_SECONDS = 5.0
 SHORTEST_TIMEOUT_SECONDS = 0.1
 LARGEST_PAGE = 1000
+BUNDLE_LINES = 500
+BUNDLE_BYTES = 1_000_000
 LARGEST_PAGE_OF_LOGS = 200
 
 
@@ -80,14 +85,29 @@ class Client:
         priority: int | None = None,
         rerun: bool = False,
         correlation_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> SubmittedJob:
-        """Submit a job. The same workflow and parameters are the same job, so a server that is away is asked again."""
+        """Submit a job. A server that is away is asked again, under one key: nothing is made twice.
+
+        The same workflow and parameters are the same job. The key is a fresh one, unless you give your own to repeat a
+        call of another process.
+        """
         given = {"priority": priority, "correlation_id": correlation_id}
         wanted = {name: value for name, value in given.items() if value is not None}
         body = _encode({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
-        if rerun:
-            return self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body)
-        return self._patiently(lambda: self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body))
+        key = _fresh_key() if idempotency_key is None else idempotency_key
+        return self._patiently(lambda: self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body, key=key))
+
+    def submit_many(self, jobs: "Iterable[Mapping[str, Json]]") -> Iterator[BulkAnswer]:
+        """Submit many jobs, each a body as the API takes it: `workflow`, `parameters` and more; an answer for each.
+
+        They are sent some hundreds at a time while you take the answers, in order. What the API refuses of one hurts no
+        other. A server that is away is asked again, under one key: nothing is made twice.
+        """
+        first = 1
+        for lines in _bundle(map(_encode, jobs)):
+            yield from self._submit_lines(lines, first)
+            first += len(lines)
 
     def job(self, job_id: str) -> JobStatus:
         """A job by its id, or by a start of it that fits no other."""
@@ -295,7 +315,21 @@ class Client:
             sleep(min(pause, remaining))
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
-    def _patiently(self, ask: Callable[[], SubmittedJob]) -> SubmittedJob:
+    def _submit_lines(self, lines: Sequence[bytes], first: int) -> list[BulkAnswer]:
+        key, body = _fresh_key(), b"\n".join(lines) + b"\n"
+
+        def read(raws: list[Any]) -> list[BulkAnswer]:  # JSON, which has no type before it is read
+            answers = [BulkAnswer.of({**raw, "line": first + place}) for place, raw in enumerate(raws)]
+            away = next((answer.error for answer in answers if isinstance(answer.error, Unavailable)), None)
+            if away or len(answers) != len(lines):
+                raise away or Unavailable("api.broken_off", "the API answered fewer jobs than it was given")
+            return answers
+
+        return self._patiently(
+            lambda: self._transport.call(read, "POST", "/api/jobs/bulk", body=body, key=key, lines=True)
+        )
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
         began, pause = monotonic(), FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -329,6 +363,24 @@ def _segment(name: str) -> str:
     if not name.strip("."):
         raise InputError("name.invalid", f"{name!r} is not a name")
     return quote(name, safe="", errors="surrogateescape")
+
+
+def _bundle(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lines in bundles; the answers to one must fit the connection, for they are read when all of it was sent."""
+    bundle: list[bytes] = []
+    size = 0
+    for line in lines:
+        bundle.append(line)
+        size += len(line)
+        if len(bundle) == BUNDLE_LINES or size > BUNDLE_BYTES:
+            yield bundle
+            bundle, size = [], 0
+    if bundle:
+        yield bundle
+
+
+def _fresh_key() -> str:
+    return os.urandom(16).hex()
 
 
 def _encode(value: object) -> bytes:

@@ -25,12 +25,14 @@ from anabranch.engine.model import (
     SessionKind,
 )
 from anabranch.engine.retry import Again
+from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.workflow import Workflow
 
 __all__ = [
     "Applied",
     "FileStore",
     "JobStore",
+    "KeyTaken",
     "Pulse",
     "Refused",
     "ResultPage",
@@ -56,31 +58,30 @@ class SessionGone(Conflict):
         super().__init__("session.gone", f"session {session} was taken for dead")
 
 
+class KeyTaken(Conflict):
+    """The key was used before, for another request."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "idempotency.conflict",
+            "this idempotency key was used before, for another request",
+            remedy="Take a new key for a new request; one that is repeated must ask for the same.",
+        )
+
+
 class Refused(AnabranchError):
     """The store can't hold what it was given; trying the same again can't help."""
 
 
 @dataclass(frozen=True)
-class Submission:
-    """A job to create; `parts` are the workflows that child jobs of it will run."""
-
-    workflow: Workflow
-    parameters: dict[str, Json]
-    scope: str
-    priority: int
-    rerun: bool
-    correlation_id: str
-    parts: tuple[Workflow, ...] = ()
-
-
-@dataclass(frozen=True)
 class Submitted:
-    """The job of a submission, and the right to start it if it is new."""
+    """The job of a submission and the rights to go on with it, if it is new; or, replayed, an earlier answer."""
 
     job_id: str
     state: JobState
     created: bool
-    right: "TakenRight | None"
+    rights: "tuple[TakenRight, ...]" = ()
+    replayed: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Spawned:
-    """The job that a task was traded for, and the right to start it if it is new."""
+    """The job that a task was traded for, and the rights to go on with it if it is new."""
 
     job_id: str
-    right: "TakenRight | None"
+    rights: "tuple[TakenRight, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,10 @@ class JobStore(Protocol):
     """Jobs, their definitions and the rights to advance them."""
 
     async def submit(self, submission: Submission, session: SessionId) -> Submitted: ...
+    async def submit_batch(
+        self, submissions: Sequence[Submission], session: SessionId
+    ) -> list[Submitted | KeyTaken]: ...
+    async def recall(self, scope: str, key: IdempotencyKey) -> Submitted | None: ...
     async def definition(self, workflow_hash: str) -> Workflow: ...
     async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]: ...
     async def free_rights(self, session: SessionId, rights: Sequence[TakenRight]) -> None: ...

@@ -53,7 +53,7 @@ class Held:
     stopping: bool = False
     said: dict[str, Json] | None = None
     begun: float = 0.0
-    right: TakenRight | None = None
+    rights: tuple[TakenRight, ...] = ()
 
     @property
     def runs_too_long(self) -> bool:
@@ -181,7 +181,7 @@ class Runner:
             return _failed(held.claim, describe_error(error), timedelta(0), None)
         if spawned is None:
             return _again(held)
-        held.right = spawned.right
+        held.rights = spawned.rights
         log.info("job.spawned", task=held.claim.task_id, job=spawned.job_id)
         return None
 

@@ -181,8 +181,8 @@ class Shift:
     def _let_go(self, held: Held) -> None:
         """Forget a task that became a job of its own, and start that."""
         self._held.pop(held.claim.key, None)
-        if held.right is not None:
-            self._start_advance([held.right])
+        if held.rights:
+            self._start_advance(held.rights)
 
     def _write(self, reports: Sequence[Report]) -> None:
         self._outbox.extend(reports)
