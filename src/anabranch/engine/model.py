@@ -11,11 +11,13 @@ __all__ = [
     "TERMINAL",
     "Answer",
     "Attempt",
+    "Checkpoint",
     "Claim",
     "Event",
     "InHand",
     "Job",
     "JobDetail",
+    "JobEnd",
     "JobState",
     "LaneFacts",
     "NodeDetail",
@@ -181,6 +183,15 @@ class InHand(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """What an attempt of a task saved for the next one: how far it was, and what is needed to go on from there."""
+
+    phase: str
+    state: Json
+    attempt: int
+
+
+@dataclass(frozen=True)
 class LaneFacts:
     """What all tasks of a lane have in common."""
 
@@ -210,6 +221,7 @@ class Claim:
     item: Json
     predecessor: list[Json] | None
     lane: LaneFacts
+    checkpoint: Checkpoint | None = None
 
     @property
     def task_id(self) -> str:
@@ -283,6 +295,14 @@ class JobDetail:
 
     job: Job
     nodes: list[NodeDetail]
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """Where a job stands, and how long ago it ended if it has."""
+
+    state: JobState
+    ended_for: timedelta | None
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ from pathlib import Path
 import structlog
 
 from anabranch.engine.children import Children
+from anabranch.engine.clearing import Clearing
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store
 from anabranch.engine.results import Results
 from anabranch.engine.runner import Runner
+from anabranch.engine.saving import Keeper
 from anabranch.engine.session import Live
 from anabranch.engine.shift import Shift
 
@@ -26,12 +28,16 @@ PARTING_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """How a worker works: what it serves, how many handlers at once, and the grace they have when told to stop."""
+    """How a worker works: what it serves, how many handlers at once, and the grace they have when told to stop.
+
+    Handlers write to `scratch`, where only this process does, and to `work`, which others share.
+    """
 
     queues: Sequence[str]
     slots: int
     grace: timedelta
     scratch: Path
+    work: Path
 
 
 class Worker:
@@ -52,9 +58,13 @@ class Worker:
         """Run until told to stop; SessionGone when the session was lost, and with it all that was in hand."""
         options = self._options
         thread = ThreadPoolExecutor(1, thread_name_prefix="quick")
-        runner = Runner(self._store, self._registry, self._children, self._results, options.scratch, thread)
+        keeper = Keeper(self._store, live.session)
+        runner = Runner(
+            self._store, self._registry, self._children, self._results, keeper, options.scratch, options.work, thread
+        )
         shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
         waker = asyncio.create_task(_ring_at_stop(live, stop))
+        clearing = asyncio.create_task(Clearing(self._store, live.session, options.work).serve())
         try:
             while not stop.is_set():
                 live.check()
@@ -65,6 +75,7 @@ class Worker:
             await self._finish(shift, live)
         finally:
             waker.cancel()
+            clearing.cancel()
             shift.abandon()
             thread.shutdown(wait=False, cancel_futures=True)
             self.stuck = runner.quick_busy

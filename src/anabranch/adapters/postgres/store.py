@@ -19,8 +19,10 @@ from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import (
     Answer,
     Attempt,
+    Checkpoint,
     Claim,
     InHand,
+    JobEnd,
     JobState,
     LaneFacts,
     NodeState,
@@ -141,6 +143,11 @@ class PostgresStore:
         rows = await self._database.call("node_results", job_id, node, after)
         return ResultPage(**rows[0]) if rows else None
 
+    async def job_ends(self, session: SessionId, every: timedelta, job_ids: Sequence[str]) -> dict[str, JobEnd]:
+        """Whether and when these jobs ended; those that are not there are left out."""
+        rows = await self._database.call("job_ends", session, every, list(job_ids))
+        return {row["job_id"]: JobEnd(JobState(row["state"]), row["ended_for"]) for row in rows}
+
     async def ring(self, queues: Sequence[str]) -> None:
         """Ring the doorbell of queues; a hint and no more (E12)."""
         await self._database.call("ring", list(queues))
@@ -153,6 +160,14 @@ class PostgresStore:
         """End attempts, a batch in one transaction."""
         (row,) = await self._database.call("report", session, _reports(reports))
         return _answers(row), _rights(row)
+
+    async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool:
+        """Keep what an attempt saved, the state as JSON text; False when it is not the current one.
+
+        `number` counts what the attempt saved: a call that comes late changes nothing.
+        """
+        lane, place = attempt.key
+        return bool(await self._value("checkpoint", session, lane, place, attempt.number, number, phase, state))
 
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn:
         """Report and claim in one transaction; with nothing to report, wait for a lane that others are at."""
@@ -265,8 +280,8 @@ def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks":
     lanes = {int(lane): _facts(facts) for lane, facts in found["lanes"].items()}
     claims = [
         Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler or lanes[lane].handler, item,
-              predecessor, lanes[lane])
-        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor in found["tasks"]
+              predecessor, lanes[lane], Checkpoint(*saved[0]) if saved else None)
+        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor, *saved in found["tasks"]
     ]  # fmt: skip
     for lane, first, count, items in found["fresh"]:
         claims += _fresh(lane, lanes[lane], range(first, first + count), items)
