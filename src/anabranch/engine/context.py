@@ -16,6 +16,7 @@ __all__ = ["Context", "Saving", "Silence", "TaskFacts", "Voice"]
 MOST_HANDED = 64_000
 MOST_SAVED = 64_000
 LONGEST_PHASE = 200
+LONGEST_MESSAGE = 1_000
 
 
 @dataclass(slots=True)
@@ -178,8 +179,10 @@ class Context:
         return self._voice.stopping
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Say how far the task is; a node with a heartbeat timeout must hear this in time."""
-        said: dict[str, Json] = {"done": done, "total": total, "message": message}
+        """Say how far the task is, for all to see within a second or two; a heartbeat timeout must hear it in time."""
+        if not (_is_number(done) and (total is None or _is_number(total))):
+            raise ContractViolationError(f"ctx.progress was told {done!r} of {total!r}; both are numbers")
+        said: dict[str, Json] = {"done": done, "total": total, "message": str(message)[:LONGEST_MESSAGE]}
         try:
             encode(said)
         except ValueError as error:
@@ -248,3 +251,7 @@ class Context:
         return bool(self._facts.predecessor)
 
     get_predecessor_result = predecessor
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)

@@ -27,6 +27,7 @@ __all__ = [
     "Report",
     "RightId",
     "RightView",
+    "Said",
     "Session",
     "SessionDetail",
     "SessionId",
@@ -179,7 +180,13 @@ class InHand(NamedTuple):
 
     attempt: Attempt
     started: bool
-    progress: dict[str, Json] | None = None
+
+
+class Said(NamedTuple):
+    """How far a handler says that its attempt is."""
+
+    attempt: Attempt
+    progress: dict[str, Json]
 
 
 @dataclass(frozen=True)
@@ -273,7 +280,10 @@ class RightView:
 
 @dataclass(frozen=True)
 class NodeDetail:
-    """A node with the count of its tasks by state; a node that isn't open yet has none."""
+    """A node with the count of its tasks by state; a node that isn't open yet has none.
+
+    `said` is how far the running ones are that said so, where few run.
+    """
 
     name: str
     state: NodeState
@@ -284,6 +294,7 @@ class NodeDetail:
     completed: int
     failed: int
     cancelled: int
+    said: list[dict[str, Json]] | None
     error: dict[str, Json] | None
     opened_at: datetime | None
     finished_at: datetime | None
@@ -322,6 +333,7 @@ class TaskDetail:
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None
+    progress: dict[str, Json] | None
     result: Json | None
     error: dict[str, Json] | None
     cursor: str

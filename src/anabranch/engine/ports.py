@@ -19,8 +19,10 @@ from anabranch.engine.model import (
     Report,
     RightId,
     RightView,
+    Said,
     SessionId,
     SessionKind,
+    TaskKey,
 )
 from anabranch.engine.workflow import Workflow
 
@@ -179,10 +181,13 @@ class FileStore(Protocol):
 
 
 class Pulse(Protocol):
-    """A connection of its own for beats and doorbells; used from one thread, blocking."""
+    """A connection of its own for beats, progress and doorbells; used from one thread, blocking."""
 
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
+
+    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+        """Note how far tasks are; those that were noted: of others the attempt has ended, or somebody is at them."""
 
     def wait(self, timeout: timedelta) -> bool:
         """True when a doorbell rang before the timeout."""

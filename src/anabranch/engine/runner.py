@@ -53,6 +53,7 @@ class Held:
     cancelled: bool = False
     stopping: bool = False
     said: dict[str, Json] | None = None
+    told: dict[str, Json] | None = None
     begun: float = 0.0
 
     @property
@@ -67,13 +68,8 @@ class Held:
         return self.claim.task_id, self.claim.attempt
 
     def progress(self, progress: dict[str, Json]) -> None:
-        """Note how far it is; the next beat carries it."""
+        """Note how far it is; the heart tells the store."""
         self.said = progress
-
-    def take_progress(self) -> dict[str, Json] | None:
-        """What was said since the last beat."""
-        said, self.said = self.said, None
-        return said
 
 
 class _Line:

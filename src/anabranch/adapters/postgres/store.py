@@ -30,6 +30,7 @@ from anabranch.engine.model import (
     Report,
     RightId,
     RightView,
+    Said,
     SessionId,
     SessionKind,
     TaskKey,
@@ -214,17 +215,20 @@ class PostgresPulse:
 
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
-        held = [
-            {"lane": h.attempt.key.lane, "idx": h.attempt.key.place, "attempt": h.attempt.number, "started": h.started,
-             "progress": h.progress}
-            for h in in_hand
-        ]  # fmt: skip
+        held = [{**_token(h.attempt), "started": h.started} for h in in_hand]
         with translate(self._url):
             row = self._connection.execute(call_text("beat").encode(), (session, encode(held))).fetchone()
             if row is None or row[0] is None:
                 return None
             self._connection.execute(call_text("reconcile").encode(), (session, encode(held)))
         return [Attempt(TaskKey(lane, index), number) for lane, index, number in row[0]]
+
+    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+        """Note how far tasks are; those that were noted."""
+        told = encode([{**_token(one.attempt), "progress": one.progress} for one in said])
+        with translate(self._url):
+            row = self._connection.execute(call_text("progress").encode(), (session, told)).fetchone()
+        return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
 
     def wait(self, timeout: timedelta) -> bool:
         """True when a doorbell rang before the timeout."""
@@ -234,6 +238,10 @@ class PostgresPulse:
     def close(self) -> None:
         """Give the connection up."""
         self._connection.close()
+
+
+def _token(attempt: Attempt) -> dict[str, Json]:
+    return {"lane": attempt.key.lane, "idx": attempt.key.place, "attempt": attempt.number}
 
 
 def read_definition(found: Json) -> Workflow:
