@@ -96,27 +96,38 @@ async def test_w5_artifacts_that_are_gone_are_made_again(stage: Stage) -> None:
     await finish(stage, job_id)
 
 
-@pytest.fixture
-def server() -> Iterator[Cluster]:
+class Server:
     """A PostgreSQL of the test's own, durable as in production."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cluster = Cluster(Home(folder / "server"), state=folder / "state")
+        self._process = self.cluster.start()
+        self.cluster.ensure_database()
+        migrate(self.cluster.url())
+
+    def kill(self) -> None:
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def start(self) -> None:
+        self._process = self.cluster.start()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="ab-"))
     folder.chmod(0o755)
-    cluster = Cluster(Home(folder / "server"), state=folder / "state")
-    try:
-        cluster.start()
-        cluster.ensure_database()
-        migrate(cluster.url())
-        yield cluster
-    finally:
-        cluster.purge()
-        shutil.rmtree(folder)
+    made = Server(folder)
+    yield made
+    made.cluster.purge()
+    shutil.rmtree(folder)
 
 
-async def test_w5_a_server_killed_at_every_boundary_of_a_phase_is_waited_for(server: Cluster, tmp_path: Path) -> None:
+async def test_w5_a_server_killed_at_every_boundary_of_a_phase_is_waited_for(server: Server, tmp_path: Path) -> None:
     """Checkpoints wait for the server to come back; no attempt is lost, and nothing is done twice."""
-    async with open_stage(Start(tmp_path, PLUGINS, server.url(), lease=60)) as stage:
+    async with open_stage(Start(tmp_path, PLUGINS, server.cluster.url(), lease=60)) as stage:
         _, job_id = await stand_everywhere(stage)
-        await asyncio.to_thread(server.stop, "immediate")
+        await asyncio.to_thread(server.kill)
         (stage.folder / "file").touch()
         await until_async(lambda: len(stage.noted("made-1")) == len(STOPS), what="work without the server")
         await asyncio.to_thread(server.start)
