@@ -7,8 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from anabranch.controls import Retry
 from anabranch.engine.canonical import Json
-from anabranch.engine.model import Attempt, Checkpoint, Claim, TaskDetail
+from anabranch.engine.model import Attempt, Checkpoint, Claim, JobState, TaskDetail
 from anabranch.testing.crew import until_async
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.stack import Stack, open_stack
@@ -98,7 +99,7 @@ async def test_e7_a_checkpoint_of_a_cancelled_task_changes_nothing_and_stops_it(
     stack: Stack, database_url: str, tmp_path: Path
 ) -> None:
     async with standing(stack, tmp_path) as job_id:
-        await stack.gateway.cancel(job_id, "test")
+        await stack.gateway.controls.cancel(job_id, "test")
     await until_async((tmp_path / "file.told").exists)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select phase from app.checkpoints").fetchall() == [("before",)]
@@ -123,6 +124,14 @@ async def test_w3_an_async_handler_saves_when_the_worker_stops_and_is_handed_bac
         job = await second.wait(job_id)
         (task,) = await second.tasks(job, "act")
     assert (task.attempts, task.failures, task.result) == (2, 0, ["attempt 2", None, 2])
+
+
+async def test_w5_a_retry_in_a_new_generation_goes_on_from_the_checkpoint_of_what_failed(stack: Stack) -> None:
+    failed = await stack.run("saves_in_silence", act="and break")
+    assert failed.job.state is JobState.FAILED
+    await stack.gateway.controls.retry(failed.job.job_id, Retry())
+    (task,) = await stack.tasks(await stack.wait(failed.job.job_id), "act")
+    assert (task.status, task.attempts, task.result) == ("completed", 2, ["half", 7, 1])
 
 
 async def test_e9_a_handler_that_stops_though_nobody_told_it_is_charged(stack: Stack) -> None:

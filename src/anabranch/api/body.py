@@ -1,18 +1,21 @@
 """Bodies are read with a cap and parsed strictly: what PostgreSQL can't hold is refused here."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
+from pydantic import BaseModel, ValidationError
 
 from anabranch.api.deps import CurrentSettings
+from anabranch.api.errors import InvalidRequest
 from anabranch.engine.canonical import Json, decode
 from anabranch.engine.errors import InputError
 
-__all__ = ["YAML_TYPES", "JsonObject", "YamlText"]
+__all__ = ["YAML_TYPES", "JsonObject", "YamlText", "check_body"]
 
+Model = TypeVar("Model", bound=BaseModel)
 JSON_TYPES = ("application/json",)
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
@@ -34,6 +37,14 @@ async def read_yaml(request: Request, settings: CurrentSettings) -> bytes:
     body = await _read(request, settings.max_body_bytes)
     _check_media_type(request, YAML_TYPES, "Send YAML, with Content-Type: application/yaml.")
     return body
+
+
+def check_body(model: type[Model], given: Mapping[str, Json]) -> Model:
+    """A body as its model; every mistake in it is told."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise InvalidRequest.of(error.errors(), "body") from error
 
 
 JsonObject = Annotated[dict[str, Json], Depends(read_object)]

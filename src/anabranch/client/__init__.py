@@ -18,6 +18,7 @@ from anabranch.client.answers import (
     Workflows,
 )
 from anabranch.client.client import Client
+from anabranch.client.control import DeadLetter, Limit, NodeAgain, Queue, Replay, Retry
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
@@ -25,6 +26,7 @@ from anabranch.client.history import Event, Log
 __all__ = [
     "Client",
     "Component",
+    "DeadLetter",
     "Event",
     "Graph",
     "GraphEdge",
@@ -33,12 +35,17 @@ __all__ = [
     "JobError",
     "JobStatus",
     "JobSummary",
+    "Limit",
     "Log",
     "Node",
+    "NodeAgain",
     "NotAllowed",
     "Page",
     "Progress",
+    "Queue",
     "Reloaded",
+    "Replay",
+    "Retry",
     "SubmittedJob",
     "Task",
     "TaskCounts",

@@ -1,9 +1,9 @@
 """A client of the HTTP API, with a method for each question."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic, sleep
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
 from anabranch.client.answers import (
@@ -18,6 +18,7 @@ from anabranch.client.answers import (
     Workflow,
     Workflows,
 )
+from anabranch.client.control import DeadLetter, Limit, Queue, Replay, Retry
 from anabranch.client.errors import TimedOut
 from anabranch.client.graph import Graph
 from anabranch.client.history import Event, Log
@@ -84,6 +85,76 @@ class Client:
         path, body = f"{_path(job_id)}/cancel", None if reason is None else _encode({"reason": reason})
         return self._transport.call(JobStatus.of, "POST", path, body=body)
 
+    def retry(
+        self, job_id: str, *, nodes: Sequence[str] = (), from_node: str | None = None, dry_run: bool = False
+    ) -> Retry:
+        """Run again what failed of a job, or of some of its nodes; or a node whole, and all behind it."""
+        body = _encode({"nodes": list(nodes), "from_node": from_node, "dry_run": dry_run})
+        return self._transport.call(Retry.of, "POST", f"{_path(job_id)}/retry", body=body)
+
+    def signal(self, job_id: str, node: str, payload: "Mapping[str, Json] | None" = None) -> bool:
+        """Tell a gate what it waits for; False when it was told the same before, Conflict when something else."""
+        path, body = f"{_path(job_id)}/signal/{_segment(node)}", _encode(dict(payload or {}))
+        return self._transport.call(lambda raw: bool(raw["accepted"]), "POST", path, body=body)
+
+    def dead_letters(
+        self,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        workflow: str | None = None,
+        handler: str | None = None,
+        code: str | None = None,
+    ) -> Page[DeadLetter]:
+        """The tasks that failed for good, the newest first."""
+        query = {"limit": limit, "after": after, "workflow": workflow, "handler": handler, "code": code}
+        return self._transport.call(lambda raw: Page.of(DeadLetter.of, raw), "GET", "/api/dead-letters", query=query)
+
+    def replay(
+        self,
+        *,
+        jobs: Sequence[str] = (),
+        workflow: str | None = None,
+        handler: str | None = None,
+        code: str | None = None,
+    ) -> list[Replay]:
+        """Retry the jobs of dead letters, each for its nodes that have some."""
+        body = _encode({"jobs": list(jobs), "workflow": workflow, "handler": handler, "code": code})
+        read = _list_of(Replay.of)
+        return self._transport.call(read, "POST", "/api/dead-letters/replay", body=body)
+
+    def queues(self) -> list[Queue]:
+        """The queues with what waits and runs in them."""
+        return self._transport.call(_list_of(Queue.of), "GET", "/api/queues")
+
+    def limits(self) -> list[Limit]:
+        """What is limited or paused."""
+        return self._transport.call(_list_of(Limit.of), "GET", "/api/limits")
+
+    def set_limit(self, kind: str, name: str, most: int, reason: str = "") -> Limit:
+        """Let so many tasks of a queue, workflow, handler or key run at once."""
+        path, body = f"/api/limits/{_segment(kind)}/{_segment(name)}", _encode({"most": most, "reason": reason})
+        return self._transport.call(Limit.of, "PUT", path, body=body)
+
+    def remove_limit(self, kind: str, name: str) -> None:
+        """Take a limit away."""
+        path = f"/api/limits/{_segment(kind)}/{_segment(name)}"
+        self._transport.call(lambda _raw: None, "DELETE", path)
+
+    def pause(self, kind: str, name: str, reason: str = "") -> None:
+        """Give out no more tasks of a `queue` or a `workflow`."""
+        path = f"/api/{_segment(kind)}s/{_segment(name)}/pause"
+        self._transport.call(lambda _raw: None, "POST", path, body=_encode({"reason": reason}))
+
+    def resume(self, kind: str, name: str) -> None:
+        """Give out tasks of a `queue` or a `workflow` again."""
+        self._transport.call(lambda _raw: None, "POST", f"/api/{_segment(kind)}s/{_segment(name)}/resume")
+
+    def drain(self, session: int, *, draining: bool = True) -> None:
+        """Let a worker take nothing more, or again."""
+        verb = "drain" if draining else "resume"
+        self._transport.call(lambda _raw: None, "POST", f"/api/workers/{session}/{verb}")
+
     def jobs(
         self,
         *,
@@ -91,9 +162,10 @@ class Client:
         before: str | None = None,
         state: str | None = None,
         workflow: str | None = None,
+        parent: str | None = None,
     ) -> Page[JobSummary]:
-        """Jobs, the newest first."""
-        query = {"limit": limit, "before": before, "state": state, "workflow": workflow}
+        """Jobs, the newest first; those that run for a job, if it is named."""
+        query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
         return self._transport.call(lambda raw: Page.of(JobSummary.of, raw), "GET", "/api/jobs", query=query)
 
     def tasks(
@@ -168,7 +240,7 @@ class Client:
 
     def workers(self) -> list[Worker]:
         """The live processes of the stack."""
-        return self._transport.call(lambda raw: [Worker.of(one) for one in raw], "GET", "/api/workers")
+        return self._transport.call(_list_of(Worker.of), "GET", "/api/workers")
 
     def health(self) -> Health:
         """The state of every part; one that is down is told, not raised."""
@@ -233,6 +305,17 @@ def _all(ask: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
     while page.next is not None:
         page = ask(page.next)
         yield from page
+
+
+def _list_of(read: Callable[[Any], Item]) -> Callable[[Any], list[Item]]:  # JSON of the API
+    return lambda raw: [read(one) for one in raw]
+
+
+def _segment(name: str) -> str:
+    """A name as a part of a path; of dots a URL would make steps."""
+    if not name.strip("."):
+        raise InputError("name.invalid", f"{name!r} is not a name")
+    return quote(name, safe="", errors="surrogateescape")
 
 
 def _encode(value: object) -> bytes:

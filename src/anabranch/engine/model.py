@@ -12,7 +12,9 @@ __all__ = [
     "Answer",
     "Attempt",
     "Checkpoint",
+    "ChildJob",
     "Claim",
+    "DeadLetter",
     "Event",
     "InHand",
     "Job",
@@ -20,10 +22,13 @@ __all__ = [
     "JobEnd",
     "JobState",
     "LaneFacts",
+    "Limit",
+    "LimitKind",
     "NodeDetail",
     "NodeRow",
     "NodeState",
     "Purpose",
+    "QueueDetail",
     "Report",
     "RightId",
     "RightView",
@@ -68,12 +73,14 @@ TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 
 
 class Purpose(StrEnum):
-    """What a lane is for: the node's own work, or the engine's small tasks around it."""
+    """What a lane is for: the node's own work, or the engine's small tasks around it; what has no lane waits."""
 
     START = "start"
     PLAN = "plan"
     WORK = "work"
     AGGREGATE = "aggregate"
+    GATE = "gate"
+    WAIT = "wait"
 
 
 class SessionKind(StrEnum):
@@ -114,6 +121,7 @@ class Job:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    parent: int | None
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,7 @@ class NodeRow:
     error: dict[str, Json] | None
     opened_at: datetime | None
     finished_at: datetime | None
+    kept: bool
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,7 @@ class Session:
     beat_at: datetime
     dead_at: datetime | None
     end_reason: str | None
+    draining: bool
 
 
 class TaskKey(NamedTuple):
@@ -209,6 +219,7 @@ class LaneFacts:
     node: str
     purpose: Purpose
     generation: int
+    tried: int
     handler: str
     parameters: dict[str, Json]
     policy: dict[str, Json]
@@ -259,7 +270,11 @@ class Report:
 
 @dataclass(frozen=True)
 class RightView:
-    """A right to advance with all that planning needs; `failure` is why a job fails that still lets others finish."""
+    """A right to advance with all that planning needs.
+
+    `failure` is why a job fails that still lets others finish; `signal` is what a gate was told, in a list of one;
+    `kept` are the nodes that go on with the results they have; `is_child` says that another job waits for this one.
+    """
 
     id: RightId
     takes: int
@@ -276,6 +291,9 @@ class RightView:
     states: dict[str, NodeState]
     taken: dict[str, int]
     failure: dict[str, Json] | None
+    signal: list[dict[str, Json]] | None = None
+    kept: frozenset[str] = frozenset()
+    is_child: bool = False
 
 
 @dataclass(frozen=True)
@@ -302,10 +320,11 @@ class NodeDetail:
 
 @dataclass(frozen=True)
 class JobDetail:
-    """A job with its nodes."""
+    """A job with its nodes, and the id of the job that runs it, if one does."""
 
     job: Job
     nodes: list[NodeDetail]
+    parent_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -363,8 +382,79 @@ class SessionDetail:
     queues: list[str]
     slots: int
     running: int
+    draining: bool
     began_at: datetime
     beat_at: datetime
+
+
+@dataclass(frozen=True)
+class ChildJob:
+    """A job that ran as a task of another, and has ended; the task is the one to report for."""
+
+    id: int
+    job_id: str
+    state: JobState
+    result: Json | None
+    error: dict[str, Json] | None
+    key: TaskKey
+    attempt: int
+    failures: int
+    policy: dict[str, Json]
+    parent_id: str
+    node: str
+
+
+class LimitKind(StrEnum):
+    """What a limit is for."""
+
+    QUEUE = "queue"
+    WORKFLOW = "workflow"
+    HANDLER = "handler"
+    KEY = "key"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many tasks of something may run at once; none while it is paused."""
+
+    kind: LimitKind
+    name: str
+    most: int | None
+    paused: bool
+    reason: str
+    set_by: str
+    set_at: datetime
+
+
+@dataclass(frozen=True)
+class QueueDetail:
+    """A queue: how many tasks wait and run, how many lanes a limit holds back, and who serves it."""
+
+    name: str
+    ready: int
+    running: int
+    held: int
+    workers: int
+    most: int | None
+    paused: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A task that failed for good."""
+
+    job_id: str
+    workflow: str
+    job_state: JobState
+    task_id: str
+    node: str
+    index: int | str
+    handler: str
+    attempts: int
+    error: dict[str, Json] | None
+    finished_at: datetime
+    cursor: str
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,13 @@ from anabranch.engine.expressions import Reference
 from anabranch.engine.model import (
     Answer,
     Attempt,
+    ChildJob,
     Claim,
     InHand,
     JobEnd,
     JobState,
+    Limit,
+    LimitKind,
     Report,
     RightId,
     RightView,
@@ -24,6 +27,7 @@ from anabranch.engine.model import (
     SessionKind,
     TaskKey,
 )
+from anabranch.engine.retry import Again
 from anabranch.engine.workflow import Workflow
 
 __all__ = [
@@ -34,6 +38,7 @@ __all__ = [
     "Refused",
     "ResultPage",
     "SessionGone",
+    "Spawned",
     "Store",
     "StoredValue",
     "Submission",
@@ -42,6 +47,7 @@ __all__ = [
     "TakenRight",
     "TaskQueue",
     "Turn",
+    "Verdict",
     "Wanted",
 ]
 
@@ -59,7 +65,7 @@ class Refused(AnabranchError):
 
 @dataclass(frozen=True)
 class Submission:
-    """A job to create."""
+    """A job to create; `parts` are the workflows that child jobs of it will run."""
 
     workflow: Workflow
     parameters: dict[str, Json]
@@ -67,6 +73,7 @@ class Submission:
     priority: int
     rerun: bool
     correlation_id: str
+    parts: tuple[Workflow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,22 @@ class Submitted:
     job_id: str
     state: JobState
     created: bool
+    right: "TakenRight | None"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a retry or a signal, in a word, and the right to go on if there is one."""
+
+    word: str
+    right: "TakenRight | None"
+
+
+@dataclass(frozen=True)
+class Spawned:
+    """The job that a task was traded for, and the right to start it if it is new."""
+
+    job_id: str
     right: "TakenRight | None"
 
 
@@ -155,6 +178,14 @@ class JobStore(Protocol):
     async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None: ...
     async def cancel(self, job_id: str, reason: str) -> JobState: ...
     async def job_ends(self, session: SessionId, every: timedelta, job_ids: Sequence[str]) -> dict[str, JobEnd]: ...
+    async def cancel_orphans(self) -> int: ...
+    async def signal(
+        self, job_id: str, node: str, payload: dict[str, Json], sender: str, session: SessionId
+    ) -> Verdict: ...
+    async def retry(self, job_id: str, version: int, again: Again, session: SessionId) -> Verdict: ...
+    async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]: ...
+    async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]: ...
+    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None: ...
     async def ring(self, queues: Sequence[str]) -> None: ...
 
 
@@ -166,6 +197,8 @@ class TaskQueue(Protocol):
     ) -> SessionId: ...
     async def end_session(self, session: SessionId, reason: str) -> None: ...
     async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool: ...
+    async def drain(self, session: SessionId, *, draining: bool) -> bool: ...
+    async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None: ...
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn: ...
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept: ...
 

@@ -16,7 +16,6 @@ from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store
 from anabranch.engine.results import Results
 from anabranch.engine.runner import Runner
-from anabranch.engine.saving import Keeper
 from anabranch.engine.session import Live
 from anabranch.engine.shift import Shift
 
@@ -58,9 +57,15 @@ class Worker:
         """Run until told to stop; SessionGone when the session was lost, and with it all that was in hand."""
         options = self._options
         thread = ThreadPoolExecutor(1, thread_name_prefix="quick")
-        keeper = Keeper(self._store, live.session)
         runner = Runner(
-            self._store, self._registry, self._children, self._results, keeper, options.scratch, options.work, thread
+            self._store,
+            self._registry,
+            self._children,
+            self._results,
+            options.scratch,
+            options.work,
+            thread,
+            live.session,
         )
         shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
         waker = asyncio.create_task(_ring_at_stop(live, stop))

@@ -53,6 +53,10 @@ def save_plain(params: dict[str, Any], ctx: Context) -> object:
             ctx.checkpoint("odd", float("nan"))
         case "when told":
             return when_told(params, ctx)
+        case "and break":
+            if ctx.attempt == 1:
+                ctx.checkpoint("half", 7)
+                raise ValueError("broken")
         case "and stop":
             raise Interrupted
         case "from a thread":

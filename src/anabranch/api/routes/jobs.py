@@ -1,16 +1,14 @@
-"""Jobs: submit, list, look at, cancel."""
+"""Jobs: submit, list, look at."""
 
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ValidationError
 
-from anabranch.api.body import JsonObject
+from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway
-from anabranch.api.errors import InvalidRequest
 from anabranch.api.openapi import Responses, body, problems
-from anabranch.api.requests import CancelRequest, JobRequest, JobsQuery, SubmitQuery, TasksQuery
+from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
 
@@ -19,7 +17,6 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-Model = TypeVar("Model", bound=BaseModel)
 SUBMIT_PROBLEMS = problems(404, 413, 415, 422, 503)
 SAME: Responses = {200: {"model": SubmittedView, "description": "The same request made this job before"}}
 
@@ -55,7 +52,7 @@ async def submit_job(
     given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, request: Request, response: Response
 ) -> SubmittedView:
     """Accept a job. The same workflow and parameters are the same job."""
-    wanted = _check(JobRequest, given)
+    wanted = check_body(JobRequest, given)
     if wanted.correlation_id:
         caller = Caller(caller.scope, wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
@@ -63,11 +60,12 @@ async def submit_job(
     return await _submit(gateway, caller, wanted, response)
 
 
-@router.get("", responses=problems(422, 503))
+@router.get("", responses=problems(404, 409, 422, 503))
 async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
     """Jobs, the newest first."""
+    parent = (await gateway.reads.find(query.parent)).id if query.parent else None
     found = await gateway.reads.jobs(
-        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow
+        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow, parent=parent
     )
     shown = found[: query.limit]
     return Page(
@@ -87,19 +85,6 @@ async def show_job(job_id: str, gateway: CurrentGateway) -> JobView:
     return JobView.of(await gateway.reads.job(job_id))
 
 
-@router.post(
-    "/{job_id}/cancel",
-    responses=problems(404, 409, 413, 415, 422, 503),
-    openapi_extra=body(CancelRequest.model_json_schema(), required=False),
-)
-async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) -> JobView:
-    """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
-    wanted = _check(CancelRequest, given)
-    cancelled = await gateway.cancel(job_id, wanted.reason)
-    log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)
-    return JobView.of(cancelled)
-
-
 @router.get("/{job_id}/tasks", responses=problems(404, 409, 422, 503))
 async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
@@ -109,13 +94,6 @@ async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway
     )
     shown = found[: query.limit]
     return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
-
-
-def _check(model: type[Model], given: JsonObject) -> Model:
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        raise InvalidRequest.of(error.errors(), "body") from error
 
 
 async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response: Response) -> SubmittedView:
