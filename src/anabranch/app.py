@@ -242,7 +242,8 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     store = _store(settings, database_url, "anabranch worker")
     scratch = settings.home / "scratch"
     clear_scratch(scratch)
-    options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch / str(os.getpid()))
+    work = settings.home / "work" / "jobs"
+    options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch / str(os.getpid()), work)
     worker = Worker(store, registry, children, results(settings), options)
     os.register_at_fork(after_in_child=_end_copy)
     try:

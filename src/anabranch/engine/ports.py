@@ -15,14 +15,17 @@ from anabranch.engine.model import (
     ChildJob,
     Claim,
     InHand,
+    JobEnd,
     JobState,
     Limit,
     LimitKind,
     Report,
     RightId,
     RightView,
+    Said,
     SessionId,
     SessionKind,
+    TaskKey,
 )
 from anabranch.engine.retry import Again
 from anabranch.engine.submission import IdempotencyKey, Submission
@@ -179,6 +182,7 @@ class JobStore(Protocol):
     async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None: ...
     async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None: ...
     async def cancel(self, job_id: str, reason: str) -> JobState: ...
+    async def job_ends(self, session: SessionId, every: timedelta, job_ids: Sequence[str]) -> dict[str, JobEnd]: ...
     async def cancel_orphans(self) -> int: ...
     async def signal(
         self, job_id: str, node: str, payload: dict[str, Json], sender: str, session: SessionId
@@ -197,6 +201,7 @@ class TaskQueue(Protocol):
         self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta
     ) -> SessionId: ...
     async def end_session(self, session: SessionId, reason: str) -> None: ...
+    async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool: ...
     async def drain(self, session: SessionId, *, draining: bool) -> bool: ...
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None: ...
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn: ...
@@ -214,10 +219,13 @@ class FileStore(Protocol):
 
 
 class Pulse(Protocol):
-    """A connection of its own for beats and doorbells; used from one thread, blocking."""
+    """A connection of its own for beats, progress and doorbells; used from one thread, blocking."""
 
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
+
+    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+        """Note how far tasks are; those that were noted: of others the attempt has ended, or somebody is at them."""
 
     def wait(self, timeout: timedelta) -> bool:
         """True when a doorbell rang before the timeout."""

@@ -227,6 +227,18 @@ create table app.traces (
     primary key (lane, idx, attempt)
 );
 
+-- What an attempt of a task saved for the next one: the newest only. Number: how many it saved, with this one.
+create table app.checkpoints (
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    number integer not null,
+    phase text not null,
+    state jsonb not null,
+    saved_at timestamptz not null,
+    primary key (lane, idx)
+);
+
 -- The right to advance a job, one per lane and generation (E6). Whoever holds it plans and applies what follows.
 create table app.rights (
     id bigint generated always as identity primary key,

@@ -20,9 +20,11 @@ from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import (
     Answer,
     Attempt,
+    Checkpoint,
     ChildJob,
     Claim,
     InHand,
+    JobEnd,
     JobState,
     LaneFacts,
     Limit,
@@ -32,6 +34,7 @@ from anabranch.engine.model import (
     Report,
     RightId,
     RightView,
+    Said,
     SessionId,
     SessionKind,
     TaskKey,
@@ -167,6 +170,11 @@ class PostgresStore:
         rows = await self._database.call("node_results", job_id, node, after)
         return ResultPage(**rows[0]) if rows else None
 
+    async def job_ends(self, session: SessionId, every: timedelta, job_ids: Sequence[str]) -> dict[str, JobEnd]:
+        """Whether and when these jobs ended; those that are not there are left out."""
+        rows = await self._database.call("job_ends", session, every, list(job_ids))
+        return {row["job_id"]: JobEnd(JobState(row["state"]), row["ended_for"]) for row in rows}
+
     async def ring(self, queues: Sequence[str]) -> None:
         """Ring the doorbell of queues; a hint and no more (E12)."""
         await self._database.call("ring", list(queues))
@@ -179,6 +187,14 @@ class PostgresStore:
         """End attempts, a batch in one transaction."""
         (row,) = await self._database.call("report", session, _reports(reports))
         return _answers(row), _rights(row)
+
+    async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool:
+        """Keep what an attempt saved, the state as JSON text; False when it is not the current one.
+
+        `number` counts what the attempt saved: a call that comes late changes nothing.
+        """
+        lane, place = attempt.key
+        return bool(await self._value("checkpoint", session, lane, place, attempt.number, number, phase, state))
 
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn:
         """Report and claim in one transaction; with nothing to report, wait for a lane that others are at."""
@@ -284,17 +300,20 @@ class PostgresPulse:
 
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
-        held = [
-            {"lane": h.attempt.key.lane, "idx": h.attempt.key.place, "attempt": h.attempt.number, "started": h.started,
-             "progress": h.progress}
-            for h in in_hand
-        ]  # fmt: skip
+        held = [{**_token(h.attempt), "started": h.started} for h in in_hand]
         with translate(self._url):
             row = self._connection.execute(call_text("beat").encode(), (session, encode(held))).fetchone()
             if row is None or row[0] is None:
                 return None
             self._connection.execute(call_text("reconcile").encode(), (session, encode(held)))
         return [Attempt(TaskKey(lane, index), number) for lane, index, number in row[0]]
+
+    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+        """Note how far tasks are; those that were noted."""
+        told = encode([{**_token(one.attempt), "progress": one.progress} for one in said])
+        with translate(self._url):
+            row = self._connection.execute(call_text("progress").encode(), (session, told)).fetchone()
+        return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
 
     def wait(self, timeout: timedelta) -> bool:
         """True when a doorbell rang before the timeout."""
@@ -304,6 +323,10 @@ class PostgresPulse:
     def close(self) -> None:
         """Give the connection up."""
         self._connection.close()
+
+
+def _token(attempt: Attempt) -> dict[str, Json]:
+    return {"lane": attempt.key.lane, "idx": attempt.key.place, "attempt": attempt.number}
 
 
 def read_definition(found: Json) -> Workflow:
@@ -399,8 +422,8 @@ def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks":
     lanes = {int(lane): _facts(facts) for lane, facts in found["lanes"].items()}
     claims = [
         Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler or lanes[lane].handler, item,
-              predecessor, lanes[lane])
-        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor in found["tasks"]
+              predecessor, lanes[lane], Checkpoint(*saved[0]) if saved else None)
+        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor, *saved in found["tasks"]
     ]  # fmt: skip
     for lane, first, count, items in found["fresh"]:
         claims += _fresh(lane, lanes[lane], range(first, first + count), items)
