@@ -12,7 +12,7 @@ from anabranch.api.deps import Tick
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
 from anabranch.api.openapi import Api
-from anabranch.api.routes import graphs, handlers, health, history, jobs, workers, workflows
+from anabranch.api.routes import errors, graphs, handlers, health, history, jobs, workers, workflows
 from anabranch.app import Gateway
 from anabranch.engine.errors import InputError
 from anabranch.logs import configure_logs
@@ -49,7 +49,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     app.state.tick = Tick()
     app.add_middleware(Edge, host=settings.host)
     add_handlers(app)
-    for module in (jobs, history, graphs, workflows, handlers, workers, health):
+    for module in (jobs, history, graphs, workflows, handlers, workers, health, errors):
         app.include_router(module.router)
     return app
 

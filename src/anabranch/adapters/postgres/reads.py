@@ -11,6 +11,7 @@ from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, InputError, NotFound
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.filling import Definitions, Given, fill_in
+from anabranch.engine.mistakes import nearest, quote
 from anabranch.engine.model import (
     Event,
     Job,
@@ -70,6 +71,13 @@ class PostgresReads:
         """The nodes of a job, in order."""
         rows = await self._database.query("nodes", job=job)
         return [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in rows]
+
+    async def require_node(self, job: Job, name: str) -> None:
+        """Refuse the name of a node that a job does not have, and name the nearest."""
+        known = [node.name for node in await self.nodes(job.id)]
+        if name not in known:
+            remedy = f"{nearest(name, known)} Its nodes are {', '.join(known)}.".strip()
+            raise NotFound("node.not_found", f"job {job.job_id[:12]} has no node {quote(name)}", remedy=remedy)
 
     async def workflow(self, job: Job) -> Workflow:
         """The workflow that a job was pinned to (E16)."""
