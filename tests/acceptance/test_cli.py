@@ -128,6 +128,23 @@ def test_tasks_come_in_pages_or_all_at_once(shell: Shell) -> None:
     ]
     assert {"parameters", "status", "attempts", "result"} <= every[0].keys()
     assert len(shell.json(f"tasks {job_id} --node reply --status completed")) == 3
+    assert shell.json(f"tasks {job_id} --node reply --status failed") == []
+
+
+def test_a_node_that_a_job_does_not_have_exits_3_and_names_the_nearest(shell: Shell) -> None:
+    job_id = shell.json("submit hello_world -p n=3 -p message=paged --wait")["job_id"]
+    for command in ("tasks", "logs"):
+        said = json.loads(shell(f"{command} {job_id} --node repyl --json", code=3).stderr)
+        assert (said["code"], said["remedy"]) == (
+            "node.not_found",
+            "Did you mean 'reply'? Its nodes are greeting, reply.",
+        )
+
+
+def test_a_state_that_is_none_exits_2_and_lists_those_that_are(shell: Shell) -> None:
+    said = shell("jobs --state bogus", code=2).stderr
+    assert "'bogus' is not one of 'pending', 'running', 'waiting'" in said
+    assert "'ready', 'running'" in shell("tasks abc --status bogus", code=2).stderr
 
 
 def test_events_are_a_table_a_list_or_lines(shell: Shell) -> None:
@@ -155,7 +172,7 @@ def test_a_job_is_drawn_with_its_states(shell: Shell) -> None:
 def test_the_live_processes_are_listed(shell: Shell) -> None:
     workers = shell.json("workers")
     assert sorted(worker["kind"] for worker in workers) == ["api", "orchestrator", "worker"]
-    assert {"id", "kind", "host", "pid", "queues", "slots", "running", "last_beat"} <= workers[0].keys()
+    assert {"id", "kind", "host", "pid", "queues", "slots", "running", "waiting", "last_beat"} <= workers[0].keys()
 
 
 def test_a_second_up_says_where_the_first_runs(shell: Shell) -> None:

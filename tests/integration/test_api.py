@@ -21,7 +21,7 @@ from anabranch.app import Gateway
 from anabranch.client import Client
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import InputError, NotFound
-from anabranch.engine.model import Claim, Report, SessionKind
+from anabranch.engine.model import Claim, Report, SessionId, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
 from anabranch.testing.engine import EngineHarness, open_harness
@@ -95,12 +95,12 @@ async def submit(api: httpx.AsyncClient, **parameters: object) -> str:
     return job_id
 
 
-async def claim(engine: EngineHarness, count: int) -> list[Claim]:
+async def claim(engine: EngineHarness, count: int, session: SessionId | None = None) -> list[Claim]:
     """Tasks of a job that the API has just begun to start."""
     async with asyncio.timeout(10):
         while (await engine.reads.vitals()).queues.get("default", 0) < count:  # it tells nobody
             await asyncio.sleep(0.01)
-    return await engine.claim(count)
+    return await engine.claim(count, session=session)
 
 
 async def fail(engine: EngineHarness, claims: list[Claim], error: Json = None) -> None:
@@ -436,7 +436,7 @@ async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: Eng
     sessions = (await api.get("/api/workers")).json()
 
     assert sorted(session["kind"] for session in sessions) == ["api", "worker"]
-    keys = {"id", "kind", "host", "pid", "queues", "slots", "running", "began_at", "last_beat"}
+    keys = {"id", "kind", "host", "pid", "queues", "slots", "running", "waiting", "began_at", "last_beat"}
     assert all(session.keys() == keys for session in sessions)
 
 
@@ -562,6 +562,16 @@ async def test_a_reload_takes_no_python_code(api: httpx.AsyncClient, files: Path
     told = await reload(api)
     assert "flow" not in told["removed"]
     assert (await api.post("/api/jobs/submit/flow")).status_code == 202
+
+
+async def test_w1_tasks_taken_ahead_wait_and_no_more_run_than_there_are_slots(
+    api: httpx.AsyncClient, engine: EngineHarness
+) -> None:
+    await submit(api)
+    session = await engine.new_session()
+    assert len(await claim(engine, 3, session)) == 3
+    (worker,) = [each for each in (await api.get("/api/workers")).json() if each["id"] == session]
+    assert (worker["slots"], worker["running"], worker["waiting"]) == (1, 1, 2)
 
 
 async def test_o1_health_is_down_without_an_orchestrator(api: httpx.AsyncClient) -> None:

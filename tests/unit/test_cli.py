@@ -19,6 +19,7 @@ from rich.progress import Progress
 
 from anabranch.cli import history, jobs
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
+from anabranch.cli.follow import require_success
 from anabranch.cli.main import call
 from anabranch.cli.place import find_home
 from anabranch.cli.progress import Bars, show_progress
@@ -440,3 +441,12 @@ def test_light_commands_import_nothing_heavy(command: list[str]) -> None:
     imported = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
     assert "anabranch.cli.main" in imported
     assert imported & HEAVY == set()
+
+
+@pytest.mark.parametrize(("failed", "command"), [(1, "tasks abc --status failed"), (0, "events abc")])
+def test_a_failed_job_points_to_what_there_is_to_see(failed: int, command: str) -> None:
+    """A node whose expression failed has no tasks to look at."""
+    job = {"job_id": "abc", "status": "failed", "error": {"message": "no"}, "tasks": {"failed": failed}}
+    with pytest.raises(JobFailed) as raised:
+        require_success(job)
+    assert raised.value.remedy == f"See `anabranch {command}`."

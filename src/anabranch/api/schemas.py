@@ -279,7 +279,8 @@ class WorkerView(View):
     pid: int
     queues: list[str]
     slots: int
-    running: int
+    running: int = Field(description="Tasks in hand, at most one for each slot.")
+    waiting: int = Field(description="Tasks taken ahead, which wait in the worker for a slot.")
     began_at: datetime
     last_beat: datetime
 
@@ -294,6 +295,7 @@ class WorkerView(View):
             queues=session.queues,
             slots=session.slots,
             running=session.running,
+            waiting=session.waiting,
             began_at=session.began_at,
             last_beat=session.beat_at,
         )

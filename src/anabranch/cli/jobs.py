@@ -1,6 +1,6 @@
 """`jobs`, `status` and `tasks`: how work stands."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,10 +16,13 @@ __all__ = ["cli"]
 
 cli = typer.Typer()
 
+JobState = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
+TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelled"]
+
 
 @cli.command()
 def jobs(
-    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
+    state: Annotated[JobState | None, typer.Option(metavar="STATE", help="Only jobs in this state.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
     before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
@@ -58,7 +61,7 @@ def status(
 def tasks(
     job: JobId,
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only tasks with this status.")] = None,
+    status: Annotated[TaskStatus | None, typer.Option(metavar="STATUS", help="Only tasks with this status.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
     after: After = None,
     all: All = False,

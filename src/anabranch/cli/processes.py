@@ -28,7 +28,7 @@ def workers(json: Json = False) -> None:
     if json:
         print_json(sessions)
         return
-    facts = ("id", "kind", "host", "pid", "slots", "running")
+    facts = ("id", "kind", "host", "pid", "slots", "running", "waiting")
     rows = ([*(s[name] for name in facts), age(s["last_beat"]), " ".join(s["queues"]) or None] for s in sessions)
     print_table([*facts, "last beat", "queues"], rows)
 

@@ -36,6 +36,7 @@ class ChildDied(Exception):
     def __init__(self, exit_code: int | None, log: str | None) -> None:
         named = signal.Signals(-exit_code).name if exit_code is not None and exit_code < 0 else f"exit code {exit_code}"
         super().__init__(f"the process that ran the handler ended by {named}")
+        self.ended_by = named
         self.log = log
 
 

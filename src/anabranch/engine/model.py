@@ -322,7 +322,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class SessionDetail:
-    """A live session with the count of tasks it holds."""
+    """A live session with the count of tasks it holds: those that run, and those taken ahead that wait for a slot."""
 
     id: int
     kind: SessionKind
@@ -331,6 +331,7 @@ class SessionDetail:
     queues: list[str]
     slots: int
     running: int
+    waiting: int
     began_at: datetime
     beat_at: datetime
 

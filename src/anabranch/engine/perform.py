@@ -74,7 +74,7 @@ def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
     context = Context(call.facts, voice)
     try:
         return _performed(context, _answer(registry, call, context), call.handler)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
+    except BaseException as error:  # noqa: BLE001  # a handler may raise anything, SystemExit and its kin too
         return Performed(error=describe_error(error), has_scratch=context.has_scratch)
 
 
@@ -89,7 +89,7 @@ async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
         if task and task.cancelling():
             raise
         return Performed(error=describe_error(error))  # nobody cancelled it: the handler raised it by itself
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
+    except BaseException as error:  # noqa: BLE001  # a handler may raise anything, SystemExit and its kin too
         return Performed(error=describe_error(error))
 
 

@@ -19,7 +19,7 @@ from anabranch.engine.errors import AnabranchError, TaskError, Unavailable
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
 from anabranch.engine.filling import Definitions, Given, fill_in
-from anabranch.engine.handler import Handler, Runs
+from anabranch.engine.handler import Handler, Runs, place_of
 from anabranch.engine.model import Claim, Purpose, Report
 from anabranch.engine.perform import Call, Performed, perform, perform_async
 from anabranch.engine.plugin import Registry
@@ -240,9 +240,17 @@ class Runner:
             return _again(held)
         log.error("task.crashed", task=claim.task_id, attempt=claim.attempt, reason=str(error))
         last = claim.crashes + 1 >= CRASH_LIMIT
-        body = encode({"code": "handler.crashed", "message": str(error), "category": "resource"})
+        body = encode(self._describe_crash(claim, error))
         ended = "failed" if last else "crashed"
         return Report(claim.key, claim.attempt, ended, body, None, timedelta(seconds=seconds), error.log)
+
+    def _describe_crash(self, claim: Claim, error: ChildDied) -> dict[str, Json]:
+        """A process that died can't say where it was; the handler's own place is the nearest that is known."""
+        described: dict[str, Json] = {
+            "code": "handler.crashed", "message": str(error), "category": "resource", "type": error.ended_by
+        }  # fmt: skip
+        found = self._handler(claim)
+        return {**described, "where": place_of(found)} if found else described
 
     def _folder(self, claim: Claim) -> str:
         return f"{self._scratch}/{claim.key.lane}-{claim.key.place}-{claim.attempt}"
