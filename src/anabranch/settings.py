@@ -66,6 +66,9 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "json", "console"] = Field(
         "auto", description="`auto` is readable on a terminal and JSON elsewhere."
     )
+    low_disk_mb: int = Field(
+        1000, ge=0, description="Free space below which health warns; below a tenth of it, health is down."
+    )
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
 
     @field_validator("plugins", mode="before")

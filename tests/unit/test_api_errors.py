@@ -12,7 +12,6 @@ from fastapi import FastAPI
 
 from anabranch.api.errors import respond, status_of
 from anabranch.api.main import app_from_environment, create_app
-from anabranch.api.routes.health import judge
 from anabranch.embedded.listener import is_loopback
 from anabranch.engine.errors import (
     AnabranchError,
@@ -23,7 +22,7 @@ from anabranch.engine.errors import (
     Transient,
     Unavailable,
 )
-from anabranch.engine.model import SessionId, Vitals
+from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.settings import Settings
 
@@ -124,14 +123,6 @@ def test_loopback_is_known_by_name_and_address(host: str) -> None:
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "127.0.0.1.nip.io", "::2"])
 def test_the_rest_is_not_loopback(host: str) -> None:
     assert not is_loopback(host)
-
-
-@pytest.mark.parametrize(("age", "status"), [(None, "down"), (0.0, "ok"), (19.9, "ok"), (20.1, "down")])
-def test_o2_a_sweeper_is_down_after_three_rounds_and_five_seconds(age: float | None, status: str) -> None:
-    vitals = Vitals(
-        workers=1, orchestrators=1, sweeper_age_seconds=age, sweeper_every_seconds=5.0, untaken_rights=0, queues={}
-    )
-    assert judge(vitals)["sweeper"].status == status
 
 
 def test_without_a_database_url_the_api_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,39 +1,18 @@
 """What routes ask for by type."""
 
-import asyncio
-import time
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from anabranch.api.monitor import Monitor
+from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.settings import Settings
 
-__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentSettings", "CurrentTick", "Tick"]
+__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentMonitor", "CurrentSettings", "CurrentTick"]
 
 LOCAL = "local"
-
-
-class Tick:
-    """The event loop's own beat."""
-
-    EVERY = 0.5
-
-    def __init__(self) -> None:
-        """It has just ticked."""
-        self._at = time.monotonic()
-
-    @property
-    def age(self) -> float:
-        """Seconds since the last tick."""
-        return time.monotonic() - self._at
-
-    async def run(self) -> None:
-        """Tick until cancelled."""
-        while True:
-            self._at = time.monotonic()
-            await asyncio.sleep(self.EVERY)
 
 
 @dataclass(frozen=True)
@@ -62,6 +41,12 @@ async def get_tick(request: Request) -> Tick:
     return tick
 
 
+async def get_monitor(request: Request) -> Monitor:
+    """What this process watches."""
+    monitor: Monitor = request.app.state.monitor
+    return monitor
+
+
 async def get_caller(request: Request) -> Caller:
     """The local principal: beyond loopback nobody gets this far (S1)."""
     return Caller(LOCAL, request.state.correlation_id)
@@ -69,5 +54,6 @@ async def get_caller(request: Request) -> Caller:
 
 CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
+CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]

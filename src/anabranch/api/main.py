@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from anabranch.api.deps import Tick
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
+from anabranch.api.monitor import Monitor
 from anabranch.api.openapi import Api
 from anabranch.api.routes import errors, graphs, handlers, health, history, jobs, workers, workflows
+from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.engine.errors import InputError
 from anabranch.logs import configure_logs
@@ -27,12 +28,14 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.gateway = Gateway(settings, database_url)
+        app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
         ticking = asyncio.create_task(app.state.tick.run())
         try:
             yield
         finally:
             ticking.cancel()
+            app.state.monitor.close()
             await app.state.gateway.close()
 
     app = Api(

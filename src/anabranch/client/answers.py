@@ -227,10 +227,12 @@ class Worker:
 
 @dataclass(frozen=True)
 class Component:
-    """One part of the stack: ok, degraded or down."""
+    """One part of the stack: ok, degraded or down, since when, and what to do."""
 
     status: str
     detail: str
+    remedy: str | None
+    since: datetime
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,10 @@ class Health:
     @classmethod
     def of(cls, raw: Raw) -> "Health":
         """Read the health."""
-        parts = {name: Component(part["status"], part["detail"]) for name, part in raw["components"].items()}
+        parts = {
+            name: Component(part["status"], part["detail"], part["remedy"], datetime.fromisoformat(part["since"]))
+            for name, part in raw["components"].items()
+        }
         return cls(raw["status"], parts, raw["queues"], raw)
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "Answer",
     "Attempt",
     "Claim",
+    "Duty",
     "Event",
     "InHand",
     "Job",
@@ -29,6 +30,7 @@ __all__ = [
     "SessionDetail",
     "SessionId",
     "SessionKind",
+    "StuckJobs",
     "TaskDetail",
     "TaskKey",
     "Trace",
@@ -337,12 +339,34 @@ class SessionDetail:
 
 
 @dataclass(frozen=True)
+class Duty:
+    """The heartbeat of a background duty: how long ago it was, and how often it is due."""
+
+    age_seconds: float
+    every_seconds: float
+
+
+@dataclass(frozen=True)
 class Vitals:
-    """What health is judged by: ages in seconds, counts, and ready tasks by queue."""
+    """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
+    tasks by the handler that no worker had for them, and connections to this database and to all of the server's."""
 
     workers: int
     orchestrators: int
-    sweeper_age_seconds: float | None
-    sweeper_every_seconds: float | None
+    duties: dict[str, Duty]
     untaken_rights: int
+    oldest_right_seconds: float | None
     queues: dict[str, int]
+    served: dict[str, int]
+    missing_handlers: dict[str, int]
+    connections: int
+    all_connections: int
+    max_connections: int
+
+
+@dataclass(frozen=True)
+class StuckJobs:
+    """Jobs that nothing will move on, among those up to the last that was looked at; 0: there are no more."""
+
+    last: int
+    job_ids: tuple[str, ...]

@@ -173,7 +173,7 @@ class Runner:
             performed = Performed(error=fault, log=error.log)
         except Unavailable as error:
             log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
-            return _again(held, MISSING_DELAY if error.code in MISSING else timedelta(seconds=1))
+            return _for_others(held, error)
         except ExpressionError as error:
             performed = Performed(error=_unfilled(error))
         except (AnabranchError, OSError, ValueError) as error:
@@ -268,7 +268,7 @@ def _undefined(held: Held, error: AnabranchError) -> Report:
     """What becomes of a task whose workflow can't be read here: another worker may be able to, unless it is gone."""
     log.warning("task.undefined", task=held.claim.task_id, reason=error.message)
     if isinstance(error, Unavailable):
-        return _again(held, MISSING_DELAY if error.code in MISSING else timedelta(seconds=1))
+        return _for_others(held, error)
     return _failed(held.claim, describe_error(error), timedelta(0), None)
 
 
@@ -302,8 +302,14 @@ def _stuck(held: Held) -> Report:
     return Report(held.claim.key, held.claim.attempt, ended, body)
 
 
-def _again(held: Held, delay: timedelta | None = None) -> Report:
-    return Report(held.claim.key, held.claim.attempt, "handed_back", delay=delay)
+def _again(held: Held) -> Report:
+    return Report(held.claim.key, held.claim.attempt, "handed_back")
+
+
+def _for_others(held: Held, error: Unavailable) -> Report:
+    """Hand a task back that can't run here; the attempt keeps the reason, by which health finds it."""
+    delay = MISSING_DELAY if error.code in MISSING else timedelta(seconds=1)
+    return Report(held.claim.key, held.claim.attempt, "handed_back", encode(describe_error(error)), delay)
 
 
 def _failed(

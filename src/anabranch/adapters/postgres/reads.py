@@ -23,7 +23,6 @@ from anabranch.engine.model import (
     SessionKind,
     TaskDetail,
     Trace,
-    Vitals,
 )
 from anabranch.engine.results import Results
 from anabranch.engine.workflow import Workflow
@@ -124,11 +123,6 @@ class PostgresReads:
         """The live sessions."""
         rows = await self._database.query("sessions")
         return [SessionDetail(**{**row, "kind": SessionKind(row["kind"])}) for row in rows]
-
-    async def vitals(self) -> Vitals:
-        """What health is judged by."""
-        (row,) = await self._database.query("vitals")
-        return Vitals(**row)
 
     async def definition(self, workflow_hash: str) -> Workflow:
         """The workflow that jobs were pinned to."""

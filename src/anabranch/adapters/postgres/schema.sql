@@ -45,6 +45,8 @@ create table app.jobs (
     unique (identity, ordinal)
 );
 
+create index jobs_open on app.jobs (id) include (state) where state in ('pending', 'running', 'waiting');
+
 create table app.nodes (
     job bigint not null references app.jobs on delete cascade,
     name text not null,
