@@ -3,6 +3,7 @@
 from itertools import groupby
 from pathlib import Path
 
+from anabranch.api.exposition import METRICS
 from anabranch.codes import CODES, Code
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
@@ -44,7 +45,36 @@ def _cells(code: Code) -> tuple[str, ...]:
     return f"`{code.code}`", str(code.status or ""), str(code.exit_code), again, code.meaning, code.remedy
 
 
-PAGES = {"errors.md": errors_page}
+METRICS_HEAD = """# Metrics
+
+<!-- Made by `make reference` from src/anabranch/api/exposition.py. -->
+
+`GET /metrics` answers in Prometheus's text format.
+
+- Names are `anabranch_`, the thing, and the unit: `_seconds`, `_bytes`; `_total` ends what only rises. Those that begin
+  with `process_` are the ones that every exporter has.
+- What the database knows is asked for at most once in two seconds, however many scrapers there are, over a connection
+  that is kept for health and metrics. It is bounded: no metric reads the jobs and tasks that have ended. While the
+  database does not answer within 1.5 s, `anabranch_database_up` is 0 and only what this process knows is told.
+- `…_total` of jobs, tasks and attempts are counters of PostgreSQL itself, of rows that were ever inserted: they start
+  anew after a crash of the server, lag by a second or so, and count the few that were rolled back.
+- Labels have few values: routes are templates, never paths, and `none` is what no route answered.
+- With several API processes, each tells its own requests and process, and all tell the same of the database.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+"""
+
+
+def metrics_page() -> str:
+    """The page of all metrics."""
+    rows = (
+        f"| `{m.name}` | {m.kind} | {', '.join(f'`{label}`' for label in m.labels)} | {m.meaning} |\n" for m in METRICS
+    )
+    return METRICS_HEAD + "".join(rows)
+
+
+PAGES = {"errors.md": errors_page, "metrics.md": metrics_page}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -5,12 +5,21 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from anabranch.api.measure import Requests
 from anabranch.api.monitor import Monitor
 from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.settings import Settings
 
-__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentMonitor", "CurrentSettings", "CurrentTick"]
+__all__ = [
+    "Caller",
+    "CurrentCaller",
+    "CurrentGateway",
+    "CurrentMonitor",
+    "CurrentRequests",
+    "CurrentSettings",
+    "CurrentTick",
+]
 
 LOCAL = "local"
 
@@ -47,6 +56,12 @@ async def get_monitor(request: Request) -> Monitor:
     return monitor
 
 
+async def get_requests(request: Request) -> Requests:
+    """The count of this process's requests."""
+    requests: Requests = request.app.state.requests
+    return requests
+
+
 async def get_caller(request: Request) -> Caller:
     """The local principal: beyond loopback nobody gets this far (S1)."""
     return Caller(LOCAL, request.state.correlation_id)
@@ -55,5 +70,6 @@ async def get_caller(request: Request) -> Caller:
 CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
+CurrentRequests = Annotated[Requests, Depends(get_requests)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]

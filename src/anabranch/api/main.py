@@ -10,9 +10,10 @@ from fastapi.routing import APIRoute
 
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
+from anabranch.api.measure import Measure, Requests
 from anabranch.api.monitor import Monitor
 from anabranch.api.openapi import Api
-from anabranch.api.routes import errors, graphs, handlers, health, history, jobs, workers, workflows
+from anabranch.api.routes import errors, graphs, handlers, health, history, jobs, metrics, workers, workflows
 from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.engine.errors import InputError
@@ -50,9 +51,11 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     )
     app.state.settings = settings
     app.state.tick = Tick()
+    app.state.requests = Requests()
     app.add_middleware(Edge, host=settings.host)
+    app.add_middleware(Measure, requests=app.state.requests)
     add_handlers(app)
-    for module in (jobs, history, graphs, workflows, handlers, workers, health, errors):
+    for module in (jobs, history, graphs, workflows, handlers, workers, health, metrics, errors):
         app.include_router(module.router)
     return app
 

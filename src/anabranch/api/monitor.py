@@ -12,7 +12,7 @@ from anabranch.api.tick import Tick
 from anabranch.api.watch import Watch
 from anabranch.app import Gateway
 from anabranch.engine.errors import AnabranchError, Unavailable
-from anabranch.engine.model import StuckJobs, Vitals
+from anabranch.engine.model import Gauges, StuckJobs, Vitals
 from anabranch.engine.ports import Refused
 
 __all__ = ["Monitor"]
@@ -20,6 +20,7 @@ __all__ = ["Monitor"]
 # Together they keep every answer under two seconds, whatever hangs.
 PATIENCE_SECONDS = 1.5
 STUCK_FRESH_SECONDS = 15.0
+GAUGES_FRESH_SECONDS = 2.0
 
 
 class Monitor:
@@ -35,12 +36,22 @@ class Monitor:
         self._measuring: asyncio.Future[dict[str, int]] | None = None
         self._vitals = Watch(self._take_vitals, "the database", patience=PATIENCE_SECONDS)
         self._jobs = Watch(self._look_for_stuck, "the database", patience=PATIENCE_SECONDS, fresh=STUCK_FRESH_SECONDS)
+        self._gauges = Watch(self._take_gauges, "the database", patience=PATIENCE_SECONDS, fresh=GAUGES_FRESH_SECONDS)
         self._disks = Watch(self._measure_disks, "the disk", patience=PATIENCE_SECONDS)
 
     async def vitals(self) -> Vitals:
         """What health is judged by, soon or not at all."""
         vitals, _ = await self._vitals.get()
         return vitals
+
+    async def gauges(self) -> Gauges | AnabranchError:
+        """What the database knows for metrics, however many ask, once in a while; or why it does not tell."""
+        return await self._gauges.try_get()
+
+    async def disks(self) -> dict[str, int]:
+        """The free bytes of the home and of its scratch, where they can be read in time."""
+        disks = await self._disks.try_get()
+        return {} if isinstance(disks, AnabranchError) else disks
 
     async def examine(self) -> tuple[list[Part], dict[str, int]]:
         """Every part with its state, and the ready tasks by queue."""
@@ -50,7 +61,7 @@ class Monitor:
 
     def close(self) -> None:
         """Stop watching."""
-        for watch in (self._vitals, self._jobs, self._disks):
+        for watch in (self._vitals, self._jobs, self._gauges, self._disks):
             watch.close()
 
     def _parts(
@@ -77,6 +88,9 @@ class Monitor:
                 f"schema app can't be read: {error.message}",
                 remedy="Run `anabranch db migrate`.",
             ) from error
+
+    async def _take_gauges(self) -> Gauges:
+        return await self._gateway.signs.gauges()
 
     async def _look_for_stuck(self) -> StuckJobs:
         """Look at the next open jobs, by turns at all; a stuck one is remembered until its turn comes again."""

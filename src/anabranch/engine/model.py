@@ -14,6 +14,7 @@ __all__ = [
     "Claim",
     "Duty",
     "Event",
+    "Gauges",
     "InHand",
     "Job",
     "JobDetail",
@@ -362,6 +363,26 @@ class Vitals:
     connections: int
     all_connections: int
     max_connections: int
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages."""
+
+    jobs: dict[str, int]
+    ready: dict[str, int]
+    running: dict[str, int]
+    due: dict[str, int]
+    sessions: dict[str, int]
+    slots: int
+    duties: dict[str, float]
+    untaken_rights: int
+    oldest_right_seconds: float
+    database_bytes: int
+    connections: int
+    max_connections: int
+    oldest_transaction_seconds: float
+    tables: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)

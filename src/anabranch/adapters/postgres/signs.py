@@ -4,7 +4,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.engine.errors import Unavailable
-from anabranch.engine.model import Duty, StuckJobs, Vitals
+from anabranch.engine.model import Duty, Gauges, StuckJobs, Vitals
 
 __all__ = ["PostgresSigns"]
 
@@ -39,6 +39,11 @@ class PostgresSigns:
             (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
         return Vitals(duties=duties, **row)
+
+    async def gauges(self) -> Gauges:
+        """What the database knows for metrics."""
+        (row,) = await self._database.query("gauges")
+        return Gauges(**row)
 
     async def stuck_jobs(self, after: int) -> StuckJobs:
         """The stuck ones among the next open jobs after an id."""
