@@ -1,7 +1,6 @@
 """Child processes that run handlers, so that one that blocks, dies or eats memory hurts only itself."""
 
 import asyncio
-import logging
 import multiprocessing
 import os
 import resource
@@ -22,6 +21,7 @@ from anabranch.engine.lifeline import die_with_parent
 from anabranch.engine.perform import Call, Performed, perform
 from anabranch.engine.plugin import GROUP, is_folder, load_plugins
 from anabranch.engine.printed import Printed
+from anabranch.engine.task_logs import hold_lines, keep_lines
 
 __all__ = ["Child", "ChildDied", "Children", "Overdue"]
 
@@ -246,11 +246,12 @@ def _serve(connection: Connection, output: Connection, plugins: Sequence[str], m
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    hold_lines()
     registry = load_plugins(plugins)
     connection.send(Performed())
     for stream in (sys.stdout, sys.stderr):
         os.dup2(output.fileno(), stream.fileno())
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
+    keep_lines()
     while True:
         try:
             call = connection.recv()

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import ContractViolationError, Permanent
 
-__all__ = ["Context", "Silence", "TaskFacts", "Voice"]
+__all__ = ["CURRENT", "Context", "Silence", "TaskFacts", "Voice", "ids_of_task"]
 
 MOST_HANDED = 64_000
 
@@ -27,6 +28,21 @@ class TaskFacts:
     correlation_id: str
     predecessor: list[Json] | None
     scratch: str
+
+
+# The task whose handler runs here now. Setting it costs next to nothing; what a log line needs of it is found when one
+# is written (O3).
+CURRENT: ContextVar[TaskFacts | None] = ContextVar("anabranch_task", default=None)
+
+
+def ids_of_task() -> dict[str, str | int]:
+    """What every log line of the task that runs here carries; nothing where none does."""
+    task = CURRENT.get()
+    if task is None:
+        return {}
+    return {
+        "job": task.job_id, "task": task.task_id, "attempt": task.attempt, "correlation_id": task.correlation_id
+    }  # fmt: skip
 
 
 class Voice(Protocol):
@@ -104,7 +120,7 @@ class Context:
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose lines are kept with the attempt."""
+        """A logger whose lines are kept with the attempt, or in the worker's log where the handler runs in it."""
         return logging.LoggerAdapter(logging.getLogger("anabranch.task"), {"task": self._facts.task_id})
 
     @property

@@ -220,6 +220,14 @@ class Claim:
         return f"{self.lane.job_id}-{self.lane.node}-{self.index}"
 
     @property
+    def ids(self) -> dict[str, str | int]:
+        """What a log line about this attempt carries (O3)."""
+        lane = self.lane
+        return {
+            "job": lane.job_id, "task": self.task_id, "attempt": self.attempt, "correlation_id": lane.correlation_id
+        }  # fmt: skip
+
+    @property
     def parameters(self) -> dict[str, Json]:
         """What a task without a template gets: the job's parameters, its own, and its index where the node counts."""
         index: dict[str, Json] = {"index": self.index} if "indexed" in self.lane.policy else {}
@@ -248,6 +256,7 @@ class RightView:
     id: RightId
     takes: int
     job_id: str
+    correlation_id: str
     workflow_hash: str
     parameters: dict[str, Json]
     version: int

@@ -172,7 +172,7 @@ class Runner:
             fault: dict[str, Json] = {"code": error.code, "message": str(error), "category": "transient"}
             performed = Performed(error=fault, log=error.log)
         except Unavailable as error:
-            log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
+            log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
             return _for_others(held, error)
         except ExpressionError as error:
             performed = Performed(error=_unfilled(error))
@@ -238,7 +238,7 @@ class Runner:
         claim = held.claim
         if held.given_up or held.stopping:  # whoever stops the worker may end its children first
             return _again(held)
-        log.error("task.crashed", task=claim.task_id, attempt=claim.attempt, reason=str(error))
+        log.error("task.crashed", **claim.ids, reason=str(error))
         last = claim.crashes + 1 >= CRASH_LIMIT
         body = encode(self._describe_crash(claim, error))
         ended = "failed" if last else "crashed"
@@ -266,7 +266,7 @@ def _params(held: Held) -> dict[str, Json]:
 
 def _undefined(held: Held, error: AnabranchError) -> Report:
     """What becomes of a task whose workflow can't be read here: another worker may be able to, unless it is gone."""
-    log.warning("task.undefined", task=held.claim.task_id, reason=error.message)
+    log.warning("task.undefined", **held.claim.ids, code=error.code, reason=error.message)
     if isinstance(error, Unavailable):
         return _for_others(held, error)
     return _failed(held.claim, describe_error(error), timedelta(0), None)
@@ -317,5 +317,5 @@ def _failed(
 ) -> Report:
     delay = next_delay(claim.lane.policy, claim.failures, error)
     ended = "failed" if delay is None else "retry"
-    log.warning("task.failed", task=claim.task_id, attempt=claim.attempt, end=ended, code=error.get("code"))
+    log.warning("task.failed", **claim.ids, end=ended, code=error.get("code"))
     return Report(claim.key, claim.attempt, ended, encode(error), delay, ran, printed, metrics)

@@ -96,7 +96,8 @@ async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) ->
     """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
     wanted = _check(CancelRequest, given)
     cancelled = await gateway.cancel(job_id, wanted.reason)
-    log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)
+    job = cancelled.job
+    log.info("job.cancelled", job=job.job_id, correlation_id=job.correlation_id, reason=wanted.reason)
     return JobView.of(cancelled)
 
 
