@@ -253,9 +253,21 @@ def test_the_database_is_what_the_files_say(shell: Shell) -> None:
 def test_the_doctor_finds_nothing_wrong(shell: Shell) -> None:
     found = shell.json("doctor")
     assert found["ok"] is True
-    assert {"python", "home", "port", "plugins", "stack", "database", "schema", "api"} <= {
-        check["check"] for check in found["checks"]
+    checks = {check["check"]: check for check in found["checks"]}
+    assert checks.keys() >= {"python", "packages", "children", "isolation", "settings", "postgresql", "home", "port"}
+    assert checks.keys() >= {
+        "plugins",
+        "stack",
+        "database",
+        "migrations",
+        "schema",
+        "budget",
+        "clock",
+        "api",
+        "workers",
     }
+    assert [check for check in checks.values() if check["status"] == "fail"] == []
+    assert "1 with 2 slots" in checks["workers"]["message"]
 
 
 def test_a_status_of_a_real_job_imports_nothing_heavy(shell: Shell) -> None:
