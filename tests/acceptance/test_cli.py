@@ -286,3 +286,21 @@ def test_no_process_has_the_database_url_on_its_command_line(shell: Shell) -> No
     lines = [Path(f"/proc/{worker['pid']}/cmdline").read_bytes() for worker in shell.json("workers")]
     assert len(lines) == 3
     assert [line for line in lines if url in line] == []
+
+
+def complete(shell: Shell, words: str) -> list[str]:
+    """What bash would offer for the last of the words."""
+    asked = {"_ANABRANCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("anabranch")],
+        env={**shell.environment, **asked}, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+def test_a_shell_completes_commands_states_workflows_and_jobs(shell: Shell) -> None:
+    job_id = shell("submit hello_world -p message=completed").stdout.strip()
+    assert complete(shell, "anabranch sta") == ["status"]
+    assert complete(shell, "anabranch jobs --state comp") == ["completed"]
+    assert complete(shell, "anabranch submit hello_") == ["hello_world"]
+    assert complete(shell, f"anabranch status {job_id[:8]}") == [job_id[:12]]

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import structlog
 from rich.progress import Progress
 
 from anabranch.cli import history, jobs
+from anabranch.cli.completion import complete_job, complete_workflow
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
 from anabranch.cli.follow import require_success
 from anabranch.cli.main import call
@@ -450,3 +452,17 @@ def test_a_failed_job_points_to_what_there_is_to_see(failed: int, command: str) 
     with pytest.raises(JobFailed) as raised:
         require_success(job)
     assert raised.value.remedy == f"See `anabranch {command}`."
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_a_script_that_asks_for_completions(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "_ANABRANCH_COMPLETE" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_where_nothing_runs_nothing_is_completed_and_nothing_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [*complete_job("a"), *complete_workflow("a")] == []
+    assert capsys.readouterr() == ("", "")
