@@ -86,7 +86,7 @@ def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) 
     url = json.loads(run(folder, "anabranch config show --json"))["api_url"]
     job = run(folder, "anabranch submit hello_world").strip()
     for command in commands(ROOT / "docs" / "reference" / "http.md"):
-        if "/cancel" in command:  # what has ended can't be
-            job = run(folder, "anabranch submit nap --rerun").strip()
-        answer = run(folder, command.replace("http://127.0.0.1:8787", url).replace("8c0f", job[:12]) + " -sf")
+        # What has ended can't be cancelled.
+        named = run(folder, "anabranch submit nap --rerun").strip() if "/cancel" in command else job
+        answer = run(folder, command.replace("http://127.0.0.1:8787", url).replace("8c0f", named[:12]) + " -sf")
         assert answer.startswith(("{", "[", "<svg ")), (command, answer)
