@@ -15,6 +15,7 @@ from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
 from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
+from anabranch.adapters.postgres.signs import PostgresSigns
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.controls import Controls
 from anabranch.engine.canonical import Json
@@ -40,11 +41,12 @@ GRACE = timedelta(seconds=30)
 HEART = 1
 STORE = 2
 READS = 4
+SIGNS = 1
 
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    return (READS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
+    return (READS + SIGNS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -87,6 +89,7 @@ class Gateway:
         self.registry = load_registry(settings)
         self._results = results(settings)
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
+        self.signs = PostgresSigns(database_url, name="anabranch api signs")
         self._store = _store(settings, database_url, "anabranch api", checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start)
         self.keys = self._store.keys()
@@ -104,6 +107,7 @@ class Gateway:
         """Open the pools and begin a session; the database need not answer yet."""
         await self._store.open()
         await self.reads.open()
+        await self.signs.open()
         lease = timedelta(seconds=self.settings.lease_seconds)
         self._session = asyncio.create_task(
             keep_session(self._store, self, self._stop, kind=SessionKind.API, lease=lease)
@@ -126,6 +130,12 @@ class Gateway:
             await self._session
         await self._store.close()
         await self.reads.close()
+        await self.signs.close()
+
+    @property
+    def has_session(self) -> bool:
+        """Whether there is a session to submit under."""
+        return self._has_session.is_set()
 
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Lend the session to submissions while it lives."""

@@ -71,6 +71,9 @@ class Settings(BaseSettings):
     )
     api_url: str | None = Field(None, description="The API that commands call; by default that of the home's stack.")
     api_key: SecretStr | None = Field(None, description="The key that commands send.")
+    low_disk_mb: int = Field(
+        1000, ge=0, description="Free space below which health warns; below a tenth of it, health is down."
+    )
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
     max_bulk_bytes: int = Field(
         100_000_000, ge=1_000, description="The largest body of many jobs, a line each; a line is bounded as a body is."

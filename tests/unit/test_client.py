@@ -286,10 +286,12 @@ def test_all_logs_come_page_by_page(server: Script, client: Client) -> None:
 
 
 def test_health_that_is_down_is_told_and_not_raised(server: Script, client: Client) -> None:
-    down = {"status": "down", "components": {"database": {"status": "down", "detail": "gone"}}, "queues": {}}
+    part = {"status": "down", "detail": "gone", "remedy": "Start it.", "since": "2026-01-01T00:00:00Z"}
+    down = {"status": "down", "components": {"database": part}, "queues": {}}
     server.say((503, down), (503, {"code": "api.stalled", "detail": "stuck"}))
 
-    assert client.health().components["database"].detail == "gone"
+    told = client.health().components["database"]
+    assert (told.detail, told.remedy) == ("gone", "Start it.")
     with pytest.raises(Unavailable):
         client.health()
 

@@ -11,6 +11,7 @@ from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, InputError, NotFound
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.filling import Definitions, Given, fill_in
+from anabranch.engine.mistakes import nearest, quote
 from anabranch.engine.model import (
     DeadLetter,
     Event,
@@ -27,7 +28,6 @@ from anabranch.engine.model import (
     TaskDetail,
     TaskRow,
     Trace,
-    Vitals,
 )
 from anabranch.engine.results import Results
 from anabranch.engine.workflow import Workflow
@@ -76,6 +76,13 @@ class PostgresReads:
         """The nodes of a job, in order."""
         rows = await self._database.query("nodes", job=job)
         return [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in rows]
+
+    async def require_node(self, job: Job, name: str) -> None:
+        """Refuse the name of a node that a job does not have, and name the nearest."""
+        known = [node.name for node in await self.nodes(job.id)]
+        if name not in known:
+            remedy = f"{nearest(name, known)} Its nodes are {', '.join(known)}.".strip()
+            raise NotFound("node.not_found", f"job {job.job_id[:12]} has no node {quote(name)}", remedy=remedy)
 
     async def workflow(self, job: Job) -> Workflow:
         """The workflow that a job was pinned to (E16)."""
@@ -165,11 +172,6 @@ class PostgresReads:
             limit=limit,
         )  # fmt: skip
         return [_letter(row) for row in rows]
-
-    async def vitals(self) -> Vitals:
-        """What health is judged by."""
-        (row,) = await self._database.query("vitals")
-        return Vitals(**row)
 
     async def definition(self, workflow_hash: str) -> Workflow:
         """The workflow that jobs were pinned to."""

@@ -48,9 +48,9 @@ create table app.jobs (
     unique (identity, ordinal)
 );
 
+create index jobs_open on app.jobs (id) include (state) where state in ('pending', 'running', 'waiting');
 create index jobs_parent on app.jobs (parent) where parent is not null;
 
--- Kept: it is tried again and goes on with the results it has.
 -- What a caller asked for under a key of theirs, by the hash of it, and the answer: the job, and how it stood then (E15).
 -- It refers to no row: the answer stays the same though the job may be gone.
 create table app.idempotency_keys (
@@ -66,6 +66,7 @@ create table app.idempotency_keys (
 
 create index idempotency_keys_expires on app.idempotency_keys (expires_at);
 
+-- Kept: it is tried again and goes on with the results it has.
 create table app.nodes (
     job bigint not null references app.jobs on delete cascade,
     name text not null,

@@ -33,6 +33,8 @@ async def list_logs(job_id: str, query: Annotated[LogsQuery, Query()], gateway: 
     found = await gateway.reads.logs(
         job.id, limit=query.limit + 1, after=query.after, node=query.node, index=query.index, attempt=query.attempt
     )
+    if query.node and not found:
+        await gateway.reads.require_node(job, query.node)
     shown = found[: query.limit]
     return Page(
         items=[LogView.of(trace) for trace in shown], next=shown[-1].cursor if len(found) > len(shown) else None

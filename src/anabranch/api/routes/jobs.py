@@ -103,6 +103,8 @@ async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway
     found = await gateway.reads.tasks(
         job.id, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
     )
+    if query.node and not found:
+        await gateway.reads.require_node(job, query.node)
     shown = found[: query.limit]
     return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
 
