@@ -30,6 +30,7 @@ STATUS: Mapping[str | type[AnabranchError], int] = {
     "request.host": 403,
     "request.origin": 403,
     "request.method": 405,
+    "job.purged": 410,
     "request.too_large": 413,
     "request.media_type": 415,
     NotAuthenticated: 401,
