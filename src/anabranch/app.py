@@ -4,8 +4,9 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,13 +29,14 @@ from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Submitted, TakenRight
 from anabranch.engine.results import Results
+from anabranch.engine.retention import Keep, Purge
 from anabranch.engine.session import Live, Part, keep_session
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings, forget
 
-__all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "run_orchestrator", "run_worker"]
+__all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "open_purge", "run_orchestrator", "run_worker"]
 
 log = structlog.get_logger()
 GRACE = timedelta(seconds=30)
@@ -57,6 +59,23 @@ def load_registry(settings: Settings) -> Registry:
 def results(settings: Settings) -> Results:
     """Where large results are put aside."""
     return Results(LocalFiles(settings.home / "work"), inline=settings.inline_result_bytes)
+
+
+def keep(settings: Settings) -> Keep:
+    """How long things are kept."""
+    jobs = timedelta(days=settings.retention_days) if settings.retention_days else None
+    return Keep(jobs, timedelta(days=settings.tombstone_days), timedelta(days=settings.session_days))
+
+
+@asynccontextmanager
+async def open_purge(settings: Settings, database_url: str, jobs: timedelta) -> AsyncIterator[Purge]:
+    """A purge of the jobs that ended so long ago, by hand."""
+    store = _store(settings, database_url, "anabranch purge")
+    await store.open()
+    try:
+        yield Purge(store.retention(), results(settings), replace(keep(settings), jobs=jobs))
+    finally:
+        await store.close()
 
 
 def run_worker(settings: Settings, database_url: str) -> None:
@@ -266,7 +285,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
     store = _store(settings, database_url, "anabranch orchestrator")
-    await _serve(store, Orchestrator(store, results(settings)), settings, kind=SessionKind.ORCHESTRATOR)
+    await _serve(store, Orchestrator(store, results(settings), keep(settings)), settings, kind=SessionKind.ORCHESTRATOR)
 
 
 async def _serve(

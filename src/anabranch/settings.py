@@ -59,6 +59,13 @@ class Settings(BaseSettings):
     inline_result_bytes: int = Field(
         1_000_000, ge=1_000, le=64_000_000, description="Larger results go to storage, and a reference to them is kept."
     )
+    retention_days: int = Field(
+        90, ge=0, le=36_500, description="Days after which a job that ended is purged; 0 keeps all for ever."
+    )
+    tombstone_days: int = Field(
+        365, ge=1, le=36_500, description="Days for which a purged job is still known to have been."
+    )
+    session_days: int = Field(30, ge=1, le=36_500, description="Days after which a process that ended is forgotten.")
     plugins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Modules, packages or folders with workflows and handlers, separated by commas."
     )

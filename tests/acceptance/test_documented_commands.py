@@ -104,3 +104,10 @@ def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) 
             job = run(folder, "anabranch submit nap --rerun").strip()
         answer = run(folder, command.replace("http://127.0.0.1:8787", url).replace("8c0f", job[:12]) + " -sf")
         assert answer.startswith(("{", "[", "<svg ")), (command, answer)
+
+
+def test_the_purges_of_the_howto_work_as_they_are_printed(folder: Path) -> None:
+    page = ROOT / "docs" / "howto" / "retention.md"
+    said = run(folder, "anabranch up --detach --workers 1", "anabranch submit hello_world --wait", *commands(page))
+    assert "jobs that would go: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks" in said
+    assert "rows       0" in said

@@ -263,6 +263,20 @@ async def test_o6_an_unknown_job_is_a_problem(api: httpx.AsyncClient, path: str)
     assert problem(await api.get(path), 404, "job.not_found")["remedy"]
 
 
+async def test_o5_a_purged_job_is_gone_and_says_when(
+    api: httpx.AsyncClient, engine: EngineHarness, database_url: str
+) -> None:
+    job = await submit(api)
+    assert (await api.post(f"/api/jobs/{job}/cancel", json={})).status_code == 200
+    await engine.store.retention().purge(timedelta(0), 0)
+    for path in ("", "/tasks", "/events", "/logs", "/graph", "/graph.svg"):
+        told = problem(await api.get(f"/api/jobs/{job[:12]}{path}"), 410, "job.purged")
+        assert "was purged at" in told["detail"]
+        assert "it was cancelled at" in told["detail"]
+    problem(await api.post(f"/api/jobs/{job}/cancel", json={}), 410, "job.purged")
+    assert await submit(api) != job
+
+
 async def test_o6_an_unknown_workflow_is_a_problem_that_names_the_known(api: httpx.AsyncClient) -> None:
     told = problem(await api.post("/api/jobs/submit/nothing"), 404, "workflow.not_found")
     assert "pair" in told["remedy"]

@@ -73,6 +73,7 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  
     ("error", "status"),
     [
         (NotFound("job.not_found", ""), 404),
+        (NotFound("job.purged", ""), 410),
         (Conflict("job.ambiguous", ""), 409),
         (InputError("job.parameters", ""), 422),
         (InputError("request.too_large", ""), 413),

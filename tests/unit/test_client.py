@@ -117,8 +117,8 @@ def task(index: int) -> Raw:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, InputError), (401, NotAllowed), (403, NotAllowed), (404, NotFound), (409, Conflict), (413, InputError),
-        (415, InputError), (422, InputError), (503, Unavailable), (500, AnabranchError),
+        (400, InputError), (401, NotAllowed), (403, NotAllowed), (404, NotFound), (409, Conflict), (410, NotFound),
+        (413, InputError), (415, InputError), (422, InputError), (503, Unavailable), (500, AnabranchError),
     ],
 )  # fmt: skip
 def test_o6_a_problem_is_raised_with_its_code_message_and_remedy(

@@ -43,6 +43,7 @@ __all__ = [
     "TaskDetail",
     "TaskKey",
     "TaskRow",
+    "Tombstone",
     "Trace",
     "Vitals",
 ]
@@ -154,6 +155,22 @@ class Event:
     kind: str
     node: str | None
     data: dict[str, Json]
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A job that was purged."""
+
+    job: int
+    job_id: str
+    identity: str
+    ordinal: int
+    scope: str
+    workflow: str
+    state: JobState
+    created_at: datetime
+    finished_at: datetime
+    purged_at: datetime
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ begin
           from app.jobs j where j.identity = _identity order by j.ordinal desc limit 1;
         created := not found or _rerun or _newest.state in ('failed', 'cancelled');
         exit when not created;
-        _ordinal := coalesce(_newest.ordinal + 1, 0);
+        -- A job that was purged keeps its number: its id stands for what is gone.
+        _ordinal := 1 + greatest(
+            _newest.ordinal, (select max(t.ordinal) from app.tombstones t where t.identity = _identity), -1);
         insert into app.workflows (hash, workflow, definition, created_at)
         select _hash, _workflow, _definition, app.now() where _definition is not null on conflict do nothing;
         insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority,
