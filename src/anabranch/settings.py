@@ -67,6 +67,7 @@ class Settings(BaseSettings):
         "auto", description="`auto` is readable on a terminal and JSON elsewhere."
     )
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
+    max_streams: int = Field(500, ge=1, description="Streams of jobs' events that one API process serves at once.")
 
     @field_validator("plugins", mode="before")
     @classmethod

@@ -342,7 +342,7 @@ async def test_the_description_is_openapi_31_and_whole(api: httpx.AsyncClient) -
     names = {ref.split('"')[0] for ref in text.split('"#/components/schemas/')[1:]}
     assert names <= told["components"]["schemas"].keys()
     operations = [operation for path in told["paths"].values() for operation in path.values()]
-    assert len(operations) == 22
+    assert len(operations) >= 22
     for operation in operations:
         assert {"401", "403", "500"} <= operation["responses"].keys()
         assert operation["responses"]["500"]["content"].keys() == {"application/problem+json"}

@@ -7,10 +7,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from anabranch.api.lookout import Lookout
 from anabranch.app import Gateway
 from anabranch.settings import Settings
 
-__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentSettings", "CurrentTick", "Tick"]
+__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentLookout", "CurrentSettings", "CurrentTick", "Tick"]
 
 LOCAL = "local"
 
@@ -62,6 +63,12 @@ async def get_tick(request: Request) -> Tick:
     return tick
 
 
+async def get_lookout(request: Request) -> Lookout:
+    """The watch over jobs that callers stream."""
+    lookout: Lookout = request.app.state.lookout
+    return lookout
+
+
 async def get_caller(request: Request) -> Caller:
     """The local principal: beyond loopback nobody gets this far (S1)."""
     return Caller(LOCAL, request.state.correlation_id)
@@ -69,5 +76,6 @@ async def get_caller(request: Request) -> Caller:
 
 CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
+CurrentLookout = Annotated[Lookout, Depends(get_lookout)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]

@@ -11,8 +11,10 @@ from fastapi.routing import APIRoute
 from anabranch.api.deps import Tick
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
+from anabranch.api.lookout import Lookout
 from anabranch.api.openapi import Api
-from anabranch.api.routes import graphs, handlers, health, history, jobs, workers, workflows
+from anabranch.api.routes import graphs, handlers, health, history, jobs, streams, workers, workflows
+from anabranch.api.signals import when_told_to_stop
 from anabranch.app import Gateway
 from anabranch.engine.errors import InputError
 from anabranch.logs import configure_logs
@@ -28,10 +30,13 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.gateway = Gateway(settings, database_url)
         await app.state.gateway.open()
+        app.state.lookout = Lookout(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
-            yield
+            with when_told_to_stop(app.state.lookout.close):
+                yield
         finally:
+            app.state.lookout.close()
             ticking.cancel()
             await app.state.gateway.close()
 
@@ -49,7 +54,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     app.state.tick = Tick()
     app.add_middleware(Edge, host=settings.host)
     add_handlers(app)
-    for module in (jobs, history, graphs, workflows, handlers, workers, health):
+    for module in (jobs, history, streams, graphs, workflows, handlers, workers, health):
         app.include_router(module.router)
     return app
 

@@ -9,7 +9,16 @@ from anabranch.api.edge import CORRELATION_ID
 from anabranch.api.schemas import TaskStatus
 from anabranch.engine.model import JobState
 
-__all__ = ["CancelRequest", "EventsQuery", "JobRequest", "JobsQuery", "LogsQuery", "SubmitQuery", "TasksQuery"]
+__all__ = [
+    "CancelRequest",
+    "EventsQuery",
+    "JobRequest",
+    "JobsQuery",
+    "LogsQuery",
+    "StreamQuery",
+    "SubmitQuery",
+    "TasksQuery",
+]
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
 Priority = Annotated[int, Field(ge=1, le=9, description="1 is the most urgent.")]
@@ -77,6 +86,12 @@ class EventsQuery(Input):
 
     limit: int = Field(100, ge=1, le=1000)
     after: int = Field(0, ge=0, lt=2**31, description="The `next` of the page before, or any `seq`.")
+
+
+class StreamQuery(Input):
+    """Where a stream begins."""
+
+    after: int = Field(0, ge=0, lt=2**31, description="The `seq` of the last event that is known.")
 
 
 class LogsQuery(Input):

@@ -60,12 +60,13 @@ class Links(View):
     events: str
     logs: str
     graph: str
+    stream: str
 
     @classmethod
     def of(cls, job_id: str) -> Self:
         """The links of a job."""
         path = f"/api/jobs/{job_id}"
-        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph")}
+        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph", "stream")}
         return cls(self=path, status=f"/api/jobs/status/{job_id}", **parts)
 
 

@@ -19,6 +19,9 @@ __all__ = ["cli"]
 
 cli = typer.Typer()
 
+# How long answers that have begun may go on when the API is told to stop.
+PARTING_SECONDS = 10
+
 
 @cli.command()
 def workers(json: Json = False) -> None:
@@ -61,7 +64,12 @@ def api() -> None:
     settings = prepare()
     # By the environment and by name: the API reads its own settings, and stands beside the command line, not under it.
     os.environ["ANABRANCH_DATABASE_URL"] = database_url(settings)
-    config = Config("anabranch.api.main:app_from_environment", factory=True, log_config=None)
+    config = Config(
+        "anabranch.api.main:app_from_environment",
+        factory=True,
+        log_config=None,
+        timeout_graceful_shutdown=PARTING_SECONDS,
+    )
     with _listener(settings) as listener:
         Server(config).run([listener])
 

@@ -16,6 +16,7 @@ __all__ = [
     "InHand",
     "Job",
     "JobDetail",
+    "JobHead",
     "JobState",
     "LaneFacts",
     "NodeDetail",
@@ -275,6 +276,14 @@ class NodeDetail:
     error: dict[str, Json] | None
     opened_at: datetime | None
     finished_at: datetime | None
+
+
+class JobHead(NamedTuple):
+    """Where a job stands, and the number of its last event."""
+
+    job: int
+    state: JobState
+    last_event: int
 
 
 @dataclass(frozen=True)

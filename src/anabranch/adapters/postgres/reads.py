@@ -1,6 +1,7 @@
 """What people and programs ask: read-only, in the reader's role, with its own small pool and short timeouts."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from anabranch.engine.model import (
     Event,
     Job,
     JobDetail,
+    JobHead,
     JobState,
     NodeDetail,
     NodeState,
@@ -68,8 +70,19 @@ class PostgresReads:
 
     async def nodes(self, job: int) -> list[NodeDetail]:
         """The nodes of a job, in order."""
-        rows = await self._database.query("nodes", job=job)
-        return [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in rows]
+        return (await self.nodes_of([job]))[job]
+
+    async def nodes_of(self, jobs: Sequence[int]) -> dict[int, list[NodeDetail]]:
+        """The nodes of several jobs, each one's in order, by one statement."""
+        found: dict[int, list[NodeDetail]] = {job: [] for job in jobs}
+        for row in await self._database.query("nodes", jobs=list(jobs)):
+            found[row.pop("job")].append(NodeDetail(**{**row, "state": NodeState(row["state"])}))
+        return found
+
+    async def heads(self, jobs: Sequence[int]) -> list[JobHead]:
+        """Where jobs stand, by one statement; one that is gone is left out."""
+        rows = await self._database.query("heads", jobs=list(jobs))
+        return [JobHead(row["job"], JobState(row["state"]), row["last_event"]) for row in rows]
 
     async def workflow(self, job: Job) -> Workflow:
         """The workflow that a job was pinned to (E16)."""

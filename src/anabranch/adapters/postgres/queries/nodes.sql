@@ -1,5 +1,5 @@
--- The nodes of a job in order, with the counts of their tasks from the lane: no task is read.
-select n.name, n.state, coalesce(l.width, 0) as total,
+-- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read.
+select n.job, n.name, n.state, coalesce(l.width, 0) as total,
        case when l.closed then 0 else coalesce(l.width - l.next_index, 0) end as ready,
        case when l.closed then 0 else coalesce(l.running, 0) end as running,
        case when l.closed then 0 else coalesce(l.next_index - (l.width - l.remaining) - l.running, 0) end as due,
@@ -10,5 +10,5 @@ select n.name, n.state, coalesce(l.width, 0) as total,
   from app.nodes n
   left join lateral (select * from app.lanes l where l.job = n.job and l.node = n.name and l.purpose = 'work'
                       order by l.generation desc limit 1) l on true
- where n.job = %(job)s
- order by n.position;
+ where n.job = any(%(jobs)s)
+ order by n.job, n.position;

@@ -1,0 +1,34 @@
+"""A job's events as they happen."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from anabranch.api.deps import CurrentGateway, CurrentLookout
+from anabranch.api.openapi import problems
+from anabranch.api.requests import StreamQuery
+from anabranch.api.stream import STREAMED, EventStream
+from anabranch.engine.model import JobHead
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+
+LastEvent = Annotated[
+    int | None,
+    Header(alias="Last-Event-ID", ge=0, lt=2**31, description="As a browser sends it; stands above `after`."),
+]
+
+
+@router.get("/{job_id}/stream", response_class=Response, responses={**STREAMED, **problems(404, 409, 422, 503)})
+async def stream_events(
+    job_id: str,
+    query: Annotated[StreamQuery, Query()],
+    gateway: CurrentGateway,
+    lookout: CurrentLookout,
+    last_event_id: LastEvent = None,
+) -> Response:
+    """A job's events as they happen, from the first or after one of them, without a gap or a repeat."""
+    job = await gateway.reads.find(job_id)
+    after = query.after if last_event_id is None else last_event_id
+    return EventStream(lookout, JobHead(job.id, job.state, job.last_event), after)
