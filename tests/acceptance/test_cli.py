@@ -34,6 +34,16 @@ class Talks(Job):
     job_type = "talks"
     stages = [{"number": 1, "name": "only", "task_type": "talk"}]
 
+@register_job
+class Counts(Job):
+    job_type = "counts"
+    stages = [{"number": 1, "name": "count", "task_type": "count", "parallelism": "fixed", "count": 4}]
+
+@register_handler("count")
+def count(params: dict) -> None:
+    time.sleep(1.5 - 0.4 * params["index"])
+    print("counted", params["index"])
+
 @register_handler("talk")
 def talk(params: dict) -> None:
     print("hello")
@@ -144,6 +154,49 @@ def test_what_a_task_printed_is_shown(shell: Shell) -> None:
     (line,) = shell(f"logs {job_id} --all").stdout.splitlines()
     assert shell.json(f"logs {job_id} --node only --index 0 --attempt 1") == [json.loads(line)]
     assert shell.json(f"logs {job_id} --index 1") == []
+
+
+def test_events_are_followed_to_the_end(shell: Shell) -> None:
+    job_id = shell("submit counts --rerun").stdout.strip()
+    followed = [json.loads(line) for line in shell(f"events {job_id[:12]} --follow --json").stdout.splitlines()]
+    assert followed == [json.loads(line) for line in shell(f"events {job_id} --all").stdout.splitlines()]
+    assert followed[-1]["kind"] == "job.completed"
+    lines = shell(f"events {job_id} --follow --after 2").stdout.splitlines()
+    assert [line.split()[1] for line in lines] == [event["kind"] for event in followed[2:]]
+    assert json.loads(shell("events feed --follow --json", code=3).stderr)["code"] == "job.not_found"
+
+
+def test_logs_are_followed_each_once_in_whatever_order_tasks_end(shell: Shell) -> None:
+    job_id = shell("submit counts --rerun").stdout.strip()
+    lines = shell(f"logs {job_id[:12]} --follow").stdout.splitlines()
+    assert sorted(line for line in lines if "counted" in line) == [f"counted {index}" for index in range(4)]
+    followed = [json.loads(line) for line in shell(f"logs {job_id} -f --json --index 2").stdout.splitlines()]
+    assert followed == shell.json(f"logs {job_id} --index 2")
+
+
+def test_a_status_is_watched_to_the_end(shell: Shell) -> None:
+    job_id = shell("submit naps --rerun -p watched=1").stdout.strip()
+    done = shell(f"status {job_id[:12]} --watch")
+    assert "only: completed 1/1" in done.stderr
+    assert "1 of 1 completed" in done.stdout
+    assert shell.json(f"status {job_id} --watch")["status"] == "completed"
+
+    failed = shell("submit fails").stdout.strip()
+    assert shell.json(f"status {failed} --watch", code=7)["status"] == "failed"
+
+    late = shell("submit naps --rerun -p watched=1").stdout.strip()
+    shell(f"status {late} --timeout 0.1", code=8)
+
+
+def test_following_ends_when_it_is_interrupted(shell: Shell) -> None:
+    job_id = shell("submit naps --rerun -p watched=1").stdout.strip()
+    program = [sys.executable, "-m", "anabranch", "events", job_id, "--follow"]
+    following = subprocess.Popen(program, env=shell.environment, stdout=subprocess.PIPE, text=True)
+    assert following.stdout is not None
+    assert "job.submitted" in following.stdout.readline()
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=60)
+    assert following.returncode == 130
 
 
 def test_a_job_is_drawn_with_its_states(shell: Shell) -> None:

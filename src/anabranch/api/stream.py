@@ -105,7 +105,7 @@ class EventStream(Response):
             await watch.change(1.0)
             return
         for event in events:
-            yield f"id: {event.seq}\nevent: {event.kind}\ndata: {EventView.of(event).model_dump_json()}\n\n".encode()
+            yield f"id: {event.seq}\n".encode() + _message(event.kind, EventView.of(event).model_dump(mode="json"))
             self._last = event.seq
         if not events:  # removed meanwhile: the next look says so
             await watch.change(1.0)
@@ -117,4 +117,5 @@ async def _leave(receive: Receive) -> None:
 
 
 def _message(name: str, data: dict[str, object]) -> bytes:
+    # In ASCII: some readers take other characters than those of the standard for the end of a line.
     return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()

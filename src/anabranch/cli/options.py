@@ -8,6 +8,7 @@ import typer
 __all__ = [
     "After",
     "All",
+    "Follow",
     "JobId",
     "Json",
     "ParameterList",
@@ -24,6 +25,7 @@ JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or a st
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 After = Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")]
 All = Annotated[bool, typer.Option("--all", help="The whole list, as JSON, one in a line.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on as it happens, until the job has ended.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Yes, destroy it.")]
 
 ParameterList = Annotated[

@@ -16,12 +16,15 @@ from anabranch.client.answers import (
     Workflow,
     Workflows,
 )
+from anabranch.client.async_client import AsyncClient
 from anabranch.client.client import Client
 from anabranch.client.errors import NotAllowed, TimedOut
+from anabranch.client.follow import Progress
 from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
 
 __all__ = [
+    "AsyncClient",
     "Client",
     "Component",
     "Event",
@@ -36,6 +39,7 @@ __all__ = [
     "Node",
     "NotAllowed",
     "Page",
+    "Progress",
     "Reloaded",
     "SubmittedJob",
     "Task",

@@ -1,42 +1,43 @@
-"""A client of the HTTP API, with a method for each question."""
+"""The client of the HTTP API, with a method for each question."""
 
-from collections.abc import Callable, Iterator, Mapping
-from time import monotonic, sleep
+from collections.abc import Callable, Iterator
+from time import sleep
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
-from urllib.parse import quote
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from anabranch.client.answers import (
-    Health,
-    JobStatus,
-    JobSummary,
-    Page,
-    Reloaded,
-    SubmittedJob,
-    Task,
-    Worker,
-    Workflow,
-    Workflows,
-)
-from anabranch.client.errors import TimedOut
-from anabranch.client.graph import Graph
-from anabranch.client.history import Event, Log
+from anabranch.client import operations
+from anabranch.client.calls import Operation, Pages, Pause, Run, Step
+from anabranch.client.follow import Follow, Progress
+from anabranch.client.history import Event
+from anabranch.client.method import named_after
 from anabranch.client.transport import Transport
-from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
-
-if TYPE_CHECKING:
-    from anabranch.engine.canonical import Json
+from anabranch.engine.errors import AnabranchError, Unavailable
 
 __all__ = ["Client"]
 
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 Item = TypeVar("Item")
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 1.0
-PATIENCE_SECONDS = 30.0
-SUBMIT_PATIENCE_SECONDS = 5.0
-SHORTEST_TIMEOUT_SECONDS = 0.1
-LARGEST_PAGE = 1000
-LARGEST_PAGE_OF_LOGS = 200
+
+
+def does(operation: Callable[Given, Operation[Answer]]) -> "Callable[Concatenate[Client, Given], Answer]":
+    """The method that carries an operation out."""
+
+    @named_after(operation)
+    def method(self: "Client", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        return self._run(operation(*args, **kwargs))
+
+    return method
+
+
+def goes_through(pages: Callable[Given, Pages[Item]]) -> "Callable[Concatenate[Client, Given], Iterator[Item]]":
+    """The method that gives the items of every page."""
+
+    @named_after(pages)
+    def method(self: "Client", /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
+        return self._go_through(pages(*args, **kwargs))
+
+    return method
 
 
 class Client:
@@ -58,208 +59,66 @@ class Client:
         """Close every connection."""
         self._transport.close()
 
-    def submit(
-        self,
-        workflow: str,
-        parameters: "Mapping[str, Json] | None" = None,
-        *,
-        priority: int | None = None,
-        rerun: bool = False,
-        correlation_id: str | None = None,
-    ) -> SubmittedJob:
-        """Submit a job. The same workflow and parameters are the same job, so a server that is away is asked again."""
-        given = {"priority": priority, "correlation_id": correlation_id}
-        wanted = {name: value for name, value in given.items() if value is not None}
-        body = _encode({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
-        if rerun:
-            return self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body)
-        return self._patiently(lambda: self._transport.call(SubmittedJob.of, "POST", "/api/jobs", body=body))
+    submit = does(operations.submit)
+    job = does(operations.job)
+    wait = does(operations.wait)
+    cancel = does(operations.cancel)
+    jobs = does(operations.jobs)
+    tasks = does(operations.tasks)
+    all_tasks = goes_through(operations.all_tasks)
+    events = does(operations.events)
+    all_events = goes_through(operations.all_events)
+    logs = does(operations.logs)
+    all_logs = goes_through(operations.all_logs)
+    graph = does(operations.graph)
+    workflows = does(operations.workflows)
+    workflow = does(operations.workflow)
+    reload_workflows = does(operations.reload_workflows)
+    workers = does(operations.workers)
+    health = does(operations.health)
+    ready = does(operations.ready)
 
-    def job(self, job_id: str) -> JobStatus:
-        """A job by its id, or by a start of it that fits no other."""
-        return self._transport.call(JobStatus.of, "GET", _path(job_id))
+    def stream(self, job_id: str, *, after: int = 0) -> Iterator[Event | Progress]:
+        """A job's events after one of them as they happen, and its progress, until it has ended.
 
-    def cancel(self, job_id: str, reason: str | None = None) -> JobStatus:
-        """Cancel a job, and tell how it stands now; Conflict when it has ended already."""
-        path, body = f"{_path(job_id)}/cancel", None if reason is None else _encode({"reason": reason})
-        return self._transport.call(JobStatus.of, "POST", path, body=body)
-
-    def jobs(
-        self,
-        *,
-        limit: int | None = None,
-        before: str | None = None,
-        state: str | None = None,
-        workflow: str | None = None,
-    ) -> Page[JobSummary]:
-        """Jobs, the newest first."""
-        query = {"limit": limit, "before": before, "state": state, "workflow": workflow}
-        return self._transport.call(lambda raw: Page.of(JobSummary.of, raw), "GET", "/api/jobs", query=query)
-
-    def tasks(
-        self,
-        job_id: str,
-        *,
-        limit: int | None = None,
-        after: str | None = None,
-        node: str | None = None,
-        status: str | None = None,
-    ) -> Page[Task]:
-        """The tasks of a job, in order."""
-        query = {"limit": limit, "after": after, "node": node, "status": status}
-        return self._transport.call(lambda raw: Page.of(Task.of, raw), "GET", f"{_path(job_id)}/tasks", query=query)
-
-    def all_tasks(self, job_id: str, *, node: str | None = None, status: str | None = None) -> Iterator[Task]:
-        """Every task of a job, in order, a page at a time."""
-        return _all(lambda after: self.tasks(job_id, limit=LARGEST_PAGE, after=after, node=node, status=status))
-
-    def events(self, job_id: str, *, limit: int | None = None, after: str | int | None = None) -> Page[Event]:
-        """What happened to a job, in order, after the event of a number."""
-        query = {"limit": limit, "after": after}
-        return self._transport.call(lambda raw: Page.of(Event.of, raw), "GET", f"{_path(job_id)}/events", query=query)
-
-    def all_events(self, job_id: str) -> Iterator[Event]:
-        """Everything that happened to a job, in order, a page at a time."""
-        return _all(lambda after: self.events(job_id, limit=LARGEST_PAGE, after=after))
-
-    def logs(
-        self,
-        job_id: str,
-        *,
-        limit: int | None = None,
-        after: str | None = None,
-        node: str | None = None,
-        index: int | str | None = None,
-        attempt: int | None = None,
-    ) -> Page[Log]:
-        """What the attempts of a job's tasks printed and measured, in order."""
-        query = {"limit": limit, "after": after, "node": node, "index": index, "attempt": attempt}
-        return self._transport.call(lambda raw: Page.of(Log.of, raw), "GET", f"{_path(job_id)}/logs", query=query)
-
-    def all_logs(
-        self, job_id: str, *, node: str | None = None, index: int | str | None = None, attempt: int | None = None
-    ) -> Iterator[Log]:
-        """All that a job's tasks printed and measured, in order, a page at a time."""
-        return _all(
-            lambda after: self.logs(
-                job_id, limit=LARGEST_PAGE_OF_LOGS, after=after, node=node, index=index, attempt=attempt
-            )
-        )
-
-    def graph(self, job_id: str) -> Graph:
-        """The workflow that a job was pinned to, with the states of its nodes."""
-        return self._transport.call(Graph.of, "GET", f"{_path(job_id)}/graph")
-
-    def workflows(self) -> Workflows:
-        """Every workflow that jobs can be made of, by name."""
-        return self._transport.call(Workflows.of, "GET", "/api/workflows")
-
-    def workflow(self, workflow_id: str) -> Workflow:
-        """A workflow with its definition and the JSON Schema of its inputs."""
-        if not workflow_id.strip("."):
-            remedy = "List them with `anabranch workflows list`."
-            raise NotFound("workflow.not_found", f"{workflow_id!r} is not a workflow's name", remedy=remedy)
-        path = quote(workflow_id, safe="", errors="surrogateescape")
-        return self._transport.call(Workflow.of, "GET", f"/api/workflows/{path}")
-
-    def reload_workflows(self) -> Reloaded:
-        """Let the API read its workflow files again."""
-        return self._transport.call(Reloaded.of, "POST", "/api/workflows/reload")
-
-    def workers(self) -> list[Worker]:
-        """The live processes of the stack."""
-        return self._transport.call(lambda raw: [Worker.of(one) for one in raw], "GET", "/api/workers")
-
-    def health(self) -> Health:
-        """The state of every part; one that is down is told, not raised."""
-        return self._transport.call(Health.of, "GET", "/api/health", also=503)
-
-    def ready(self) -> bool:
-        """Whether jobs can be submitted and read."""
-        try:
-            return self._transport.call(lambda raw: bool(raw["status"] == "ok"), "GET", "/readyz")
-        except AnabranchError:
-            return False
-
-    def wait(
-        self, job_id: str, timeout: float | None = None, on_change: Callable[[JobStatus], None] | None = None
-    ) -> JobStatus:
-        """The job when it has ended, whether it completed or not; TimedOut after `timeout` seconds.
-
-        It outlasts a restart of the API. `on_change` gets the job at first and whenever it has moved on.
+        A stream that breaks goes on where it broke; Unavailable when the API stays away for half a minute.
         """
-        began = heard = monotonic()
-        pause, seen = FIRST_PAUSE_SECONDS, None
+        follow = Follow(job_id, after)
         while True:
-            remaining = _remaining(began, timeout)
+            broken = None
             try:
-                job = self._ask(job_id, remaining)
-            except Unavailable:
-                if monotonic() - heard > PATIENCE_SECONDS:
-                    raise
+                with self._transport.lines(follow.call()) as lines:
+                    for line in lines:
+                        if told := follow.hear(line):
+                            yield told
+            except Unavailable as error:
+                broken = error
+            if follow.over:
+                return
+            sleep(follow.rest(broken))
+
+    def _run(self, operation: Operation[Answer]) -> Answer:
+        run = Run(operation)
+        while step := run.step:
+            try:
+                answer = self._take(step)
+            except AnabranchError as error:
+                run.fail(error)
             else:
-                heard = monotonic()
-                if on_change and job != seen:
-                    on_change(job)
-                if job.ended:
-                    return job
-                seen = job
-            remaining = _remaining(began, timeout)
-            if timeout is not None and remaining <= 0:
-                raise _timed_out(job_id, timeout, seen)
-            sleep(min(pause, remaining))
-            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+                run.go_on(answer)
+        return run.answer
 
-    def _patiently(self, ask: Callable[[], SubmittedJob]) -> SubmittedJob:
-        began, pause = monotonic(), FIRST_PAUSE_SECONDS
+    def _take(self, step: Step) -> Any:  # as the step's call reads it
+        if isinstance(step, Pause):
+            sleep(step.seconds)
+            return None
+        return self._transport.call(step)
+
+    def _go_through(self, pages: Pages[Item]) -> Iterator[Item]:
+        after = None
         while True:
-            try:
-                return ask()
-            except Unavailable:
-                if monotonic() - began > SUBMIT_PATIENCE_SECONDS:
-                    raise
-            sleep(pause)
-            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
-
-    def _ask(self, job_id: str, patience: float) -> JobStatus:
-        timeout = max(min(patience, self._transport.timeout), SHORTEST_TIMEOUT_SECONDS)
-        return self._transport.call(JobStatus.of, "GET", _path(job_id), timeout=timeout)
-
-
-def _all(ask: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
-    """The items of every page."""
-    page = ask(None)
-    yield from page
-    while page.next is not None:
-        page = ask(page.next)
-        yield from page
-
-
-def _encode(value: object) -> bytes:
-    from anabranch.engine.canonical import encode
-
-    try:
-        return encode(value).encode()
-    except ValueError as error:
-        raise InputError("job.parameters", f"what was given can't be sent: {error}") from error
-
-
-def _path(job_id: str) -> str:
-    # Of dots a URL makes steps, and of nothing the list of jobs.
-    if not job_id.strip("."):
-        raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
-    # What the command line can't decode comes as half characters, and goes back to the bytes it was.
-    return f"/api/jobs/{quote(job_id, safe='', errors='surrogateescape')}"
-
-
-def _remaining(began: float, timeout: float | None) -> float:
-    return float("inf") if timeout is None else began + timeout - monotonic()
-
-
-def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
-    state = f"is still {seen.status}" if seen else "could not be asked for"
-    return TimedOut(
-        "job.timed_out",
-        f"job {job_id} {state} after {timeout:g} s",
-        remedy="It goes on; wait again, look with `anabranch status`, or end it with `anabranch cancel`.",
-    )
+            page = self._transport.call(pages(after))
+            yield from page
+            if page.next is None:
+                return
+            after = page.next
