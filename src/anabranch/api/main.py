@@ -5,12 +5,14 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
 from anabranch.api.deps import Tick
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
+from anabranch.api.etags import answer_once
 from anabranch.api.lookout import Lookout
 from anabranch.api.openapi import Api
 from anabranch.api.routes import graphs, handlers, health, history, jobs, streams, workers, workflows
@@ -45,6 +47,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         summary="Durable geospatial workflows on PostgreSQL.",
         version="1",
         lifespan=lifespan,
+        openapi_url=None,  # its answer may be kept: ours
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -54,9 +57,15 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     app.state.tick = Tick()
     app.add_middleware(Edge, host=settings.host)
     add_handlers(app)
+    app.add_route("/openapi.json", describe, include_in_schema=False)
     for module in (jobs, history, streams, graphs, workflows, handlers, workers, health):
         app.include_router(module.router)
     return app
+
+
+async def describe(request: Request) -> Response:
+    """The description of the API."""
+    return answer_once(JSONResponse(request.app.openapi()), request.headers.get("If-None-Match"))
 
 
 def app_from_environment() -> FastAPI:

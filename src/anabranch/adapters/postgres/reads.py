@@ -53,7 +53,10 @@ class PostgresReads:
 
     async def job(self, job_id: str) -> JobDetail:
         """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
-        job = await self.find(job_id)
+        return await self.detail(await self.find(job_id))
+
+    async def detail(self, job: Job) -> JobDetail:
+        """A job that was found, with its nodes and its whole result."""
         job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
         return JobDetail(job, await self.nodes(job.id))
 

@@ -9,10 +9,12 @@ from pydantic import BaseModel, ValidationError
 from anabranch.api.body import JsonObject
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway
 from anabranch.api.errors import InvalidRequest
+from anabranch.api.etags import KEPT, IfNoneMatch, has, keep, not_modified, tag_of
 from anabranch.api.openapi import Responses, body, problems
 from anabranch.api.requests import CancelRequest, JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
+from anabranch.engine.model import TERMINAL
 
 __all__ = ["router"]
 
@@ -75,16 +77,29 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     )
 
 
-@router.get("/status/{job_id}", responses=problems(404, 409, 422, 503))
-async def show_status(job_id: str, gateway: CurrentGateway) -> JobView:
-    """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other."""
-    return JobView.of(await gateway.reads.job(job_id))
+@router.get("/status/{job_id}", response_model=JobView, responses={**KEPT, **problems(404, 409, 422, 503)})
+async def show_status(
+    job_id: str, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
+) -> JobView | Response:
+    """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other.
+
+    When it has ended, the answer has an ETag.
+    """
+    job = await gateway.reads.find(job_id)
+    if job.state in TERMINAL:
+        tag = tag_of(job.job_id, job.last_event)
+        if has(if_none_match, tag):
+            return not_modified(tag)
+        keep(response, tag)
+    return JobView.of(await gateway.reads.detail(job))
 
 
-@router.get("/{job_id}", responses=problems(404, 409, 422, 503))
-async def show_job(job_id: str, gateway: CurrentGateway) -> JobView:
+@router.get("/{job_id}", response_model=JobView, responses={**KEPT, **problems(404, 409, 422, 503)})
+async def show_job(
+    job_id: str, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
+) -> JobView | Response:
     """The same as its status."""
-    return JobView.of(await gateway.reads.job(job_id))
+    return await show_status(job_id, gateway, response, if_none_match)
 
 
 @router.post(

@@ -9,6 +9,7 @@ from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.catalogue import CatalogueView, MistakeView, ReloadView, VerdictView, WorkflowView, schema_of
 from anabranch.api.deps import CurrentGateway
 from anabranch.api.drawing import DRAWN, answer_svg
+from anabranch.api.etags import KEPT, IfNoneMatch, answer_once
 from anabranch.api.openapi import body, problems
 from anabranch.engine.diagram import workflow_svg
 from anabranch.engine.from_yaml import load_yaml
@@ -39,10 +40,11 @@ async def reload_workflows(gateway: CurrentGateway) -> ReloadView:
     return ReloadView.of(await gateway.reload())
 
 
-@router.get("/{workflow_id}", responses=problems(404, 422))
-async def show_workflow(workflow_id: str, gateway: CurrentGateway) -> WorkflowView:
+@router.get("/{workflow_id}", response_model=WorkflowView, responses={**KEPT, **problems(404, 422)})
+async def show_workflow(workflow_id: str, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """A workflow with its definition and the JSON Schema of its inputs."""
-    return WorkflowView.of(gateway.declaration(workflow_id))
+    view = WorkflowView.of(gateway.declaration(workflow_id))
+    return answer_once(Response(view.model_dump_json(), media_type="application/json"), if_none_match)
 
 
 @router.get("/{workflow_id}/schema", responses=problems(404, 422))
@@ -52,6 +54,7 @@ async def show_schema(workflow_id: str, gateway: CurrentGateway) -> dict[str, An
 
 
 @router.get("/{workflow_id}/graph.svg", response_class=Response, responses={**DRAWN, **problems(404, 422)})
-async def draw_workflow(workflow_id: str, gateway: CurrentGateway) -> Response:
+async def draw_workflow(workflow_id: str, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """A workflow's nodes and edges as SVG."""
-    return answer_svg(await asyncio.to_thread(workflow_svg, gateway.declaration(workflow_id).workflow))
+    workflow = gateway.declaration(workflow_id).workflow
+    return answer_svg(await asyncio.to_thread(workflow_svg, workflow), if_none_match)
