@@ -25,6 +25,7 @@ from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Submission, Submitted, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.session import Live, Part, keep_session
+from anabranch.engine.uploads import Uploads
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings
 
@@ -81,6 +82,8 @@ class Gateway:
         self.settings = settings
         self.registry = load_registry(settings)
         self._results = results(settings)
+        self._bronze = LocalFiles(settings.storage.folder("bronze"))
+        self.uploads = Uploads(self._bronze, settings.max_upload_bytes)
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
         self._store = _store(settings, database_url, "anabranch api", checked=True)
         self._stop = asyncio.Event()
@@ -93,6 +96,7 @@ class Gateway:
 
     async def open(self) -> None:
         """Open the pools and begin a session; the database need not answer yet."""
+        await asyncio.to_thread(self._bronze.clear)
         await self._store.open()
         await self.reads.open()
         lease = timedelta(seconds=self.settings.lease_seconds)

@@ -255,6 +255,15 @@ def test_a_job_is_cancelled_once(shell: Shell) -> None:
     assert json.loads(shell(f"cancel {job_id} --json", code=6).stderr)["code"] == "job.ended"
 
 
+def test_a_file_is_uploaded_and_its_address_passed(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "dem.tif").write_bytes(b"x")
+    job = shell.json(f"submit echo -p message=@{tmp_path}/dem.tif --wait")
+    address = job["result"]["message"]
+    assert address.startswith("bronze://uploads/2d711642b726b04401627ca9fbac32f5")
+    assert (shell.home / "bronze" / address.removeprefix("bronze://")).read_bytes() == b"x"
+    shell(f"submit echo -p message=@{tmp_path}/none", code=5)
+
+
 def test_text_stays_text_where_text_is_declared(shell: Shell) -> None:
     result = shell.json("submit hello_world -p n=1 -p message=5 --wait")["result"]
     assert result["reply"]["items"] == [{"reply": "Replying to: 5 from task 0"}]

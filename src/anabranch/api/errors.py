@@ -29,6 +29,7 @@ STATUS: Mapping[str | type[AnabranchError], int] = {
     "request.origin": 403,
     "request.method": 405,
     "request.too_large": 413,
+    "upload.too_large": 413,
     "request.media_type": 415,
     NotFound: 404,
     Conflict: 409,

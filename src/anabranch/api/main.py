@@ -15,7 +15,7 @@ from anabranch.api.errors import add_handlers
 from anabranch.api.etags import answer_once
 from anabranch.api.lookout import Lookout
 from anabranch.api.openapi import Api
-from anabranch.api.routes import graphs, handlers, health, history, jobs, streams, workers, workflows
+from anabranch.api.routes import graphs, handlers, health, history, jobs, streams, uploads, workers, workflows
 from anabranch.api.signals import when_told_to_stop
 from anabranch.app import Gateway
 from anabranch.engine.errors import InputError
@@ -58,7 +58,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     app.add_middleware(Edge, host=settings.host)
     add_handlers(app)
     app.add_route("/openapi.json", describe, include_in_schema=False)
-    for module in (jobs, history, streams, graphs, workflows, handlers, workers, health):
+    for module in (jobs, history, streams, uploads, graphs, workflows, handlers, workers, health):
         app.include_router(module.router)
     return app
 

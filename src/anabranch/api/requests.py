@@ -18,6 +18,7 @@ __all__ = [
     "StreamQuery",
     "SubmitQuery",
     "TasksQuery",
+    "UploadQuery",
 ]
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
@@ -92,6 +93,12 @@ class StreamQuery(Input):
     """Where a stream begins."""
 
     after: int = Field(0, ge=0, lt=2**31, description="The `seq` of the last event that is known.")
+
+
+class UploadQuery(Input):
+    """What a file is called."""
+
+    name: str = Field(description="One segment of a path: no slash, nothing that can't be shown, at most 255 bytes.")
 
 
 class LogsQuery(Input):

@@ -29,6 +29,7 @@ __all__ = [
     "SubmittedView",
     "TaskStatus",
     "TaskView",
+    "UploadView",
     "WorkerView",
 ]
 
@@ -269,6 +270,14 @@ class LogView(View):
     def of(cls, trace: Trace) -> Self:
         """The view of a trace."""
         return cls(**{name: getattr(trace, name) for name in cls.model_fields})
+
+
+class UploadView(View):
+    """A file that is kept."""
+
+    address: str = Field(description="What a job takes as a parameter: `bronze://uploads/{sha256}/{name}`.")
+    sha256: str
+    size: int
 
 
 class WorkerView(View):

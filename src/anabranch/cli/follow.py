@@ -19,7 +19,8 @@ JobView = Mapping[str, Any]  # a job as the API tells it
 def hand_in(
     client: "Client", workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
 ) -> JobView:
-    """The job as it was accepted."""
+    """The job as it was accepted; its files are uploaded first."""
+    parameters = parameters.send_files(client)
     try:
         return client.submit(workflow, parameters.values, priority=priority, rerun=rerun).raw
     except InputError:

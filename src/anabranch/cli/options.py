@@ -30,7 +30,9 @@ Yes = Annotated[bool, typer.Option("--yes", help="Yes, destroy it.")]
 
 ParameterList = Annotated[
     list[str] | None,
-    typer.Option("-p", "--param", metavar="KEY=VALUE", help="A parameter: JSON where it is JSON, else text."),
+    typer.Option(
+        "-p", "--param", metavar="KEY=VALUE", help="A parameter: JSON where it is JSON, else text; @FILE is uploaded."
+    ),
 ]
 ParametersFile = Annotated[
     Path | None, typer.Option("--params", metavar="FILE", help="A JSON object of parameters; - is stdin.")

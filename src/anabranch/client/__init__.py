@@ -19,6 +19,7 @@ from anabranch.client.answers import (
 from anabranch.client.async_client import AsyncClient
 from anabranch.client.client import Client
 from anabranch.client.errors import NotAllowed, TimedOut
+from anabranch.client.files import Uploaded
 from anabranch.client.follow import Progress
 from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
@@ -45,6 +46,7 @@ __all__ = [
     "Task",
     "TaskCounts",
     "TimedOut",
+    "Uploaded",
     "Worker",
     "Workflow",
     "Workflows",

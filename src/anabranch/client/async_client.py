@@ -74,6 +74,7 @@ class AsyncClient:
     logs = does(operations.logs)
     all_logs = goes_through(operations.all_logs)
     graph = does(operations.graph)
+    upload = does(operations.upload)
     workflows = does(operations.workflows)
     workflow = does(operations.workflow)
     reload_workflows = does(operations.reload_workflows)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from anabranch.client.answers import Page
+from anabranch.client.files import FileBody
 from anabranch.engine.errors import AnabranchError
 
 __all__ = ["Call", "Operation", "Pages", "Pause", "Run", "Step", "Steps"]
@@ -25,7 +26,7 @@ class Call(Generic[Answer]):
     read: Callable[[Any], Answer]  # of JSON, which has no type before it is read; of a file, its path
     method: str
     path: str
-    body: bytes | Path | None = None
+    body: bytes | FileBody | None = None
     query: dict[str, str | int | None] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     also: int | None = None

@@ -71,6 +71,7 @@ class Client:
     logs = does(operations.logs)
     all_logs = goes_through(operations.all_logs)
     graph = does(operations.graph)
+    upload = does(operations.upload)
     workflows = does(operations.workflows)
     workflow = does(operations.workflow)
     reload_workflows = does(operations.reload_workflows)

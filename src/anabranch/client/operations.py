@@ -1,6 +1,7 @@
 """The questions that the API answers, each once, for both clients."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from anabranch.client.answers import (
 )
 from anabranch.client.calls import Call, Pages, Pause, Steps
 from anabranch.client.errors import TimedOut
+from anabranch.client.files import FileBody, Uploaded
 from anabranch.client.graph import Graph
 from anabranch.client.history import Event, Log
 from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
@@ -42,6 +44,7 @@ __all__ = [
     "reload_workflows",
     "submit",
     "tasks",
+    "upload",
     "wait",
     "workers",
     "workflow",
@@ -154,6 +157,25 @@ def all_logs(
 ) -> Pages[Log]:
     """All that a job's tasks printed and measured, in order, a page at a time."""
     return lambda after: logs(job_id, limit=LARGEST_PAGE_OF_LOGS, after=after, node=node, index=index, attempt=attempt)
+
+
+def upload(file: str | Path, *, name: str | None = None) -> Steps[Uploaded]:
+    """Send a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
+    path = Path(file)
+    body = FileBody(path)
+    try:
+        headers = {"Content-Type": "application/octet-stream"}
+        if body.size is not None:
+            headers["Content-Length"] = str(body.size)
+        query: dict[str, str | int | None] = {"name": path.name if name is None else name}
+        uploaded: Uploaded = yield Call(
+            Uploaded.of, "POST", "/api/uploads", body=body, query=query, headers=headers, slow=True
+        )
+    finally:
+        body.close()
+    if uploaded.sha256 != body.sha256:
+        raise AnabranchError("upload.checksum", f"{path} did not arrive as it was sent", remedy="Send it again.")
+    return uploaded
 
 
 def graph(job_id: str) -> Call[Graph]:

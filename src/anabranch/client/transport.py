@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.client.calls import Call
 from anabranch.client.errors import error_of
+from anabranch.client.files import FileBody
 from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ class Line:
         return {
             "method": call.method,
             "url": call.path,
-            "content": call.body,
             "headers": {**kind, **call.headers},
             "params": {name: value for name, value in call.query.items() if value is not None},
             "timeout": (connect, answer, timeout, connect),
@@ -101,8 +101,9 @@ class Transport(Line):
 
     def call(self, call: Call[Answer]) -> Answer:
         """What is made of the answer."""
+        content = call.body.pieces() if isinstance(call.body, FileBody) else call.body
         with self._reached():
-            answer = self._http.request(**self._request(call))
+            answer = self._http.request(**self._request(call), content=content)
         return self._read(call, answer)
 
     @contextmanager
@@ -131,8 +132,9 @@ class AsyncTransport(Line):
 
     async def call(self, call: Call[Answer]) -> Answer:
         """What is made of the answer."""
+        content = call.body.pieces_async() if isinstance(call.body, FileBody) else call.body
         with self._reached():
-            answer = await self._http.request(**self._request(call))
+            answer = await self._http.request(**self._request(call), content=content)
         return self._read(call, answer)
 
     @asynccontextmanager

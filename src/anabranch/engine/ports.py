@@ -26,6 +26,7 @@ from anabranch.engine.workflow import Workflow
 __all__ = [
     "Applied",
     "FileStore",
+    "Intake",
     "JobStore",
     "Pulse",
     "Refused",
@@ -38,6 +39,7 @@ __all__ = [
     "Swept",
     "TakenRight",
     "TaskQueue",
+    "Tier",
     "Turn",
     "Wanted",
 ]
@@ -173,6 +175,26 @@ class FileStore(Protocol):
 
     def get(self, address: str) -> bytes:
         """The content of a file, or NotFound."""
+
+
+class Intake(Protocol):
+    """A file that is being written; nobody sees it before it is kept. Methods block."""
+
+    def write(self, data: bytes) -> None:
+        """Append to it."""
+
+    def keep(self, key: str) -> bool:
+        """Make it durable and put it under a key, whole; False when there was one already, which stays."""
+
+    def discard(self) -> None:
+        """Leave nothing of it that was not kept."""
+
+
+class Tier(Protocol):
+    """Files that are written in pieces; methods block."""
+
+    def begin(self) -> Intake:
+        """Begin a file."""
 
 
 class Pulse(Protocol):
