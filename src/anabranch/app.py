@@ -12,14 +12,17 @@ from pathlib import Path
 import structlog
 
 from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
+from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.controls import Controls
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.children import Children
-from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.mistakes import nearest
-from anabranch.engine.model import TERMINAL, JobDetail, JobState, SessionKind
+from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Submission, Submitted, TakenRight
@@ -27,7 +30,7 @@ from anabranch.engine.results import Results
 from anabranch.engine.session import Live, Part, keep_session
 from anabranch.engine.uploads import Uploads
 from anabranch.engine.worker import Worker, WorkerOptions
-from anabranch.settings import Settings
+from anabranch.settings import Settings, forget
 
 __all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "run_orchestrator", "run_worker"]
 
@@ -40,7 +43,7 @@ READS = 4
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    return (READS + STORE + HEART) + (STORE + HEART) * (1 + workers)
+    return (READS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -75,7 +78,7 @@ class Reloaded:
 
 
 class Gateway:
-    """What the API serves from: it submits under a session of its own, starts what it submitted, and reads."""
+    """What the API serves from: it submits and controls under a session of its own, and reads."""
 
     def __init__(self, settings: Settings, database_url: str) -> None:
         """Nothing is opened yet."""
@@ -86,6 +89,9 @@ class Gateway:
         self.uploads = Uploads(self._bronze, settings.max_upload_bytes)
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
         self._store = _store(settings, database_url, "anabranch api", checked=True)
+        self.controls = Controls(self._store, self.reads, self._session_id, self._start)
+        self.keys = self._store.keys()
+        self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()
         self._live: Live | None = None
         self._advancer: Advancer | None = None
@@ -165,25 +171,25 @@ class Gateway:
         """Accept a job. The same workflow and parameters are the same job (E15)."""
         declared = self.declaration(workflow_id)
         checked = _storable(declared.check(parameters))
-        if self._live is None:
-            raise Unavailable("api.starting", "the API has no session with the database yet", remedy="Try again.")
+        session = self._session_id()
         submission = Submission(
-            declared.workflow, checked, scope, priority or declared.workflow.priority, rerun, correlation_id
+            declared.workflow,
+            checked,
+            scope,
+            priority or declared.workflow.priority,
+            rerun,
+            correlation_id,
+            declared.parts,
         )
-        submitted = await self._store.submit(submission, self._live.session)
+        submitted = await self._store.submit(submission, session)
         if submitted.right:
             self._start(submitted.right)
         return submitted
 
-    async def cancel(self, job_id: str, reason: str) -> JobDetail:
-        """Cancel a job, by its id or a start of it; Conflict when it has ended (E5)."""
-        job = await self.reads.find(job_id)
-        if job.state in TERMINAL:
-            raise _ended(job.job_id, job.state)
-        state = await self._store.cancel(job.job_id, reason)
-        if state is not JobState.CANCELLED:  # it ended meanwhile
-            raise _ended(job.job_id, state)
-        return await self.reads.job(job.job_id)
+    def _session_id(self) -> SessionId:
+        if self._live is None:
+            raise Unavailable("api.starting", "the API has no session with the database yet", remedy="Try again.")
+        return self._live.session
 
     def _start(self, right: TakenRight) -> None:
         task = asyncio.create_task(self._advance(right))
@@ -196,14 +202,6 @@ class Gateway:
                 await self._advancer.advance_patiently([right])
         except AnabranchError as error:  # an orchestrator takes the right when its lease ends
             log.warning("advance.interrupted", reason=error.message)
-
-
-def _ended(job_id: str, state: JobState) -> Conflict:
-    return Conflict(
-        "job.ended",
-        f"job {job_id} has ended: it is {state}",
-        remedy=f"Nothing is left of it to cancel; see it with `anabranch status {job_id[:12]}`.",
-    )
 
 
 def _compare(old: Registry, new: Registry) -> Reloaded:
@@ -231,7 +229,7 @@ def clear_scratch(folder: Path) -> None:
 
 async def _run_worker(settings: Settings, database_url: str) -> None:
     registry = load_registry(settings)
-    os.environ.pop("ANABRANCH_DATABASE_URL", None)  # handlers are others' code, and what they print is kept (S5)
+    forget("database_url", "api_key")  # handlers are others' code, and what they print is kept (S5)
     children = Children(settings.slots, settings.plugins, memory=settings.child_memory_mb * 2**20)
     await children.warm()
     store = _store(settings, database_url, "anabranch worker")

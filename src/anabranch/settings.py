@@ -21,7 +21,7 @@ from pydantic_settings import (
 
 from anabranch.engine.errors import InputError
 
-__all__ = ["Origin", "Settings", "Storage", "load_settings", "origins", "unknown_variables"]
+__all__ = ["Origin", "Settings", "Storage", "forget", "load_settings", "origins", "unknown_variables"]
 
 PREFIX = "ANABRANCH_"
 
@@ -90,6 +90,11 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "json", "console"] = Field(
         "auto", description="`auto` is readable on a terminal and JSON elsewhere."
     )
+    auth: Literal["auto", "none", "keys"] = Field(
+        "auto", description="Who may call the API; `auto` asks for keys everywhere but on loopback."
+    )
+    api_url: str | None = Field(None, description="The API that commands call; by default that of the home's stack.")
+    api_key: SecretStr | None = Field(None, description="The key that commands send.")
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
     max_upload_bytes: int = Field(
         20_480 * 2**20, ge=1_000, description="The largest file that the API takes by `POST /api/uploads`."
@@ -155,6 +160,13 @@ def load_settings(**given: Any) -> Settings:  # any field of Settings, as the co
         raise InputError(
             "settings.invalid", mistakes, remedy="Mend the variables or the file; `anabranch config show` lists them."
         ) from error
+
+
+def forget(*names: str) -> None:
+    """Take settings out of this process's environment, so that what it starts does not get them."""
+    unwanted = {f"{PREFIX}{name}".upper() for name in names}
+    for variable in [variable for variable in os.environ if variable.upper() in unwanted]:
+        del os.environ[variable]
 
 
 def origins(settings: Settings) -> Iterator[Origin]:

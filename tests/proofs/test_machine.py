@@ -75,7 +75,8 @@ SHAPES = {workflow.id: workflow for workflow in (FAN_OUT, DIAMOND, WINDOW, LENIE
 QUEUES = ("plan:planned", "default")
 
 TABLES = (
-    "workflows, jobs, nodes, lanes, items, claims, due, outcomes, attempts, traces, rights, events, sessions, duties"
+    "workflows, jobs, nodes, lanes, items, claims, due, outcomes, attempts, traces, rights, waits, signals, children, "
+    "limits, events, sessions, duties"
 )
 SNAPSHOT = Path(__file__).with_name("snapshot.sql").read_bytes()
 
@@ -341,7 +342,7 @@ class EngineMachine(RuleBasedStateMachine):
         view = self.run(self.store.load_right(self._taken(key), SessionId(session)))
         assert view is not None
         assert (view.version, view.states) == (job.version, job.nodes)
-        facts = Facts(view.job_id, {}, view.states, view.taken, view.failure)
+        facts = Facts(view.job_id, {}, view.states, view.taken, view.failure, state=view.state)
         planned = plan(job.workflow, facts, event_of(key, self.model.lanes.get(key)))
         assert not isinstance(planned, Needs)
         return Planned(key, session, view, planned)

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -37,10 +38,14 @@ def states(**known: str) -> dict[str, NodeState]:
     return {name: NodeState(state) for name, state in known.items()}
 
 
+def state_of(known: Mapping[str, NodeState]) -> JobState:
+    return JobState.PENDING if set(known.values()) == {NodeState.PENDING} else JobState.RUNNING
+
+
 def plan(
     workflow: Workflow, parameters: dict[str, Json], known: dict[str, NodeState], event: Started | LaneEnded
 ) -> tuple[Transition, ...]:
-    planned = evaluator.plan(workflow, Facts("job", parameters, known), event)
+    planned = evaluator.plan(workflow, Facts("job", parameters, known, state=state_of(known)), event)
     assert not isinstance(planned, Needs)
     return planned
 
@@ -75,12 +80,12 @@ class Story:
                 self.lanes[change.node] = change
             elif isinstance(change, SetNode):
                 self._move(change)
-            else:
+            elif isinstance(change, SetJob):
                 self.job = change
         return self
 
     def _plan(self, event: Started | LaneEnded) -> tuple[Transition, ...]:
-        facts = Facts("job", self.inputs, self.states, self.taken, self.failure)
+        facts = Facts("job", self.inputs, self.states, self.taken, self.failure, state=state_of(self.states))
         values: dict[tuple[str | int, ...], Json | Absent] = {}
         while isinstance(planned := evaluator.plan(self.workflow, facts, event, values), Needs):
             values |= {reference.path: self._look_up(reference) for reference in planned.references}
@@ -337,7 +342,7 @@ def test_a_lane_carries_no_more_than_a_megabyte() -> None:
 
 def test_what_is_needed_is_asked_for_by_path() -> None:
     needy = workflow(task("a"), task("b", "a", when="nodes.a.output.n > 1"))
-    facts = Facts("job", {}, states(a="running", b="pending"))
+    facts = Facts("job", {}, states(a="running", b="pending"), state=JobState.RUNNING)
     needs = evaluator.plan(needy, facts, LaneEnded("a", Purpose.WORK, 0))
     assert needs == Needs(frozenset({Reference("nodes", ("a", "output", "n"))}))
     known = evaluator.plan(needy, facts, LaneEnded("a", Purpose.WORK, 0), {("a", "output", "n"): 2})

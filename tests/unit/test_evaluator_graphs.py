@@ -105,7 +105,7 @@ class Run:
             self._open(change)
         elif isinstance(change, SetNode):
             self._set_node(change)
-        else:
+        elif isinstance(change, SetJob):
             self._set_job(change)
 
     def _check_asked(self, moved: set[str]) -> None:
@@ -115,7 +115,7 @@ class Run:
         assert self.end is not None or self.asked <= before
 
     def _plan(self, event: Started | LaneEnded) -> tuple[Transition, ...]:
-        facts = Facts("job", dict(self.case.inputs), dict(self.states), dict(self.taken), self.failure)
+        facts = Facts("job", dict(self.case.inputs), dict(self.states), dict(self.taken), self.failure, state=self.job)
         values: dict[tuple[str | int, ...], Json | Absent] = {}
         while isinstance(planned := self._plan_twice(facts, event, values), Needs):
             found = {reference.path: self._look_up(reference) for reference in planned.references}
@@ -412,7 +412,7 @@ def test_e1_a_failure_ends_the_job_and_nothing_begins_after_it(case: Case) -> No
 @given(cases())
 def test_e5_an_event_that_comes_again_changes_nothing(case: Case) -> None:
     run = Run(case).play()
-    facts = Facts("job", case.inputs, run.states, run.taken, run.failure)
+    facts = Facts("job", case.inputs, run.states, run.taken, run.failure, state=run.job)
     for name, purpose in run.lanes:
         assert plan(case.workflow, facts, LaneEnded(name, purpose, 0)) == ()
     assert plan(case.workflow, facts, Started()) == ()

@@ -28,6 +28,7 @@ TABLES = {
     "depends_on": yaml_keys.DEPENDS_KEYS,
     "branch": yaml_keys.BRANCH_KEYS,
     "running": yaml_keys.RUNNING,
+    "nested": yaml_keys.NESTED,
     **{str(kind): keys for kind, keys in yaml_keys.NODE_KEYS.items()},
 }
 TYPES: dict[str, Callable[[Any], bool]] = {

@@ -1,18 +1,22 @@
 """Bodies are read with a cap and parsed strictly: what PostgreSQL can't hold is refused here."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
+from pydantic import BaseModel, ValidationError
 
+from anabranch.access import holds_key
 from anabranch.api.deps import CurrentSettings
+from anabranch.api.errors import InvalidRequest
 from anabranch.engine.canonical import Json, decode
 from anabranch.engine.errors import InputError
 
-__all__ = ["YAML_TYPES", "JsonObject", "YamlText"]
+__all__ = ["YAML_TYPES", "JsonObject", "YamlText", "check_body"]
 
+Model = TypeVar("Model", bound=BaseModel)
 JSON_TYPES = ("application/json",)
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
@@ -36,6 +40,14 @@ async def read_yaml(request: Request, settings: CurrentSettings) -> bytes:
     return body
 
 
+def check_body(model: type[Model], given: Mapping[str, Json]) -> Model:
+    """A body as its model; every mistake in it is told."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise InvalidRequest.of(error.errors(), "body") from error
+
+
 JsonObject = Annotated[dict[str, Json], Depends(read_object)]
 YamlText = Annotated[bytes, Depends(read_yaml)]
 
@@ -49,6 +61,12 @@ async def _read(request: Request, most: int) -> bytes:
         body += chunk
         if len(body) > most:
             raise _too_large(most)
+    if b"anb_" in body and holds_key(body.decode("latin-1")):
+        raise InputError(
+            "auth.misplaced",
+            "a key stands in the body: what is sent there is kept and shown",
+            remedy="Leave it out; it is sent as `Authorization: Bearer anb_…`.",
+        )
     return bytes(body)
 
 

@@ -3,17 +3,30 @@
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.openapi.models import HTTPBearer
+from fastapi.openapi.models import SecurityBase as SecurityModel
+from fastapi.security.base import SecurityBase
 
+from anabranch.access import Principal, Scope
 from anabranch.api.lookout import Lookout
 from anabranch.app import Gateway
+from anabranch.engine.errors import AnabranchError
 from anabranch.settings import Settings
 
-__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentLookout", "CurrentSettings", "CurrentTick", "Tick"]
-
-LOCAL = "local"
+__all__ = [
+    "Caller",
+    "CurrentCaller",
+    "CurrentGateway",
+    "CurrentLookout",
+    "CurrentSettings",
+    "CurrentTick",
+    "Needs",
+    "Tick",
+    "needs",
+]
 
 
 class Tick:
@@ -39,10 +52,15 @@ class Tick:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls: the scope of their jobs, and the correlation id of this request."""
+    """Who calls, and the correlation id of this request."""
 
-    scope: str
+    principal: Principal
     correlation_id: str
+
+    @property
+    def scope(self) -> str:
+        """The scope of their jobs: one owner's keys share them (E15)."""
+        return self.principal.owner
 
 
 async def get_gateway(request: Request) -> Gateway:
@@ -70,8 +88,8 @@ async def get_lookout(request: Request) -> Lookout:
 
 
 async def get_caller(request: Request) -> Caller:
-    """The local principal: beyond loopback nobody gets this far (S1)."""
-    return Caller(LOCAL, request.state.correlation_id)
+    """Who calls: the edge lets nobody else in (S1)."""
+    return Caller(request.state.principal, request.state.correlation_id)
 
 
 CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
@@ -79,3 +97,31 @@ CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentLookout = Annotated[Lookout, Depends(get_lookout)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
+
+
+class Needs(SecurityBase):
+    """Lets in who has a scope; the description of the API shows it."""
+
+    model: SecurityModel = HTTPBearer(
+        bearerFormat="anb_<id>_<secret>",
+        description="An API key. Each scope includes those before it: read, submit, operate, admin. On loopback no key "
+        "is asked for, unless the operator says so.",
+    )
+    scheme_name = "key"
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    async def __call__(self, caller: CurrentCaller) -> None:
+        """Refuse a caller whose scope doesn't include this one."""
+        if not caller.principal.scope.includes(self.scope):
+            raise AnabranchError(
+                "auth.forbidden",
+                f"this needs the scope {self.scope}, and the key has {caller.principal.scope}",
+                remedy=f"Use a key with the scope {self.scope}.",
+            )
+
+
+def needs(scope: Scope) -> Any:  # what FastAPI takes for a dependency
+    """What a route declares: the scope that its callers need."""
+    return Security(Needs(scope), scopes=[scope.value])

@@ -5,19 +5,34 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from anabranch.api.authentication import Authenticator
 from anabranch.api.deps import Tick
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
-from anabranch.api.etags import answer_once
 from anabranch.api.lookout import Lookout
 from anabranch.api.openapi import Api
-from anabranch.api.routes import graphs, handlers, health, history, jobs, streams, uploads, workers, workflows
+from anabranch.api.routes import (
+    control,
+    database,
+    description,
+    graphs,
+    handlers,
+    health,
+    history,
+    jobs,
+    keys,
+    limits,
+    streams,
+    uploads,
+    workers,
+    workflows,
+)
 from anabranch.api.signals import when_told_to_stop
 from anabranch.app import Gateway
+from anabranch.embedded.listener import asks_for_keys
 from anabranch.engine.errors import InputError
 from anabranch.logs import configure_logs
 from anabranch.settings import Settings, load_settings
@@ -47,7 +62,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         summary="Durable geospatial workflows on PostgreSQL.",
         version="1",
         lifespan=lifespan,
-        openapi_url=None,  # its answer may be kept: ours
+        openapi_url=None,  # described by a route of ours, which needs a scope as all do
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -55,17 +70,30 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     )
     app.state.settings = settings
     app.state.tick = Tick()
-    app.add_middleware(Edge, host=settings.host)
+    app.add_middleware(
+        Edge,
+        authenticator=Authenticator(lambda: app.state.gateway.keys),
+        keys=asks_for_keys(settings.auth, settings.host),
+    )
     add_handlers(app)
-    app.add_route("/openapi.json", describe, include_in_schema=False)
-    for module in (jobs, history, streams, uploads, graphs, workflows, handlers, workers, health):
+    for module in (
+        jobs,
+        control,
+        history,
+        streams,
+        uploads,
+        graphs,
+        workflows,
+        limits,
+        handlers,
+        workers,
+        keys,
+        database,
+        health,
+        description,
+    ):
         app.include_router(module.router)
     return app
-
-
-async def describe(request: Request) -> Response:
-    """The description of the API."""
-    return answer_once(JSONResponse(request.app.openapi()), request.headers.get("If-None-Match"))
 
 
 def app_from_environment() -> FastAPI:

@@ -182,6 +182,8 @@ class StageResult(View):
 class JobView(JobFields):
     """A job with its nodes, its progress and its result."""
 
+    generation: int = Field(description="How often it was retried.")
+    parent: str | None = Field(description="The job that runs it, if one does.")
     stage: int = Field(description="The number of the node that runs, or ran last; from 1.")
     total_stages: int
     nodes: list[NodeView]
@@ -199,6 +201,8 @@ class JobView(JobFields):
         tasks = TaskCounts.of(*detail.nodes)
         return cls(
             **_fields(detail.job),
+            generation=detail.job.generation,
+            parent=detail.parent_id,
             stage=_stage(detail),
             total_stages=len(nodes),
             nodes=nodes,
@@ -246,7 +250,9 @@ class EventView(View):
 
     seq: int = Field(description="From 1, without gaps.")
     at: datetime
-    kind: str = Field(description="`job.` or `node.` and the state it went to, or `job.submitted`.")
+    kind: str = Field(
+        description="`job.` or `node.` and the state it went to, or `job.submitted`, `job.retried`, `gate.signalled`."
+    )
     node: str | None
     data: JsonValue = Field(description="The error or the output that came with it; {} where neither did.")
 
@@ -290,6 +296,7 @@ class WorkerView(View):
     queues: list[str]
     slots: int
     running: int
+    draining: bool = Field(description="Whether it takes nothing more.")
     began_at: datetime
     last_beat: datetime
 
@@ -304,6 +311,7 @@ class WorkerView(View):
             queues=session.queues,
             slots=session.slots,
             running=session.running,
+            draining=session.draining,
             began_at=session.began_at,
             last_beat=session.beat_at,
         )

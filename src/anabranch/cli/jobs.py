@@ -21,13 +21,14 @@ cli = typer.Typer()
 def jobs(
     state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
+    parent: Annotated[str | None, typer.Option(metavar="JOB", help="Only jobs that run for this one.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
     before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
     json: Json = False,
 ) -> None:
     """List jobs, the newest first."""
     with connect() as client:
-        page = client.jobs(state=state, workflow=workflow, limit=limit, before=before)
+        page = client.jobs(state=state, workflow=workflow, parent=parent, limit=limit, before=before)
     found = [job.raw for job in page.items]
     if json:
         print_json(found)
@@ -92,6 +93,10 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
     print_line(f"job       {job['job_id']}")
     print_line(f"workflow  {job['job_type']}")
     print_line(f"status    {coloured(job['status'])}")
+    if job["parent"]:
+        print_line(f"run by    {job['parent']}")
+    if job["generation"]:
+        print_line(f"retried   {job['generation']} times")
     print_line(f"created   {job['created_at']} ({age(job['created_at'])} ago)")
     print_line(f"took      {took(job)}")
     print_line(f"tasks     {_spell_counts(job)}")

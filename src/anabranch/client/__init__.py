@@ -1,5 +1,6 @@
 """The typed client of the HTTP API."""
 
+from anabranch.client.admin import CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
 from anabranch.client.answers import (
     Component,
     Health,
@@ -16,8 +17,9 @@ from anabranch.client.answers import (
     Workflow,
     Workflows,
 )
-from anabranch.client.async_client import AsyncClient
-from anabranch.client.client import Client
+from anabranch.client.async_client import AsyncAdmin, AsyncClient
+from anabranch.client.client import Admin, Client
+from anabranch.client.control import DeadLetter, Limit, NodeAgain, Queue, Replay, Retry
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.files import Uploaded
 from anabranch.client.follow import Progress
@@ -25,9 +27,13 @@ from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
 
 __all__ = [
+    "Admin",
+    "AsyncAdmin",
     "AsyncClient",
+    "CheckedFunctions",
     "Client",
     "Component",
+    "DeadLetter",
     "Event",
     "Graph",
     "GraphEdge",
@@ -36,15 +42,25 @@ __all__ = [
     "JobError",
     "JobStatus",
     "JobSummary",
+    "Key",
+    "Limit",
     "Log",
+    "NewKey",
     "Node",
+    "NodeAgain",
     "NotAllowed",
     "Page",
     "Progress",
+    "Queue",
     "Reloaded",
+    "Replay",
+    "Retry",
+    "Statistics",
     "SubmittedJob",
+    "TableSize",
     "Task",
     "TaskCounts",
+    "TaskRow",
     "TimedOut",
     "Uploaded",
     "Worker",

@@ -202,6 +202,7 @@ class Worker:
     queues: tuple[str, ...]
     slots: int
     running: int
+    draining: bool
     began_at: datetime
     last_beat: datetime
     raw: Raw = field(repr=False)
@@ -217,6 +218,7 @@ class Worker:
             queues=tuple(raw["queues"]),
             slots=raw["slots"],
             running=raw["running"],
+            draining=raw["draining"],
             began_at=datetime.fromisoformat(raw["began_at"]),
             last_beat=datetime.fromisoformat(raw["last_beat"]),
             raw=raw,

@@ -8,7 +8,8 @@ from typing import Any
 from anabranch.client.answers import Raw, TaskCounts
 from anabranch.client.calls import Call
 from anabranch.client.history import Event
-from anabranch.client.operations import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PATIENCE_SECONDS, job_path
+from anabranch.client.operations import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PATIENCE_SECONDS
+from anabranch.client.paths import job_path
 from anabranch.client.sse import Messages
 from anabranch.engine.errors import AnabranchError, Unavailable
 

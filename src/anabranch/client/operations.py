@@ -23,7 +23,8 @@ from anabranch.client.errors import TimedOut
 from anabranch.client.files import FileBody, Uploaded
 from anabranch.client.graph import Graph
 from anabranch.client.history import Event, Log
-from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.client.paths import encode_body, job_path, list_of
+from anabranch.engine.errors import AnabranchError, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.engine.canonical import Json
@@ -37,7 +38,6 @@ __all__ = [
     "graph",
     "health",
     "job",
-    "job_path",
     "jobs",
     "logs",
     "ready",
@@ -71,7 +71,7 @@ def submit(
     """Submit a job. The same workflow and parameters are the same job, so a server that is away is asked again."""
     given = {"priority": priority, "correlation_id": correlation_id}
     wanted = {name: value for name, value in given.items() if value is not None}
-    body = _encode({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
+    body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
     call = Call(SubmittedJob.of, "POST", "/api/jobs", body=body)
     began, pause = monotonic(), FIRST_PAUSE_SECONDS
     while True:
@@ -93,7 +93,7 @@ def job(job_id: str) -> Call[JobStatus]:
 
 def cancel(job_id: str, reason: str | None = None) -> Call[JobStatus]:
     """Cancel a job, and tell how it stands now; Conflict when it has ended already."""
-    body = None if reason is None else _encode({"reason": reason})
+    body = None if reason is None else encode_body({"reason": reason})
     return Call(JobStatus.of, "POST", f"{job_path(job_id)}/cancel", body=body)
 
 
@@ -103,9 +103,10 @@ def jobs(
     before: str | None = None,
     state: str | None = None,
     workflow: str | None = None,
+    parent: str | None = None,
 ) -> Call[Page[JobSummary]]:
-    """Jobs, the newest first."""
-    query = {"limit": limit, "before": before, "state": state, "workflow": workflow}
+    """Jobs, the newest first; those that run for a job, if it is named."""
+    query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
     return Call(lambda raw: Page.of(JobSummary.of, raw), "GET", "/api/jobs", query=query)
 
 
@@ -204,7 +205,7 @@ def reload_workflows() -> Call[Reloaded]:
 
 def workers() -> Call[list[Worker]]:
     """The live processes of the stack."""
-    return Call(lambda raw: [Worker.of(one) for one in raw], "GET", "/api/workers")
+    return Call(list_of(Worker.of), "GET", "/api/workers")
 
 
 def health() -> Call[Health]:
@@ -251,24 +252,6 @@ def wait(
             raise _timed_out(job_id, timeout, seen)
         yield Pause(min(pause, remaining))
         pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
-
-
-def job_path(job_id: str) -> str:
-    """Where a job is; NotFound for what is no id."""
-    # Of dots a URL makes steps, and of nothing the list of jobs.
-    if not job_id.strip("."):
-        raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
-    # What the command line can't decode comes as half characters, and goes back to the bytes it was.
-    return f"/api/jobs/{quote(job_id, safe='', errors='surrogateescape')}"
-
-
-def _encode(value: object) -> bytes:
-    from anabranch.engine.canonical import encode
-
-    try:
-        return encode(value).encode()
-    except ValueError as error:
-        raise InputError("job.parameters", f"what was given can't be sent: {error}") from error
 
 
 def _remaining(began: float, timeout: float | None) -> float:

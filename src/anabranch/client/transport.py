@@ -1,5 +1,6 @@
 """Calls over HTTP; what is no answer, or one that tells of a problem, is raised."""
 
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -24,8 +25,8 @@ SLOW_SECONDS = 600.0
 class Line:
     """How to reach the API at a URL, and what its answers mean; `timeout` bounds a request, in seconds."""
 
-    def __init__(self, base_url: str, timeout: float) -> None:
-        """Nothing is called yet."""
+    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
+        """Nothing is called yet; the key goes with every request."""
         _import_httpx()
         import httpx
 
@@ -41,7 +42,7 @@ class Line:
         # A proxy that the environment names can't reach our loopback. Without TLS no certificates are loaded.
         local = url.host in ("localhost", "127.0.0.1", "::1")
         self._options: dict[str, Any] = {  # what both of httpx's clients take
-            "base_url": url, "trust_env": not local, "verify": url.scheme == "https",
+            "base_url": url, "headers": _authorization(key), "trust_env": not local, "verify": url.scheme == "https",
         }  # fmt: skip
 
     def _request(self, call: Call[Any]) -> dict[str, Any]:  # what httpx takes
@@ -88,9 +89,9 @@ class Line:
 class Transport(Line):
     """Connections to the API."""
 
-    def __init__(self, base_url: str, timeout: float) -> None:
+    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
         """Nothing is called yet."""
-        super().__init__(base_url, timeout)
+        super().__init__(base_url, timeout, key)
         import httpx
 
         self._http = httpx.Client(**self._options)
@@ -119,9 +120,9 @@ class Transport(Line):
 class AsyncTransport(Line):
     """Connections to the API, for asyncio."""
 
-    def __init__(self, base_url: str, timeout: float) -> None:
+    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
         """Nothing is called yet."""
-        super().__init__(base_url, timeout)
+        super().__init__(base_url, timeout, key)
         import httpx
 
         self._http = httpx.AsyncClient(**self._options)
@@ -160,6 +161,16 @@ def _import_httpx() -> None:
         import httpx  # noqa: F401  # for its place in sys.modules
     finally:
         del modules[unwanted]
+
+
+def _authorization(key: str | None) -> dict[str, str]:
+    if key is None:
+        return {}
+    # Checked here, for what the library says of a header that can't be sent would show it (S5).
+    if not re.fullmatch(r"[\x21-\x7e]+", key):
+        remedy = "Mend ANABRANCH_API_KEY, or what was given in its place."
+        raise InputError("auth.unsendable", "the key is empty, or has characters that no key has", remedy=remedy)
+    return {"Authorization": f"Bearer {key}"}
 
 
 def _problem(answer: "httpx.Response") -> dict[str, Any]:  # JSON of any shape: a proxy may have sent it

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import InputError
@@ -16,14 +17,31 @@ from anabranch.engine.expressions import (
     references,
     walk,
 )
-from anabranch.engine.lanes import OpenLane, aggregate_lane, fan_in_lane, plan_lane, work_lane
-from anabranch.engine.model import JobState, NodeState, Purpose
+from anabranch.engine.lanes import KeepLane, OpenLane, aggregate_lane, fan_in_lane, plan_lane, work_lane, work_queue
+from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
 from anabranch.engine.workflow import Kind, Node, OnFailure, Spread, Workflow
 
-__all__ = ["ABSENT", "Facts", "LaneEnded", "Needs", "SetJob", "SetNode", "Started", "Transition", "Values", "plan"]
+__all__ = [
+    "ABSENT",
+    "Event",
+    "Facts",
+    "LaneEnded",
+    "Needs",
+    "OpenWait",
+    "SetJob",
+    "SetNode",
+    "Signalled",
+    "Started",
+    "TimeUp",
+    "Transition",
+    "Values",
+    "plan",
+]
 
 MOST_ITEMS = 1_000_000
 MOST_VALUES = 1_000_000
+MOST_SECONDS = 10**9
+MOST_KEY = 255
 OPEN = (NodeState.PENDING, NodeState.RUNNING)
 
 
@@ -37,18 +55,23 @@ Values = Mapping[tuple[str | int, ...], Json | Absent]
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a job: the branches its conditionals took, and why it fails if it already does."""
+    """What is known of a job: the branches its conditionals took, and why it fails if it already does.
+
+    `kept` are the nodes that were retried and go on with the results they have.
+    """
 
     job_id: str
     parameters: Mapping[str, Json]
     states: Mapping[str, NodeState]
     taken: Mapping[str, int] = field(default_factory=dict)
     failure: dict[str, Json] | None = None
+    state: JobState = field(kw_only=True)
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Started:
-    """The job was submitted."""
+    """The job was submitted, or is to be tried again."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +86,24 @@ class LaneEnded:
 
 
 @dataclass(frozen=True)
+class Signalled:
+    """A gate was told what it waited for."""
+
+    node: str
+    payload: dict[str, Json]
+
+
+@dataclass(frozen=True)
+class TimeUp:
+    """A wait is over, or a gate waited for as long as it may."""
+
+    node: str
+
+
+Event = Started | LaneEnded | Signalled | TimeUp
+
+
+@dataclass(frozen=True)
 class SetNode:
     """Move a node to a state; one without tasks has its output at once."""
 
@@ -70,6 +111,16 @@ class SetNode:
     state: NodeState
     error: dict[str, Json] | None = None
     output: dict[str, Json] | None = None
+
+
+@dataclass(frozen=True)
+class OpenWait:
+    """Wait for a signal, for so many seconds, or until a time; the store knows the time."""
+
+    node: str
+    is_gate: bool
+    seconds: float | None = None
+    until: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,11 +140,11 @@ class Needs:
     references: frozenset[Reference]
 
 
-Transition = OpenLane | SetNode | SetJob
+Transition = OpenLane | KeepLane | OpenWait | SetNode | SetJob
 
 
 def plan(
-    workflow: Workflow, facts: Facts, event: Started | LaneEnded, values: Values | None = None
+    workflow: Workflow, facts: Facts, event: Event, values: Values | None = None
 ) -> tuple[Transition, ...] | Needs:
     """What follows from an event; nothing when the job has ended or the node has been decided."""
     step = _Step(workflow, facts, values or {})
@@ -119,14 +170,24 @@ class _Step:
         self.changes: list[Transition] = []
         self.needs: set[Reference] = set()
 
-    def take(self, event: Started | LaneEnded) -> None:
+    def take(self, event: Event) -> None:
         """Work out an event."""
-        if isinstance(event, LaneEnded):
-            if self.states[event.node] is NodeState.RUNNING:
-                self._end(self.workflow.node(event.node), event)
-        elif all(state is NodeState.PENDING for state in self.states.values()):
-            self.changes.append(SetJob(JobState.RUNNING))
-            self._settle()
+        if isinstance(event, Started):
+            if self.facts.state is JobState.PENDING:
+                self.changes.append(SetJob(JobState.RUNNING))
+                self._settle()
+        elif self.states[event.node] is NodeState.RUNNING:
+            node = self.workflow.node(event.node)
+            if isinstance(event, LaneEnded):
+                self._end(node, event)
+            elif isinstance(event, Signalled):
+                self._complete(node, event.payload)
+            elif node.kind is Kind.WAIT:
+                self._complete(node, {})
+            else:
+                hint = f"Signal it sooner, or give {node.name} a longer timeout_seconds."
+                self._give_up(node, "gate.timed_out", "nobody signalled it in time", hint)
+                self._settle()
 
     def _end(self, node: Node, event: LaneEnded) -> None:
         is_work = event.purpose is Purpose.WORK or node.kind is Kind.FAN_IN
@@ -138,8 +199,11 @@ class _Step:
         elif event.purpose is Purpose.WORK and node.aggregated:
             self.changes.append(aggregate_lane(self.workflow, node))
         else:
-            self._set(node, NodeState.COMPLETED)
-            self._settle()
+            self._complete(node)
+
+    def _complete(self, node: Node, output: dict[str, Json] | None = None) -> None:
+        self._set(node, NodeState.COMPLETED, output=output)
+        self._settle()
 
     def _settle(self) -> None:
         """Run or skip every node whose edges allow it, in topological order, and end the job when none is left."""
@@ -164,9 +228,10 @@ class _Step:
         state = self.states[parent]
         if state in OPEN:
             return None
-        if state is not NodeState.COMPLETED or parent not in self.taken:
+        branches = self.workflow.node(parent).branches
+        if state is not NodeState.COMPLETED or not branches:
             return state is NodeState.COMPLETED
-        return child in self.workflow.node(parent).branches[self.taken[parent]].next
+        return child in branches[self.taken[parent]].next
 
     def _reach(self, node: Node) -> None:
         try:
@@ -174,6 +239,10 @@ class _Step:
                 self._set(node, NodeState.SKIPPED)
             elif node.kind is Kind.CONDITIONAL:
                 self._branch(node)
+            elif node.kind.waits:
+                wait = self._wait(node)
+                self._set(node, NodeState.RUNNING)
+                self.changes.append(wait)
             elif not node.kind.has_tasks:
                 output = None if node.output is None else self._fields(node.output_template)
                 self._set(node, NodeState.COMPLETED, output=output)
@@ -189,13 +258,23 @@ class _Step:
             self._give_up(node, error.code, error.message, error.remedy)
 
     def _give_up(self, node: Node, code: str, message: str, remedy: str) -> None:
-        kept: dict[str, Json] = {"code": code, "message": message, "category": "permanent"}
+        error: dict[str, Json] = {"code": code, "message": message, "category": "permanent"}
         if remedy:
-            kept["remedy"] = remedy
-        if node.kind.has_tasks and node.on_failure is OnFailure.CONTINUE:
-            self._set(node, NodeState.COMPLETED, output={"error": kept})
+            error["remedy"] = remedy
+        if (node.kind.has_tasks or node.kind.waits) and node.on_failure is OnFailure.CONTINUE:
+            self._set(node, NodeState.COMPLETED, output={"error": error})
         else:
-            self._fail(node, kept)
+            self._fail(node, error)
+
+    def _wait(self, node: Node) -> OpenWait:
+        if node.kind is Kind.GATE:
+            return OpenWait(node.name, is_gate=True, seconds=node.timeout.total_seconds() if node.timeout else None)
+        time = self._value(node.time_template) if node.time_template else None
+        if node.until is not None:
+            return OpenWait(node.name, is_gate=False, until=_read_time(node, time))
+        if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time <= MOST_SECONDS:
+            raise ExpressionError(f"duration_seconds of {node.name} is not a number of 0 to {MOST_SECONDS:,}")
+        return OpenWait(node.name, is_gate=False, seconds=time)
 
     def _branch(self, node: Node) -> None:
         subject = None if node.subject_template is None else self._value(node.subject_template)
@@ -205,13 +284,24 @@ class _Step:
                 self._set(node, NodeState.COMPLETED, output={"branch": number, "next": list(branch.next)})
                 return
 
-    def _lane(self, node: Node) -> OpenLane:
+    def _lane(self, node: Node) -> OpenLane | KeepLane:
+        if node.name in self.facts.kept:
+            return KeepLane(node.name, work_queue(node))
         if node.kind is Kind.FAN_IN:
             return fan_in_lane(node, self._fan_out_of(node))
         if node.planned and node.spread is not Spread.FAN_IN:
             return plan_lane(self.workflow, node)
         items = self._items(node) if node.source_template is not None else None
-        return work_lane(node, self.facts.parameters, items=items, values=self._known(node.template))
+        known, key = self._known(node.template), self._limit_key(node)
+        return work_lane(node, self.facts.parameters, items=items, values=known, limit_key=key)
+
+    def _limit_key(self, node: Node) -> str | None:
+        if node.limit_template is None:
+            return None
+        key = self._value(node.limit_template)
+        if not isinstance(key, str) or not 0 < len(key) <= MOST_KEY:
+            raise ExpressionError(f"the limit of {node.name} is not a text of 1 to {MOST_KEY} characters")
+        return key
 
     def _fan_out_of(self, node: Node) -> str:
         return next(name for name in node.parents if self.workflow.node(name).kind is Kind.FAN_OUT)
@@ -308,7 +398,10 @@ class _Step:
         self._finish()
 
     def _finish(self) -> None:
-        if self.needs or any(state in OPEN for state in self.states.values()) or self._has_finished():
+        if self.needs or self._has_finished():
+            return
+        if any(state in OPEN for state in self.states.values()):
+            self._balance()
             return
         if self.failure is not None:
             self.changes.append(SetJob(JobState.FAILED, self.failure))
@@ -321,8 +414,23 @@ class _Step:
             failure: dict[str, Json] = {"code": "expression.failed", "message": f"output: {error.message}"}
             self.changes.append(SetJob(JobState.FAILED, failure))
 
+    def _balance(self) -> None:
+        """Say whether the job waits: nothing of it is open but gates and waits."""
+        opened = [name for name, state in self.states.items() if state is NodeState.RUNNING]
+        waits = bool(opened) and all(self.workflow.node(name).kind.waits for name in opened)
+        if waits and self.job_state is not JobState.WAITING:
+            self.changes.append(SetJob(JobState.WAITING))
+        elif opened and not waits and self.job_state is JobState.WAITING:
+            self.changes.append(SetJob(JobState.RUNNING))
+
+    @property
+    def job_state(self) -> JobState:
+        """The job's state with the changes made so far."""
+        states = [change.state for change in self.changes if isinstance(change, SetJob)]
+        return states[-1] if states else self.facts.state
+
     def _has_finished(self) -> bool:
-        return any(isinstance(change, SetJob) and change.state is not JobState.RUNNING for change in self.changes)
+        return self.job_state in TERMINAL
 
     def _completed(self) -> SetJob:
         if self.workflow.output is not None:
@@ -349,3 +457,17 @@ class _Step:
                 yield node.name
             if ran or node.name in behind:
                 behind.update(node.parents)
+
+
+def _read_time(node: Node, time: Json) -> str:
+    """A time with its zone, as the store reads it."""
+    try:
+        read = datetime.fromisoformat(time) if isinstance(time, str) else None
+    except ValueError:
+        read = None
+    if read is None or read.tzinfo is None:
+        raise ExpressionError(
+            f"until of {node.name} is not a time with its zone: {encode(time)[:80]}",
+            hint="Write it like 2030-01-31T12:00:00Z.",
+        )
+    return read.isoformat()

@@ -23,8 +23,16 @@ def replay(events: Iterable[Event], nodes: Sequence[str]) -> Replayed:
         if event.seq != place:
             raise ValueError(f"event {place} of the job is missing: the next is {event.seq}")
         subject, _, what = event.kind.partition(".")
-        if subject == "node" and event.node in states:
+        if event.kind == "job.retried":
+            state = JobState.PENDING
+            states |= dict.fromkeys(_names(event), NodeState.PENDING)
+        elif subject == "node" and event.node in states:
             states[event.node] = NodeState(what)
         elif event.kind != "job.submitted" and subject == "job":
             state = JobState(what)
     return Replayed(state, states)
+
+
+def _names(event: Event) -> list[str]:
+    names = event.data.get("nodes")
+    return [str(name) for name in names] if isinstance(names, list) else []

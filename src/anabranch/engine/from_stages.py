@@ -83,7 +83,10 @@ class Stage(BaseModel):
 
 @dataclass(frozen=True)
 class Declaration:
-    """A registered job type: its workflow, and the functions of its class that the engine calls, if it has one."""
+    """A registered job type: its workflow, and the functions of its class that the engine calls, if it has one.
+
+    `parts` are the workflows that its nodes run jobs of, and those below them.
+    """
 
     workflow: Workflow
     instance: object = None
@@ -91,6 +94,7 @@ class Declaration:
     model: type[BaseModel] | None = None
     ignored: tuple[str, ...] = ()
     origin: str = ""
+    parts: tuple[Workflow, ...] = ()
 
     def check(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """The job's parameters, checked and with defaults applied, or InputError (G9)."""

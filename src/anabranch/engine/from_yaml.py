@@ -10,12 +10,20 @@ from anabranch.engine.inputs import Input
 from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
 from anabranch.engine.validator import find_handler_mistakes, find_workflow_mistakes, in_order
 from anabranch.engine.workflow import Branch, Kind, Node, Workflow
-from anabranch.engine.yaml_keys import BRANCH_KEYS, DEPENDS_KEYS, NODE_KEYS, RUNNING, WORKFLOW_KEYS, Notes, Reader
+from anabranch.engine.yaml_keys import (
+    BRANCH_KEYS,
+    DEPENDS_KEYS,
+    NESTED,
+    NODE_KEYS,
+    RUNNING,
+    WORKFLOW_KEYS,
+    Notes,
+    Reader,
+)
 from anabranch.engine.yaml_tree import Tree, TreeError, read_tree
 
 __all__ = ["FileMistake", "Loaded", "load_yaml"]
 
-LATER = ("gate", "wait", "workflow")
 UNNAMED = "unnamed"
 _OUTPUT_HINT = "Give each part a name: 'name: …'."
 
@@ -168,13 +176,16 @@ class _Draft:
                 return replace(node, output=reader.mapping("output", _OUTPUT_HINT))
             case Kind.START:
                 return node
+            case Kind.GATE:
+                return replace(node, timeout=reader.seconds("timeout_seconds"))
+            case Kind.WAIT:
+                return self._wait_node(node, reader)
+            case Kind.WORKFLOW:
+                return self._nested(node, reader, "a workflow node")
 
     def _kind(self, reader: Reader, name: str) -> Kind | None:
         """The type of a node; None: it can't be told, and nothing more is said of the node."""
         given = reader.given.get("type")
-        if given in LATER:
-            reader.refuse(f"nodes of type {given} are not built yet", "", "type")
-            return None
         if given is None and name in ("START", "END"):
             return Kind(name.lower())
         if given is None and (owner := _owner(reader.given)):
@@ -206,7 +217,27 @@ class _Draft:
             queue_timeout=reader.seconds("queue_timeout_seconds"),
             heartbeat_timeout=reader.seconds("heartbeat_timeout_seconds"),
             total_timeout=reader.seconds("total_timeout_seconds"),
+            limit=reader.given.get("limit"),
         )
+
+    def _nested(self, node: Node, reader: Reader, what: str) -> Node:
+        """A node whose tasks are jobs of another workflow."""
+        reader.require("workflow", what)
+        params = reader.mapping("params", "Give each input its name.")
+        return replace(
+            node,
+            workflow=reader.word("workflow"),
+            params=params or {},
+            retry=reader.retry(),
+            priority=reader.priority(),
+            limit=reader.given.get("limit"),
+        )
+
+    def _wait_node(self, node: Node, reader: Reader) -> Node:
+        duration, until = reader.given.get("duration_seconds"), reader.given.get("until")
+        if (duration is None) == (until is None) and not reader.is_misspelt("duration_seconds"):
+            reader.note("a wait has either duration_seconds or until", "Keep one." if until is not None else "Add one.")
+        return replace(node, duration_seconds=duration, until=until)
 
     def _fan_out(self, node: Node, reader: Reader) -> Node:
         reader.require("source", "a fan_out")
@@ -223,6 +254,9 @@ class _Draft:
         task = reader.inner("task", "Write {handler: …}.")
         if task is None:
             return node
+        if "workflow" in task.given:
+            task.allow(NESTED, "the task of a fan_out that runs a workflow", _beside_task)
+            return self._nested(node, task, "the task of a fan_out")
         task.allow(RUNNING, "the task of a fan_out", _beside_task)
         return self._running(node, task, "the task of a fan_out")
 

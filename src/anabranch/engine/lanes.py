@@ -8,10 +8,22 @@ from anabranch.engine.errors import InputError
 from anabranch.engine.model import Purpose
 from anabranch.engine.workflow import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Workflow
 
-__all__ = ["OpenLane", "Source", "aggregate_lane", "fan_in_lane", "internal_queue", "plan_lane", "work_lane"]
+__all__ = [
+    "CHILD_JOB",
+    "KeepLane",
+    "OpenLane",
+    "Source",
+    "aggregate_lane",
+    "fan_in_lane",
+    "internal_queue",
+    "plan_lane",
+    "work_lane",
+    "work_queue",
+]
 
 NO_LIMIT = 2**31 - 1
 INTERNAL_SECONDS = 300
+CHILD_JOB = "anabranch.workflow"
 
 
 @dataclass(frozen=True)
@@ -40,11 +52,25 @@ class OpenLane:
     max_running: int | None = None
     priority: int | None = None
     heir_of: str | None = None
+    limit_key: str | None = None
+
+
+@dataclass(frozen=True)
+class KeepLane:
+    """Open a node's lane of an earlier generation anew: what completed is kept, all else is tried again."""
+
+    node: str
+    queue: str
 
 
 def internal_queue(workflow_id: str) -> str:
-    """The queue of a job type's planner: only processes that registered the type serve it."""
+    """The queue of a workflow's planner and of its child jobs: only processes that registered it serve it."""
     return f"plan:{workflow_id}"
+
+
+def work_queue(node: Node) -> str:
+    """The queue of a node's own tasks."""
+    return internal_queue(node.workflow) if node.workflow else node.queue or DEFAULT_QUEUE
 
 
 def plan_lane(workflow: Workflow, node: Node) -> OpenLane:
@@ -71,6 +97,7 @@ def work_lane(
     planned: bool = False,
     items: Sequence[Json] | None = None,
     values: Mapping[str, Json] | None = None,
+    limit_key: str | None = None,
 ) -> OpenLane:
     """The tasks that a node is there for."""
     source = _source(node, parameters, planned=planned, items=items)
@@ -78,8 +105,8 @@ def work_lane(
     return OpenLane(
         node=node.name,
         purpose=Purpose.WORK,
-        queue=node.queue or DEFAULT_QUEUE,
-        handler=node.handler,
+        queue=work_queue(node),
+        handler=CHILD_JOB if node.workflow else node.handler,
         source=source,
         policy={**_policy(node), **_shape(node, planned=planned, values=values)},
         with_parameters=not planned,
@@ -87,6 +114,7 @@ def work_lane(
         max_running=node.max_running,
         priority=node.priority,
         heir_of=_heir_of(node),
+        limit_key=limit_key,
     )
 
 
@@ -125,7 +153,9 @@ def _shape(node: Node, *, planned: bool, values: Mapping[str, Json] | None) -> d
         shape["previous"] = node.after[0]
     if node.params is not None:
         shape["values"] = dict(values or {})
-    if not planned and node.kind is Kind.TASK:
+    if node.workflow:
+        shape["workflow"] = node.workflow_hash
+    if not planned and node.kind in (Kind.TASK, Kind.WORKFLOW):
         shape["single" if node.spread in (Spread.SINGLE, Spread.FAN_IN) else "indexed"] = True
     return shape
 

@@ -11,7 +11,9 @@ __all__ = [
     "TERMINAL",
     "Answer",
     "Attempt",
+    "ChildJob",
     "Claim",
+    "DeadLetter",
     "Event",
     "InHand",
     "Job",
@@ -19,10 +21,13 @@ __all__ = [
     "JobHead",
     "JobState",
     "LaneFacts",
+    "Limit",
+    "LimitKind",
     "NodeDetail",
     "NodeRow",
     "NodeState",
     "Purpose",
+    "QueueDetail",
     "Report",
     "RightId",
     "RightView",
@@ -32,6 +37,7 @@ __all__ = [
     "SessionKind",
     "TaskDetail",
     "TaskKey",
+    "TaskRow",
     "Trace",
     "Vitals",
 ]
@@ -66,12 +72,14 @@ TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 
 
 class Purpose(StrEnum):
-    """What a lane is for: the node's own work, or the engine's small tasks around it."""
+    """What a lane is for: the node's own work, or the engine's small tasks around it; what has no lane waits."""
 
     START = "start"
     PLAN = "plan"
     WORK = "work"
     AGGREGATE = "aggregate"
+    GATE = "gate"
+    WAIT = "wait"
 
 
 class SessionKind(StrEnum):
@@ -112,6 +120,7 @@ class Job:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    parent: int | None
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,7 @@ class NodeRow:
     error: dict[str, Json] | None
     opened_at: datetime | None
     finished_at: datetime | None
+    kept: bool
 
 
 @dataclass(frozen=True)
@@ -157,6 +167,7 @@ class Session:
     beat_at: datetime
     dead_at: datetime | None
     end_reason: str | None
+    draining: bool
 
 
 class TaskKey(NamedTuple):
@@ -192,6 +203,7 @@ class LaneFacts:
     node: str
     purpose: Purpose
     generation: int
+    tried: int
     handler: str
     parameters: dict[str, Json]
     policy: dict[str, Json]
@@ -241,7 +253,11 @@ class Report:
 
 @dataclass(frozen=True)
 class RightView:
-    """A right to advance with all that planning needs; `failure` is why a job fails that still lets others finish."""
+    """A right to advance with all that planning needs.
+
+    `failure` is why a job fails that still lets others finish; `signal` is what a gate was told, in a list of one;
+    `kept` are the nodes that go on with the results they have; `is_child` says that another job waits for this one.
+    """
 
     id: RightId
     takes: int
@@ -258,6 +274,9 @@ class RightView:
     states: dict[str, NodeState]
     taken: dict[str, int]
     failure: dict[str, Json] | None
+    signal: list[dict[str, Json]] | None = None
+    kept: frozenset[str] = frozenset()
+    is_child: bool = False
 
 
 @dataclass(frozen=True)
@@ -288,10 +307,11 @@ class JobHead(NamedTuple):
 
 @dataclass(frozen=True)
 class JobDetail:
-    """A job with its nodes."""
+    """A job with its nodes, and the id of the job that runs it, if one does."""
 
     job: Job
     nodes: list[NodeDetail]
+    parent_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -314,6 +334,32 @@ class TaskDetail:
     result: Json | None
     error: dict[str, Json] | None
     cursor: str
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A task as its row stands, with the session that holds it or held it last."""
+
+    task_id: str
+    node: str
+    generation: int
+    lane: int
+    position: int
+    index: str
+    state: str
+    handler: str
+    attempt: int
+    failures: int
+    crashes: int
+    session: int | None
+    host: str | None
+    pid: int | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    result: Json | None
+    error: dict[str, Json] | None
 
 
 @dataclass(frozen=True)
@@ -340,8 +386,79 @@ class SessionDetail:
     queues: list[str]
     slots: int
     running: int
+    draining: bool
     began_at: datetime
     beat_at: datetime
+
+
+@dataclass(frozen=True)
+class ChildJob:
+    """A job that ran as a task of another, and has ended; the task is the one to report for."""
+
+    id: int
+    job_id: str
+    state: JobState
+    result: Json | None
+    error: dict[str, Json] | None
+    key: TaskKey
+    attempt: int
+    failures: int
+    policy: dict[str, Json]
+    parent_id: str
+    node: str
+
+
+class LimitKind(StrEnum):
+    """What a limit is for."""
+
+    QUEUE = "queue"
+    WORKFLOW = "workflow"
+    HANDLER = "handler"
+    KEY = "key"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many tasks of something may run at once; none while it is paused."""
+
+    kind: LimitKind
+    name: str
+    most: int | None
+    paused: bool
+    reason: str
+    set_by: str
+    set_at: datetime
+
+
+@dataclass(frozen=True)
+class QueueDetail:
+    """A queue: how many tasks wait and run, how many lanes a limit holds back, and who serves it."""
+
+    name: str
+    ready: int
+    running: int
+    held: int
+    workers: int
+    most: int | None
+    paused: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A task that failed for good."""
+
+    job_id: str
+    workflow: str
+    job_state: JobState
+    task_id: str
+    node: str
+    index: int | str
+    handler: str
+    attempts: int
+    error: dict[str, Json] | None
+    finished_at: datetime
+    cursor: str
 
 
 @dataclass(frozen=True)

@@ -12,28 +12,32 @@ from anabranch.engine.bell import Bell
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.evaluator import (
+    Event,
     Facts,
     LaneEnded,
     Needs,
     SetJob,
     SetNode,
+    Signalled,
     Started,
+    TimeUp,
     Transition,
     Values,
     plan,
 )
 from anabranch.engine.failure import describe_error
 from anabranch.engine.filling import Definitions
-from anabranch.engine.lanes import OpenLane
-from anabranch.engine.model import JobState, NodeState, Purpose, RightView, SessionId
+from anabranch.engine.lanes import KeepLane, OpenLane
+from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose, RightView, SessionId
 from anabranch.engine.outputs import Outputs
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, Store, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.session import Live
+from anabranch.engine.subworkflows import collect_children
 from anabranch.engine.sweeper import Sweeper
 from anabranch.engine.workflow import Workflow
 
-__all__ = ["Advancer", "Orchestrator"]
+__all__ = ["Advancer", "Orchestrator", "end_orphans"]
 
 log = structlog.get_logger()
 POLL = timedelta(seconds=1)
@@ -89,8 +93,8 @@ class Advancer:
         await self._store.free_rights(self._session, rights)
 
     async def take_free(self, limit: int = 100) -> int:
-        """Take rights that nobody holds and spend them; answers how many were taken."""
-        rights = await self._store.take_rights(self._session, limit)
+        """Take rights that nobody holds, and those of child jobs that ended, and spend them; answers how many."""
+        rights = [*await self._store.take_rights(self._session, limit), *await self.collect()]
         if left := (await self.advance(rights)).left:
             await self._store.free_rights(self._session, left)
         return len(rights)
@@ -108,8 +112,21 @@ class Advancer:
                 applied = await self._store.apply(right, self._session, view, transitions)
             if applied.applied:
                 self._ring(view, transitions)
-            if applied.applied is not False:
+                return Applied(True, (*applied.rights, *await self._follow(view, transitions)))
+            if applied.applied is None:
                 return applied
+
+    async def _follow(self, view: RightView, transitions: Sequence[Transition]) -> list[TakenRight]:
+        """After a job's end: end the jobs that ran for it, and report to the one that it ran for."""
+        if not any(isinstance(change, SetJob) and change.state in TERMINAL for change in transitions):
+            return []
+        if (await self._definitions.get(view.workflow_hash)).parts:
+            await end_orphans(self._store)
+        return await self.collect() if view.is_child else []
+
+    async def collect(self) -> list[TakenRight]:
+        """Report for child jobs that ended; the rights that come of it."""
+        return await collect_children(self._store, self._session, self._outputs.results)
 
     async def _plan(self, view: RightView) -> tuple[Transition, ...]:
         try:
@@ -123,7 +140,9 @@ class Advancer:
     async def _evaluate(self, workflow: Workflow, view: RightView) -> tuple[Transition, ...]:
         """Plan, and load the outputs that turn out to be needed, until nothing is missing."""
         values: Values = {}
-        facts = Facts(view.job_id, view.parameters, view.states, view.taken, view.failure)
+        facts = Facts(
+            view.job_id, view.parameters, view.states, view.taken, view.failure, state=view.state, kept=view.kept
+        )
         while True:
             planned = plan(workflow, facts, _event(view), values)
             if not isinstance(planned, Needs):
@@ -135,7 +154,7 @@ class Advancer:
         for change in transitions:
             if isinstance(change, SetJob):
                 log.info("job.moved", job=view.job_id, state=change.state)
-        self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane)})
+        self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane | KeepLane)})
 
 
 class Orchestrator:
@@ -163,14 +182,24 @@ class Orchestrator:
                 await live.wait(POLL)
 
 
-def _event(view: RightView) -> Started | LaneEnded:
-    if view.purpose is Purpose.START:
-        return Started()
-    return LaneEnded(view.node, view.purpose, view.failed or 0, view.error, view.width or 0)
+async def end_orphans(store: JobStore) -> None:
+    """Cancel the child jobs whose task is over, and theirs."""
+    while await store.cancel_orphans():
+        pass
+
+
+def _event(view: RightView) -> Event:
+    match view.purpose:
+        case Purpose.START:
+            return Started()
+        case Purpose.GATE | Purpose.WAIT:  # a gate that was told in its last moment was told
+            return Signalled(view.node, view.signal[0]) if view.signal else TimeUp(view.node)
+        case _:
+            return LaneEnded(view.node, view.purpose, view.failed or 0, view.error, view.width or 0)
 
 
 def _fail_job(view: RightView, error: dict[str, Json]) -> tuple[Transition, ...]:
-    if view.state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED):
+    if view.state in TERMINAL:
         return ()
     open_nodes = (name for name, state in view.states.items() if state in (NodeState.PENDING, NodeState.RUNNING))
     nodes = (SetNode(name, _fate(view, name), error if name == view.node else None) for name in open_nodes)

@@ -17,7 +17,7 @@ class Outputs:
     def __init__(self, store: JobStore, results: Results) -> None:
         """With these parts."""
         self._store = store
-        self._results = results
+        self.results = results
 
     async def look_up(self, job_id: str, reference: Reference) -> Json | Absent:
         """What a reference stands for; ABSENT when there is no such thing."""
@@ -34,5 +34,5 @@ class Outputs:
 
     def _whole(self, found: StoredValue) -> Json:
         if found.many is not None:
-            return self._results.collect(found.many)
-        return self._results.bring_back({REFERENCE: found.reference})
+            return self.results.collect(found.many)
+        return self.results.bring_back({REFERENCE: found.reference})

@@ -18,6 +18,7 @@ from anabranch.engine.from_stages import Declaration, classes_in, declare
 from anabranch.engine.from_yaml import load_yaml
 from anabranch.engine.handler import Handler, handlers_in
 from anabranch.engine.lanes import internal_queue
+from anabranch.engine.nesting import nest
 from anabranch.engine.validator import find_handler_mistakes
 from anabranch.engine.workflow import DEFAULT_QUEUE, Node, Workflow
 
@@ -80,6 +81,10 @@ class Registry:
                 continue
             nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
             self.declarations[name] = replace(declared, workflow=replace(declared.workflow, nodes=nodes))
+        nested = nest(self.declarations)
+        self.declarations = nested.declarations
+        for name, reason in nested.refused.items():
+            self.refuse(name, reason)
         self._misfits = set(self.refused) - before
 
     def reread(self) -> "Registry":

@@ -12,15 +12,19 @@ from anabranch.engine.expressions import Reference
 from anabranch.engine.model import (
     Answer,
     Attempt,
+    ChildJob,
     Claim,
     InHand,
     JobState,
+    Limit,
+    LimitKind,
     Report,
     RightId,
     RightView,
     SessionId,
     SessionKind,
 )
+from anabranch.engine.retry import Again
 from anabranch.engine.workflow import Workflow
 
 __all__ = [
@@ -32,6 +36,7 @@ __all__ = [
     "Refused",
     "ResultPage",
     "SessionGone",
+    "Spawned",
     "Store",
     "StoredValue",
     "Submission",
@@ -41,6 +46,7 @@ __all__ = [
     "TaskQueue",
     "Tier",
     "Turn",
+    "Verdict",
     "Wanted",
 ]
 
@@ -58,7 +64,7 @@ class Refused(AnabranchError):
 
 @dataclass(frozen=True)
 class Submission:
-    """A job to create."""
+    """A job to create; `parts` are the workflows that child jobs of it will run."""
 
     workflow: Workflow
     parameters: dict[str, Json]
@@ -66,6 +72,7 @@ class Submission:
     priority: int
     rerun: bool
     correlation_id: str
+    parts: tuple[Workflow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,22 @@ class Submitted:
     job_id: str
     state: JobState
     created: bool
+    right: "TakenRight | None"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a retry or a signal, in a word, and the right to go on if there is one."""
+
+    word: str
+    right: "TakenRight | None"
+
+
+@dataclass(frozen=True)
+class Spawned:
+    """The job that a task was traded for, and the right to start it if it is new."""
+
+    job_id: str
     right: "TakenRight | None"
 
 
@@ -153,6 +176,14 @@ class JobStore(Protocol):
     async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None: ...
     async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None: ...
     async def cancel(self, job_id: str, reason: str) -> JobState: ...
+    async def cancel_orphans(self) -> int: ...
+    async def signal(
+        self, job_id: str, node: str, payload: dict[str, Json], sender: str, session: SessionId
+    ) -> Verdict: ...
+    async def retry(self, job_id: str, version: int, again: Again, session: SessionId) -> Verdict: ...
+    async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]: ...
+    async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]: ...
+    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None: ...
     async def ring(self, queues: Sequence[str]) -> None: ...
 
 
@@ -163,6 +194,8 @@ class TaskQueue(Protocol):
         self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta
     ) -> SessionId: ...
     async def end_session(self, session: SessionId, reason: str) -> None: ...
+    async def drain(self, session: SessionId, *, draining: bool) -> bool: ...
+    async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None: ...
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn: ...
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept: ...
 

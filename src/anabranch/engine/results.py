@@ -5,7 +5,6 @@ from typing import Any
 
 from anabranch.engine.canonical import Json, decode
 from anabranch.engine.errors import Permanent
-from anabranch.engine.model import Claim
 from anabranch.engine.ports import FileStore
 
 __all__ = ["REFERENCE", "Results", "is_reference"]
@@ -27,7 +26,7 @@ class Results:
         """Whether a result goes to the file store; a cheap answer for short ones."""
         return len(result) * 4 > self._inline and len(result.encode()) > self._inline
 
-    def put_aside(self, claim: Claim, result: str) -> str:
+    def put_aside(self, job_id: str, node: str, attempt: str, result: str) -> str:
         """Write a large result under a key of its own attempt, which no other can overwrite; the reference, as JSON."""
         data = result.encode()
         if len(data) > self._largest:
@@ -36,7 +35,7 @@ class Results:
                 code="task.result_too_large",
                 remedy="Write large data to storage and return its address.",
             )
-        key = f"results/{claim.lane.job_id}/{claim.lane.node}/{claim.key.lane}-{claim.key.place}-{claim.attempt}.json"
+        key = f"results/{job_id}/{node}/{attempt}.json"
         digest = hashlib.sha256(data).hexdigest()
         return f'{{"href":"{self._files.put(key, data)}","size":{len(data)},"sha256":"{digest}"}}'
 

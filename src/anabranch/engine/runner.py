@@ -20,12 +20,13 @@ from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.handler import Handler, Runs
-from anabranch.engine.model import Claim, Purpose, Report
+from anabranch.engine.model import Claim, Purpose, Report, SessionId
 from anabranch.engine.perform import Call, Performed, perform, perform_async
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import JobStore
+from anabranch.engine.ports import Store, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.spool import collect_results
+from anabranch.engine.subworkflows import Nursery, is_child_job
 from anabranch.engine.workflow import Workflow
 
 __all__ = ["Held", "Runner"]
@@ -52,6 +53,7 @@ class Held:
     stopping: bool = False
     said: dict[str, Json] | None = None
     begun: float = 0.0
+    right: TakenRight | None = None
 
     @property
     def runs_too_long(self) -> bool:
@@ -79,19 +81,21 @@ class Runner:
 
     def __init__(
         self,
-        store: JobStore,
+        store: Store,
         registry: Registry,
         children: Children,
         results: Results,
         scratch: Path,
         thread: Executor,
+        session: SessionId,
     ) -> None:
-        """With these parts; `thread` runs quick handlers, one at a time."""
+        """With these parts, for this session; `thread` runs quick handlers, one at a time."""
         self._store = store
         self._registry = registry
         self._children = children
         self.results = results
         self._definitions = Definitions(store)
+        self._nursery = Nursery(store, registry, self._definitions, session)
         self._scratch = scratch
         self._thread = thread
         self._now: Held | None = None
@@ -103,8 +107,10 @@ class Runner:
         found = self._handler(claim)
         return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not _previous(claim)
 
-    async def run(self, chunk: Sequence[Held]) -> list[Report]:
-        """Run attempts to their end: one of any kind, or several quick ones."""
+    async def run(self, chunk: Sequence[Held]) -> Sequence[Report | None]:
+        """Run attempts to their end: one of any kind, or several quick ones. None: it became a job of its own."""
+        if is_child_job(chunk[0].claim):
+            return [await self._spawn(chunk[0])]
         if not self.is_quick(chunk[0].claim):
             return [await self._run_one(chunk[0])]
         self.quick_busy = True
@@ -161,6 +167,23 @@ class Runner:
             report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
         held.ended = True
         return report
+
+    async def _spawn(self, held: Held) -> Report | None:
+        try:
+            held.workflow = await self._define(held.claim)
+            spawned = await self._nursery.spawn(held.claim, _params(held))
+        except Unavailable as error:
+            log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
+            return _again(held, MISSING_DELAY if error.code in MISSING else timedelta(seconds=1))
+        except ExpressionError as error:
+            return _failed(held.claim, _unfilled(error), timedelta(0), None)
+        except (AnabranchError, ValueError) as error:
+            return _failed(held.claim, describe_error(error), timedelta(0), None)
+        if spawned is None:
+            return _again(held)
+        held.right = spawned.right
+        log.info("job.spawned", task=held.claim.task_id, job=spawned.job_id)
+        return None
 
     async def _run_one(self, held: Held) -> Report:
         begun = time.perf_counter()
@@ -227,7 +250,9 @@ class Runner:
         ended, body = "completed", performed.result
         try:
             if claim.lane.purpose is not Purpose.PLAN and self.results.is_large(body):
-                ended, body = "referenced", self.results.put_aside(claim, body)
+                name = f"{claim.key.lane}-{claim.key.place}-{claim.attempt}"
+                reference = self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
+                ended, body = "referenced", reference
         except (TaskError, OSError) as error:
             return _failed(claim, describe_error(error), ran, performed.log)
         return Report(

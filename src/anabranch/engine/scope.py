@@ -119,6 +119,10 @@ def find_expression_mistakes(node: Node, workflow: Workflow, before: Before | No
     for value, path, scope in ((node.params, params, item), (node.output, (*at, "output"), plain)):
         if value is not None:
             yield from find_template_mistakes(value, path, scope)
+    for key, given in (("limit", node.limit), ("duration_seconds", node.duration_seconds), ("until", node.until)):
+        if given is not None:
+            there: Path = (*at, "task", key) if node.kind is Kind.FAN_OUT else (*at, key)
+            yield from find_template_mistakes(given, there, plain)
     if node.when is not None:
         yield from _condition_mistakes(node.when, (*at, "when"), plain)
     if node.kind is Kind.FAN_OUT:

@@ -172,9 +172,17 @@ class Shift:
     async def _run(self, chunk: list[Held]) -> None:
         reports = await self._runner.run(chunk)
         for held, report in zip(chunk, reports, strict=True):
-            if report.ran is not None:
+            if report is None:
+                self._let_go(held)
+            elif report.ran is not None:
                 self._pace.note(held.claim.handler, report.ran.total_seconds())
-        self._write(reports)
+        self._write([report for report in reports if report is not None])
+
+    def _let_go(self, held: Held) -> None:
+        """Forget a task that became a job of its own, and start that."""
+        self._held.pop(held.claim.key, None)
+        if held.right is not None:
+            self._start_advance([held.right])
 
     def _write(self, reports: Sequence[Report]) -> None:
         self._outbox.extend(reports)

@@ -52,7 +52,9 @@ class Worker:
         """Run until told to stop; SessionGone when the session was lost, and with it all that was in hand."""
         options = self._options
         thread = ThreadPoolExecutor(1, thread_name_prefix="quick")
-        runner = Runner(self._store, self._registry, self._children, self._results, options.scratch, thread)
+        runner = Runner(
+            self._store, self._registry, self._children, self._results, options.scratch, thread, live.session
+        )
         shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
         waker = asyncio.create_task(_ring_at_stop(live, stop))
         try:

@@ -1,6 +1,6 @@
 """Workflow: what a job runs. A plain value that the validator checks; jobs are pinned to its hash (E16)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -42,11 +42,19 @@ class Kind(StrEnum):
     CONDITIONAL = "conditional"
     FAN_OUT = "fan_out"
     FAN_IN = "fan_in"
+    GATE = "gate"
+    WAIT = "wait"
+    WORKFLOW = "workflow"
 
     @property
     def has_tasks(self) -> bool:
         """Whether workers have anything to do for it."""
-        return self in (Kind.TASK, Kind.FAN_OUT, Kind.FAN_IN)
+        return self in (Kind.TASK, Kind.FAN_OUT, Kind.FAN_IN, Kind.WORKFLOW)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it stays open for a signal or a time, without any task."""
+        return self in (Kind.GATE, Kind.WAIT)
 
 
 class Spread(StrEnum):
@@ -136,7 +144,9 @@ class Node:
     """One step of a workflow; queue, timeout and retry are the handler's where the node has none.
 
     It waits for all of `after`, and for one of `after_any`. A node with `params` fills them in for each task; without,
-    a task gets the job's parameters and what a planner gave it.
+    a task gets the job's parameters and what a planner gave it. A node with `workflow` runs a job of that workflow for
+    each task: of the definition with the hash, which is known once all workflows are. A gate's timeout is how long it
+    waits for its signal; a wait has a duration or an end. `limit` names a key whose tasks are limited together.
     """
 
     name: str
@@ -170,6 +180,11 @@ class Node:
     output: dict[str, Json] | None = None
     priority: int | None = None
     description: str = ""
+    workflow: str = ""
+    workflow_hash: str = ""
+    duration_seconds: Json = None
+    until: Json = None
+    limit: Json = None
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -195,6 +210,17 @@ class Node:
     def source_template(self) -> Template | None:
         """What a fan-out has a task for each item of, parsed."""
         return None if self.source is None else read_template(self.source)
+
+    @cached_property
+    def limit_template(self) -> Template | None:
+        """The key of its limit, parsed."""
+        return None if self.limit is None else read_template(self.limit)
+
+    @cached_property
+    def time_template(self) -> Template | None:
+        """How long a wait lasts, or when it ends, parsed."""
+        time = self.duration_seconds if self.until is None else self.until
+        return None if time is None else read_template(time)
 
     @cached_property
     def output_template(self) -> Template | None:
@@ -223,6 +249,19 @@ class Workflow:
     def names(self) -> list[str]:
         """The names of its nodes, in order."""
         return list(self._by_name)
+
+    @cached_property
+    def parts(self) -> frozenset[str]:
+        """The hashes of the workflows that it runs jobs of."""
+        return frozenset(node.workflow_hash for node in self.nodes if node.workflow_hash)
+
+    def behind(self, names: Collection[str]) -> set[str]:
+        """The nodes that come after any of these, however far."""
+        found: set[str] = set()
+        for node in self.nodes:
+            if not found.isdisjoint(node.parents) or not set(names).isdisjoint(node.parents):
+                found.add(node.name)
+        return found
 
     @cached_property
     def _by_name(self) -> dict[str, Node]:

@@ -14,6 +14,7 @@ from anabranch.engine.yaml_keys import (
     MAX_ATTEMPTS,
     MAX_SECONDS,
     MAX_WHOLE,
+    NESTED,
     NODE_KEYS,
     PRIORITIES,
     RETRY_KEYS,
@@ -30,6 +31,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.TASK: ("handler",),
     Kind.FAN_OUT: ("source", "task"),
     Kind.CONDITIONAL: ("branches",),
+    Kind.WORKFLOW: ("workflow",),
 }
 _SAID = {
     Kind.TASK: "One task: a handler and its parameters.",
@@ -38,6 +40,9 @@ _SAID = {
     Kind.CONDITIONAL: "Takes the first branch whose condition holds; the others are skipped.",
     Kind.FAN_OUT: "A task for each item of an array.",
     Kind.FAN_IN: "Collects the results of the fan_out right before it.",
+    Kind.GATE: "Waits for a person's approval or a signal from elsewhere, which is its output.",
+    Kind.WAIT: "Waits for some time, or until a time.",
+    Kind.WORKFLOW: "Runs a job of another workflow.",
 }
 
 
@@ -52,6 +57,7 @@ def workflow_schema() -> Schema:
             "node": _node(Kind.TASK),
             "start_node": _node(Kind.START),
             "end_node": _node(Kind.END),
+            "nested": _object("The job that is run for each item.", NESTED, _nested(), ("workflow",)),
             "running": _object("The task that is run for each item.", RUNNING, _running(), ("handler",)),
             "input": _object("What a job may be given.", INPUT_KEYS, _input(), can_be_null=True),
             "retry": _object("How often a task is tried, and how long it waits.", RETRY_KEYS, _retry()),
@@ -98,7 +104,7 @@ def _node(usual: Kind) -> Schema:
 
 
 def _kind(kind: Kind) -> Schema:
-    known = {**_every_node(), **_running(), **_special()}
+    known = {**_every_node(), **_nested(), **_special()}
     return _object(_SAID[kind], NODE_KEYS[kind], known, _REQUIRED.get(kind, ()), can_be_null=True)
 
 
@@ -173,8 +179,13 @@ def _running() -> Schema:
         ),
         "queue_timeout_seconds": _seconds(waiting),
         "heartbeat_timeout_seconds": _seconds("How long a handler that reports progress may be silent, in seconds."),
+        "limit": _text("A key whose tasks are limited together, by `anabranch limits`; it may be an expression."),
         "total_timeout_seconds": _seconds("How long all attempts of a task together may take, in seconds."),
     }
+
+
+def _nested() -> Schema:
+    return {**_running(), "workflow": _text("The id of the workflow that is run.", pattern=f"^{ID.pattern}$")}
 
 
 def _special() -> Schema:
@@ -197,7 +208,12 @@ def _special() -> Schema:
             "minItems": 1,
         },
         "source": _any("The array of items: an expression, or a list.", "string", "array"),
-        "task": {"description": "The task that is run for each item.", "$ref": "#/$defs/running"},
+        "task": {
+            "description": "The task, or the job of a workflow, that is run for each item.",
+            "anyOf": [{"$ref": "#/$defs/running"}, {"$ref": "#/$defs/nested"}],
+        },
+        "duration_seconds": _any("How long it waits, in seconds; an expression, or a number.", "number", "string"),
+        "until": _text("When it ends: a time with its zone, or an expression."),
         "max_items": _whole("How many items there may be; more fail the node.", default=1_000_000),
         "concurrency": _whole("How many of its tasks may run at once."),
         "batch_size": _whole("How many items one task is given, as a list."),

@@ -19,6 +19,7 @@ __all__ = [
     "MAX_ATTEMPTS",
     "MAX_SECONDS",
     "MAX_WHOLE",
+    "NESTED",
     "NODE_KEYS",
     "PRIORITIES",
     "RETRY_KEYS",
@@ -33,8 +34,9 @@ INPUT_KEYS = ("type", "required", "default", "min", "max", "choices", "enum", "d
 EVERY_NODE = ("type", "description", "next", "depends_on", "when", "on_failure")
 RUNNING = (
     "handler", "queue", "params", "retry", "priority", "timeout_seconds", "queue_timeout_seconds",
-    "heartbeat_timeout_seconds", "total_timeout_seconds",
+    "heartbeat_timeout_seconds", "total_timeout_seconds", "limit",
 )  # fmt: skip
+NESTED = ("workflow", "params", "retry", "priority", "limit")
 NODE_KEYS: dict[Kind, tuple[str, ...]] = {
     Kind.TASK: (*EVERY_NODE, *RUNNING),
     Kind.START: ("type", "description", "next"),
@@ -42,6 +44,9 @@ NODE_KEYS: dict[Kind, tuple[str, ...]] = {
     Kind.CONDITIONAL: ("type", "description", "depends_on", "when", "condition_field", "branches"),
     Kind.FAN_OUT: (*EVERY_NODE, "source", "task", "max_items", "concurrency", "batch_size", "tolerate"),
     Kind.FAN_IN: (*EVERY_NODE, "aggregation", "queue"),
+    Kind.GATE: (*EVERY_NODE, "timeout_seconds"),
+    Kind.WAIT: (*EVERY_NODE, "duration_seconds", "until"),
+    Kind.WORKFLOW: (*EVERY_NODE, *NESTED),
 }
 RETRY_KEYS = ("max_attempts", "backoff", "initial_delay_seconds", "max_delay_seconds")
 DEPENDS_KEYS = ("all_of", "any_of")

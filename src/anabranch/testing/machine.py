@@ -168,7 +168,8 @@ class Model:
         """What follows from a right."""
         job = self.jobs[key.job]
         failure: dict[str, Json] | None = {"code": "test"} if NodeState.FAILED in job.nodes.values() else None
-        planned = plan(job.workflow, Facts(job.name, {}, job.nodes, {}, failure), event_of(key, self.lanes.get(key)))
+        facts = Facts(job.name, {}, job.nodes, {}, failure, state=job.state)
+        planned = plan(job.workflow, facts, event_of(key, self.lanes.get(key)))
         assert not isinstance(planned, Needs)
         return planned
 
@@ -184,6 +185,8 @@ class Model:
                     self._set_node(job, change.node, change.state)
                 case SetJob():
                     self._set_job(job, change.state)
+                case _:
+                    raise NotImplementedError(change)
 
     def cancel(self, name: str) -> JobState:
         """Cancel a job, unless it has ended."""

@@ -184,8 +184,10 @@ class _World:
                 return self._choose(node, now)
             case Kind.FAN_IN:
                 return self._work(node, now, [(Purpose.AGGREGATE, 1)])
-            case Kind.FAN_OUT | Kind.TASK:
+            case Kind.FAN_OUT | Kind.TASK | Kind.WORKFLOW:
                 return self._work(node, now, self._lanes(node, now))
+            case Kind.GATE | Kind.WAIT:
+                return self._work(node, now, [(Purpose.WAIT, 1)])
 
     def _choose(self, node: Node, now: Moment) -> Fate:
         """The first branch whose condition holds; the default stands last and always does (G1)."""

@@ -3,10 +3,11 @@
 
 create type app.job_state as enum ('pending', 'running', 'waiting', 'completed', 'failed', 'cancelled');
 create type app.node_state as enum ('pending', 'running', 'completed', 'failed', 'skipped', 'cancelled');
-create type app.lane_purpose as enum ('start', 'plan', 'work', 'aggregate');
+create type app.lane_purpose as enum ('start', 'plan', 'work', 'aggregate', 'gate', 'wait');
 create type app.outcome as enum ('completed', 'failed', 'cancelled');
 create type app.attempt_end as enum ('failed', 'crashed', 'timed_out', 'handed_back', 'lost');
 create type app.session_kind as enum ('worker', 'orchestrator', 'api');
+create type app.key_scope as enum ('read', 'submit', 'operate', 'admin');
 
 -- An attempt that a batch of reports ends, between the statements that do so.
 create type app.ending as (
@@ -15,12 +16,13 @@ create type app.ending as (
     failures smallint, crashes smallint, first_at timestamptz, claimed_at timestamptz
 );
 
--- A definition by the hash of its content; a job is pinned to one (E16).
+-- A definition by the hash of its content; a job is pinned to one (E16), and with it to its parts, which child jobs run.
 create table app.workflows (
     hash text primary key,
     workflow text not null,
     definition jsonb not null,
-    created_at timestamptz not null
+    created_at timestamptz not null,
+    parts text[] not null default '{}'
 );
 
 create table app.jobs (
@@ -42,9 +44,13 @@ create table app.jobs (
     created_at timestamptz not null,
     started_at timestamptz,
     finished_at timestamptz,
+    parent bigint,
     unique (identity, ordinal)
 );
 
+create index jobs_parent on app.jobs (parent) where parent is not null;
+
+-- Kept: it is tried again and goes on with the results it has.
 create table app.nodes (
     job bigint not null references app.jobs on delete cascade,
     name text not null,
@@ -55,6 +61,7 @@ create table app.nodes (
     error jsonb,
     opened_at timestamptz,
     finished_at timestamptz,
+    kept boolean not null default false,
     primary key (job, name)
 );
 
@@ -63,7 +70,8 @@ create table app.nodes (
 -- them, with the lane locked before its counters move.
 -- values: the outputs that the parameters of its tasks name.
 -- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
--- handed parameters over to the next stage.
+-- handed parameters over to the next stage. tried: the highest attempt of its earlier generations. held: the limit that
+-- leaves no room for it now. superseded: its node was retried, and what stands here is history.
 create table app.lanes (
     id bigint generated always as identity primary key,
     job bigint not null references app.jobs on delete cascade,
@@ -90,15 +98,22 @@ create table app.lanes (
     due_at timestamptz,
     ripe boolean not null,
     values jsonb,
-    claimable boolean not null generated always as (
-        not closed and (next_index < width or ripe) and (max_running is null or running < max_running)
-    ) stored,
     handed boolean not null default false,
+    tried integer not null default 0,
+    limit_key text,
+    held text,
+    superseded boolean not null default false,
+    claimable boolean not null generated always as (
+        not closed and held is null and (next_index < width or ripe) and (max_running is null or running < max_running)
+    ) stored,
     unique (job, node, purpose, generation)
 ) with (fillfactor = 50);
 
 create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
 create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
+create index lanes_open on app.lanes (queue) where not closed;
+create index lanes_failed on app.lanes (id) where failed > 0 and not superseded;
+create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
 
 -- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none. A task without a key of its own
@@ -170,6 +185,8 @@ create table app.outcomes (
     primary key (lane, idx)
 );
 
+create index outcomes_failed on app.outcomes (lane, idx) where outcome = 'failed';
+
 -- An attempt that did not end its task; the one that did is the outcome's own.
 create table app.attempts (
     lane bigint not null,
@@ -212,6 +229,57 @@ create table app.rights (
 
 create index rights_free on app.rights (coalesce(taken_until, made_at));
 
+-- A gate or wait that is open; until: when its time is up.
+create table app.waits (
+    job bigint not null references app.jobs on delete cascade,
+    node text not null,
+    generation integer not null,
+    until timestamptz,
+    primary key (job, node)
+);
+
+create index waits_until on app.waits (until) where until is not null;
+
+-- What a gate was told; the first signal stands, also one that came before the gate was reached.
+create table app.signals (
+    job bigint not null references app.jobs on delete cascade,
+    node text not null,
+    generation integer not null,
+    payload jsonb not null,
+    sender text not null,
+    at timestamptz not null,
+    primary key (job, node, generation)
+);
+
+-- A task whose work is a job: the row takes the place of its claim while that job runs.
+create table app.children (
+    job bigint primary key references app.jobs on delete cascade,
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    failures smallint not null,
+    crashes smallint not null,
+    first_at timestamptz not null,
+    claimed_at timestamptz not null,
+    ended_at timestamptz,
+    taken_until timestamptz
+);
+
+create unique index children_task on app.children (lane, idx);
+create index children_ended on app.children (ended_at) where ended_at is not null;
+
+-- How many tasks of a queue, workflow, handler or key may run at once; paused: none.
+create table app.limits (
+    kind text not null check (kind in ('queue', 'workflow', 'handler', 'key')),
+    name text not null,
+    most integer check (most > 0),
+    paused boolean not null default false,
+    reason text not null default '',
+    set_by text not null,
+    set_at timestamptz not null,
+    primary key (kind, name)
+);
+
 create table app.events (
     job bigint not null references app.jobs on delete cascade,
     seq integer not null,
@@ -235,7 +303,8 @@ create table app.sessions (
     began_at timestamptz not null,
     beat_at timestamptz not null,
     dead_at timestamptz,
-    end_reason text
+    end_reason text,
+    draining boolean not null default false
 ) with (fillfactor = 50);
 
 create index sessions_live on app.sessions (id) where dead_at is null;
@@ -247,4 +316,21 @@ create table app.duties (
     every interval not null,
     unbroken_since timestamptz not null,
     ticked_at timestamptz not null
+);
+
+-- API keys: who may call, as whom, and until when. Of a secret only its hash is kept (S5). The scope of a job is the
+-- owner of the key that submitted it (E15).
+create table app.keys (
+    id bigint generated always as identity primary key,
+    key_id text not null unique,
+    digest bytea not null check (length(digest) = 32),
+    name text not null,
+    owner text not null,
+    scope app.key_scope not null,
+    made_at timestamptz not null,
+    made_by text not null,
+    expires_at timestamptz,
+    used_at timestamptz,
+    revoked_at timestamptz,
+    revoked_by text
 );

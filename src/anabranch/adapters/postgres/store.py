@@ -11,18 +11,22 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import Database, call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.engine.canonical import Json, canonical, encode
+from anabranch.adapters.postgres.keys import PostgresKeys
+from anabranch.engine.canonical import Json, canonical, decode, encode
 from anabranch.engine.errors import NotFound, Unavailable
-from anabranch.engine.evaluator import SetJob, SetNode, Transition
+from anabranch.engine.evaluator import OpenWait, SetJob, SetNode, Transition
 from anabranch.engine.expressions import Reference
-from anabranch.engine.lanes import OpenLane
+from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import (
     Answer,
     Attempt,
+    ChildJob,
     Claim,
     InHand,
     JobState,
     LaneFacts,
+    Limit,
+    LimitKind,
     NodeState,
     Purpose,
     Report,
@@ -35,20 +39,24 @@ from anabranch.engine.model import (
 from anabranch.engine.ports import (
     Applied,
     ResultPage,
+    Spawned,
     StoredValue,
     Submission,
     Submitted,
     Swept,
     TakenRight,
     Turn,
+    Verdict,
     Wanted,
 )
+from anabranch.engine.retry import Again
 from anabranch.engine.workflow import Workflow
 
 __all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition"]
 
 CHANNEL = "anabranch"
 SWEEP_BATCH = 1000
+ORPHANS = 50
 Row = dict[str, Any]  # a row of the driver, given its types here
 
 
@@ -61,6 +69,7 @@ class PostgresStore:
         self._name = name
         self._stack = stack
         self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
+        self._known: set[str] = set()
 
     async def open(self) -> None:
         """Start connecting."""
@@ -73,6 +82,10 @@ class PostgresStore:
     def pulse(self) -> "PostgresPulse":
         """A connection of its own for beats and doorbells."""
         return PostgresPulse(self._url, f"{self._name} heart")
+
+    def keys(self) -> PostgresKeys:
+        """The keys of the same database, over the same connections."""
+        return PostgresKeys(self._database)
 
     async def open_session(self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta) -> SessionId:
         """Begin a session for this process."""
@@ -93,6 +106,8 @@ class PostgresStore:
         """Create a job whole, or find the one that is the same."""
         head, tail = _identity(submission)
         workflow = submission.workflow
+        if not workflow.parts <= self._known:
+            await self._keep_definitions((workflow, *submission.parts))
         (row,) = await self._database.call(
             "submit", head, tail, submission.scope, workflow.id, workflow.hash, workflow.text,
             [node.name for node in workflow.nodes], encode(submission.parameters), submission.priority,
@@ -170,6 +185,55 @@ class PostgresStore:
             raise NotFound("job.not_found", f"there is no job {job_id}")
         return JobState(state)
 
+    async def cancel_orphans(self) -> int:
+        """Cancel child jobs whose task is over; how many, of a bounded batch."""
+        return int(await self._value("cancel_orphans", ORPHANS))
+
+    async def signal(
+        self, job_id: str, node: str, payload: dict[str, Json], sender: str, session: SessionId
+    ) -> Verdict:
+        """Tell a gate what it waits for."""
+        (row,) = await self._database.call("signal", job_id, node, encode(payload), sender, session)
+        return _verdict(row)
+
+    async def retry(self, job_id: str, version: int, again: Again, session: SessionId) -> Verdict:
+        """Begin a new generation of a job, if it is as it was when it was read."""
+        kept = sorted(again.kept)
+        data = encode({"kept": list(kept)})
+        (row,) = await self._database.call("retry", job_id, version, list(again.nodes), kept, data, session)
+        return _verdict(row)
+
+    async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
+        """Trade a claim for a child job; None when the claim was lost."""
+        head, tail = _identity(child)
+        workflow = child.workflow
+        rows = await self._database.call(
+            "spawn", session, claim.key.lane, claim.key.place, claim.attempt, head, tail, child.scope, workflow.id,
+            workflow.hash, workflow.text, [node.name for node in workflow.nodes], encode(child.parameters),
+        )  # fmt: skip
+        if not rows:
+            return None
+        right = rows[0]["right_id"]
+        return Spawned(rows[0]["job_id"], TakenRight(RightId(right), 1) if right else None)
+
+    async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]:
+        """Take child jobs that ended, to report for them."""
+        return [_child(row) for row in await self._database.call("take_children", session, limit)]
+
+    async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
+        """Report for a child job, once; the rights that come of it."""
+        (row,) = await self._database.call("end_child", session, child.id, _report(report))
+        return _rights(row)
+
+    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
+        """Set or take away a limit; as it stands now."""
+        rows = await self._database.call("limit", kind, name, encode(change), by)
+        return Limit(**{**rows[0], "kind": LimitKind(rows[0]["kind"])}) if rows else None
+
+    async def drain(self, session: SessionId, *, draining: bool) -> bool:
+        """Let a session claim nothing more, or again; False when there is no such live session."""
+        return bool(await self._value("drain", session, draining))
+
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept:
         """One round of the sweeper; each act commits by itself, so that none locks lanes out of order."""
         expired = await self._value("sweep", session, every, SWEEP_BATCH)
@@ -180,7 +244,17 @@ class PostgresStore:
         overdue += await self._value("end_expired", session, SWEEP_BATCH)
         unserved = await self._value("end_unserved", session, SWEEP_BATCH)
         await self._value("tidy_due", SWEEP_BATCH)
+        await self._value("heal_holds", SWEEP_BATCH)
+        await self._value("cancel_orphans", ORPHANS)
         return Swept(expired, dead + overdue + unserved)
+
+    async def _keep_definitions(self, workflows: Sequence[Workflow]) -> None:
+        kept: list[Json] = [
+            {"hash": one.hash, "workflow": one.id, "definition": decode(one.text), "parts": _all_parts(one, workflows)}
+            for one in workflows
+        ]
+        await self._value("keep_definitions", encode(kept))
+        self._known.update(one.hash for one in workflows)
 
     async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
         rows = await self._database.call(function, *arguments)
@@ -240,7 +314,7 @@ def _identity(submission: Submission) -> tuple[str, str]:
 
 def _change(transition: Transition) -> dict[str, Json]:
     """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
-    name = {OpenLane: "open", SetNode: "node", SetJob: "job"}[type(transition)]
+    name = {OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job"}[type(transition)]
     change: dict[str, Json] = {"do": name, **vars(transition)}
     return {**change, "source": vars(transition.source)} if isinstance(transition, OpenLane) else change
 
@@ -251,8 +325,24 @@ def _right_view(right: TakenRight, row: Row) -> RightView:
         "state": JobState(row["state"]),
         "purpose": Purpose(row["purpose"]),
         "states": {name: NodeState(state) for name, state in row["states"].items()},
+        "kept": frozenset(row["kept"]),
     }
     return RightView(id=right.id, takes=right.takes, **known)
+
+
+def _verdict(row: Row) -> Verdict:
+    return Verdict(row["verdict"], TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None)
+
+
+def _child(row: Row) -> ChildJob:
+    key, child = TaskKey(row.pop("lane"), row.pop("idx")), row.pop("child")
+    return ChildJob(**{**row, "id": child, "key": key, "state": JobState(row["state"])})
+
+
+def _all_parts(workflow: Workflow, known: Sequence[Workflow]) -> list[Json]:
+    """The hashes of all workflows below this one."""
+    below = [one for one in known if one.hash in workflow.parts]
+    return [*sorted({one.hash for one in below} | {str(part) for one in below for part in _all_parts(one, known)})]
 
 
 def _facts(facts: Row) -> LaneFacts:
@@ -274,16 +364,16 @@ def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks":
 
 
 def _fresh(lane: int, facts: LaneFacts, indexes: range, items: list[Any] | None) -> list[Claim]:  # items as JSON
-    """Tasks that were never tried; in some lanes each has parameters of its own, and perhaps a key and a handler."""
-    handler = facts.handler
+    """Tasks not tried in this generation; in some lanes each has parameters of its own, perhaps a key and a handler."""
+    handler, first = facts.handler, facts.tried + 1
     if items is None:
-        return [Claim(TaskKey(lane, idx), 1, 0, 0, idx, handler, None, None, facts) for idx in indexes]
+        return [Claim(TaskKey(lane, idx), first, 0, 0, idx, handler, None, None, facts) for idx in indexes]
     own = {idx: (key, of, item) for idx, key, of, item in items}
     claims = []
     for idx in indexes:
         key, of, item = own.get(idx, (None, None, None))
         index = idx if key is None else index_of(key)
-        claims.append(Claim(TaskKey(lane, idx), 1, 0, 0, index, of or handler, item, None, facts))
+        claims.append(Claim(TaskKey(lane, idx), first, 0, 0, index, of or handler, item, None, facts))
     return claims
 
 

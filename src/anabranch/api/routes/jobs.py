@@ -1,17 +1,17 @@
-"""Jobs: submit, list, look at, cancel."""
+"""Jobs: submit, list, look at."""
 
-from typing import Annotated, TypeVar
+from dataclasses import replace
+from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ValidationError
 
-from anabranch.api.body import JsonObject
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway
-from anabranch.api.errors import InvalidRequest
+from anabranch.access import Scope
+from anabranch.api.body import JsonObject, check_body
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.etags import KEPT, IfNoneMatch, has, keep, not_modified, tag_of
 from anabranch.api.openapi import Responses, body, problems
-from anabranch.api.requests import CancelRequest, JobRequest, JobsQuery, SubmitQuery, TasksQuery
+from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
 from anabranch.engine.model import TERMINAL
@@ -21,13 +21,13 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-Model = TypeVar("Model", bound=BaseModel)
 SUBMIT_PROBLEMS = problems(404, 413, 415, 422, 503)
 SAME: Responses = {200: {"model": SubmittedView, "description": "The same request made this job before"}}
 
 
 @router.post(
     "/submit/{job_type}",
+    dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     responses={**SAME, **SUBMIT_PROBLEMS},
     openapi_extra=body({"type": "object"}, required=False),
@@ -49,6 +49,7 @@ async def submit_parameters(
 
 @router.post(
     "",
+    dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     responses={**SAME, **SUBMIT_PROBLEMS},
     openapi_extra=body(JobRequest.model_json_schema(), required=True),
@@ -57,19 +58,20 @@ async def submit_job(
     given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, request: Request, response: Response
 ) -> SubmittedView:
     """Accept a job. The same workflow and parameters are the same job."""
-    wanted = _check(JobRequest, given)
+    wanted = check_body(JobRequest, given)
     if wanted.correlation_id:
-        caller = Caller(caller.scope, wanted.correlation_id)
+        caller = replace(caller, correlation_id=wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
         structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
     return await _submit(gateway, caller, wanted, response)
 
 
-@router.get("", responses=problems(422, 503))
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
     """Jobs, the newest first."""
+    parent = (await gateway.reads.find(query.parent)).id if query.parent else None
     found = await gateway.reads.jobs(
-        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow
+        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow, parent=parent
     )
     shown = found[: query.limit]
     return Page(
@@ -77,7 +79,12 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     )
 
 
-@router.get("/status/{job_id}", response_model=JobView, responses={**KEPT, **problems(404, 409, 422, 503)})
+@router.get(
+    "/status/{job_id}",
+    dependencies=[needs(Scope.READ)],
+    response_model=JobView,
+    responses={**KEPT, **problems(404, 409, 422, 503)},
+)
 async def show_status(
     job_id: str, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobView | Response:
@@ -94,7 +101,12 @@ async def show_status(
     return JobView.of(await gateway.reads.detail(job))
 
 
-@router.get("/{job_id}", response_model=JobView, responses={**KEPT, **problems(404, 409, 422, 503)})
+@router.get(
+    "/{job_id}",
+    dependencies=[needs(Scope.READ)],
+    response_model=JobView,
+    responses={**KEPT, **problems(404, 409, 422, 503)},
+)
 async def show_job(
     job_id: str, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobView | Response:
@@ -102,20 +114,7 @@ async def show_job(
     return await show_status(job_id, gateway, response, if_none_match)
 
 
-@router.post(
-    "/{job_id}/cancel",
-    responses=problems(404, 409, 413, 415, 422, 503),
-    openapi_extra=body(CancelRequest.model_json_schema(), required=False),
-)
-async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) -> JobView:
-    """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
-    wanted = _check(CancelRequest, given)
-    cancelled = await gateway.cancel(job_id, wanted.reason)
-    log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)
-    return JobView.of(cancelled)
-
-
-@router.get("/{job_id}/tasks", responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
     job = await gateway.reads.find(job_id)
@@ -124,13 +123,6 @@ async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway
     )
     shown = found[: query.limit]
     return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
-
-
-def _check(model: type[Model], given: JsonObject) -> Model:
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        raise InvalidRequest.of(error.errors(), "body") from error
 
 
 async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response: Response) -> SubmittedView:

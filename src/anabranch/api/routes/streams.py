@@ -4,7 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from anabranch.api.deps import CurrentGateway, CurrentLookout
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentGateway, CurrentLookout, needs
 from anabranch.api.openapi import problems
 from anabranch.api.requests import StreamQuery
 from anabranch.api.stream import STREAMED, EventStream
@@ -20,7 +21,12 @@ LastEvent = Annotated[
 ]
 
 
-@router.get("/{job_id}/stream", response_class=Response, responses={**STREAMED, **problems(404, 409, 422, 503)})
+@router.get(
+    "/{job_id}/stream",
+    dependencies=[needs(Scope.READ)],
+    response_class=Response,
+    responses={**STREAMED, **problems(404, 409, 422, 503)},
+)
 async def stream_events(
     job_id: str,
     query: Annotated[StreamQuery, Query()],

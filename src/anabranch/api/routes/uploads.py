@@ -7,7 +7,8 @@ from typing import Annotated
 import structlog
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from anabranch.api.deps import CurrentGateway
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.errors import InvalidRequest, Mistake
 from anabranch.api.openapi import Responses, body, problems
 from anabranch.api.requests import UploadQuery
@@ -32,6 +33,7 @@ Checksum = Annotated[
 @router.post(
     "",
     status_code=201,
+    dependencies=[needs(Scope.SUBMIT)],
     responses={**SAME, **problems(413, 415, 422, 503)},
     openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
 )

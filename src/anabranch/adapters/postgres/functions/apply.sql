@@ -26,6 +26,12 @@ begin
         when 'open' then
             _made := app.open_lane(_job.id, _job.generation, _t, _session);
             rights := rights || _made;
+        when 'keep' then
+            _made := app.keep_lane(_job.id, _job.generation, _t ->> 'node', _session);
+            rights := rights || _made;
+        when 'wait' then
+            _made := app.open_wait(_job.id, _t, _session);
+            rights := rights || _made;
         when 'node' then
             perform app.set_node(_job.id, _t);
         when 'job' then

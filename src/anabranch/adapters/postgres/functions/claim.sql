@@ -1,6 +1,7 @@
 -- Take tasks for a session, due again or fresh, from the most urgent lane that was served longest ago (E22): at most
 -- _limit, but of handlers in _fast, which says how many of each are taken ahead, as many as fit into one such share.
 -- A claim is of at most 32 lanes, for each brings its job's parameters. Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
+-- A session that drains gets nothing; a lane for which a limit leaves no room is held back, so that each is met once.
 -- Answers {"lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
 -- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor], …]}, or null. A dead session is told so (AN001).
 -- Its plans and those of its parts are pinned: nothing depends on what the planner knows of tables that fill and empty.
@@ -19,18 +20,32 @@ declare
     _fresh jsonb := '[]';
     _tasks bigint[] := '{}';
     _indexes integer[] := '{}';
+    _draining boolean;
+    _limited boolean;
+    _room integer;
 begin
     perform app.assert_read_committed();
-    perform from app.sessions s where s.id = _session and s.dead_at is null;
+    select s.draining into _draining from app.sessions s where s.id = _session and s.dead_at is null;
     if not found then
         raise exception 'session % is gone', _session using errcode = 'AN001';
     end if;
+    if _draining then
+        return null;
+    end if;
+    _limited := exists (select from app.limits);
+    if _limited then
+        perform app.free_held();
+    end if;
     perform app.ripen(_queues);
     while _left > 0 and _ahead > 0 and cardinality(_lanes) < 32 loop
-        _lane := app.lock_lane(_queues, _wait and _lanes = '{}');
+        _lane := app.lock_lane(_queues, _wait and _lanes = '{}' and not _limited);
         exit when _lane.id is null;
+        if _limited then
+            _room := app.find_room(_lane);
+            continue when _room = 0;
+        end if;
         _share := (_fast ->> _lane.handler)::float;
-        _new := least(coalesce(ceil(_ahead * _share), _left), _lane.max_running - _lane.running);
+        _new := least(coalesce(ceil(_ahead * _share), _left), _lane.max_running - _lane.running, _room);
         _due := 0;
         if _lane.ripe then
             _indexes := _indexes || app.take_due(_lane.id, _session, _new);
@@ -39,7 +54,7 @@ begin
         end if;
         _new := least(_new - _due, _lane.width - _lane.next_index);
         insert into app.claims (lane, idx, attempt, session, failures, crashes, first_at, claimed_at)
-        select _lane.id, i, 1, _session, 0, 0, app.now(), app.now()
+        select _lane.id, i, _lane.tried + 1, _session, 0, 0, app.now(), app.now()
           from generate_series(_lane.next_index, _lane.next_index + _new - 1) i;
         update app.lanes l
            set next_index = l.next_index + _new, running = l.running + _due + _new, served_at = app.now()

@@ -1,11 +1,11 @@
--- What the holder of a right needs to plan: the job, the states of its nodes and the branches that
--- were taken, and how the lane ended.
+-- What the holder of a right needs to plan: the job, the states of its nodes, the branches that were taken, and how the
+-- lane ended or what the gate was told.
 -- Version is the job's last event: apply refuses a plan that was made from an older one.
 create function app.load_right(_right bigint, _session bigint, _takes integer)
 returns table (
     job_id text, workflow_hash text, parameters jsonb, version integer, state app.job_state,
     node text, purpose app.lane_purpose, width integer, failed integer, error jsonb, states jsonb, taken jsonb,
-    failure jsonb
+    failure jsonb, signal jsonb, kept jsonb, is_child boolean
 ) language plpgsql stable as $$
 begin
     return query
@@ -17,7 +17,11 @@ begin
            (select coalesce(jsonb_object_agg(n.name, n.output -> 'branch'), '{}')
               from app.nodes n where n.job = j.id and n.output ? 'branch'),
            (select n.error from app.nodes n
-             where n.job = j.id and n.state = 'failed' order by n.finished_at, n.position limit 1)
+             where n.job = j.id and n.state = 'failed' order by n.finished_at, n.position limit 1),
+           (select jsonb_build_array(s.payload) from app.signals s
+             where r.purpose in ('gate', 'wait') and s.job = j.id and s.node = r.node and s.generation = r.generation),
+           (select coalesce(jsonb_agg(n.name), '[]') from app.nodes n where n.job = j.id and n.kept),
+           j.parent is not null
       from app.rights r
       join app.jobs j on j.id = r.job
       left join app.lanes l on l.id = r.lane

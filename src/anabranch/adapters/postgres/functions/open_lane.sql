@@ -8,6 +8,7 @@ declare
     _from bigint;
     _width integer := coalesce((_source ->> 'count')::integer, jsonb_array_length(nullif(_source -> 'items', 'null')));
     _heir_of bigint;
+    _tried integer := case when _generation > 0 then app.last_attempt(_job, _open ->> 'node') else 0 end;
     _lane bigint;
 begin
     if _source ->> 'node' is not null then
@@ -27,7 +28,7 @@ begin
     end if;
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
-                           closed, opened_at, served_at, itemized, ripe, values)
+                           closed, opened_at, served_at, itemized, ripe, values, tried, limit_key)
     values (_job, _open ->> 'node', (_open ->> 'purpose')::app.lane_purpose, _generation, _open ->> 'queue',
             coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)),
             _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
@@ -35,7 +36,7 @@ begin
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
             make_interval(secs => (_open #>> '{policy,queue_timeout_seconds}')::float),
             _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false,
-            _open #> '{policy,values}')
+            _open #> '{policy,values}', _tried, _open ->> 'limit_key')
     on conflict do nothing
     returning id into _lane;
     if _lane is null then

@@ -1,5 +1,5 @@
 -- Move a job to a state, with its event. A terminal one closes every open lane: nothing more is claimed, and what still
--- runs reports in vain (E7). The result is given, or it is the outputs of the nodes named. The caller holds the job's row.
+-- runs reports in vain (E7); and it is noted for the job that waits for it. The result is given, or it is the outputs of the nodes named. The caller holds the job's row.
 create function app.set_job(_job bigint, _change jsonb) returns void language plpgsql as $$
 declare
     _state app.job_state := (_change ->> 'state')::app.job_state;
@@ -15,6 +15,7 @@ begin
     if _ended then
         update app.lanes set closed = true
          where id in (select id from app.lanes where job = _job and not closed order by id for update);
+        update app.children set ended_at = app.now() where job = _job;
     end if;
     perform app.add_event(_job, 'job.' || _state, null, coalesce(nullif(_change -> 'error', 'null'), '{}'));
 end;

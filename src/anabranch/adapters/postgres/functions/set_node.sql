@@ -9,6 +9,9 @@ begin
            finished_at = case when _state <> 'running' then app.now() end
      where job = _job and name = _change ->> 'node' and state <> _state;
     if found then
+        if _state <> 'running' then
+            delete from app.waits where job = _job and node = _change ->> 'node';
+        end if;
         perform app.add_event(_job, 'node.' || _state, _change ->> 'node', coalesce(
             nullif(_change -> 'error', 'null'), nullif(_change -> 'output', 'null'), '{}'));
     end if;

@@ -1,4 +1,5 @@
--- Take rights to advance that are free: never taken, or taken by one whose lease or session ended.
+-- Take rights to advance that are free: never taken, or taken by one whose lease or session ended; and those of gates
+-- and waits whose time is up.
 -- A dead session takes nothing (E3).
 create function app.take_rights(_session bigint, _limit integer)
 returns table (right_id bigint, takes integer) language plpgsql as $$
@@ -10,6 +11,7 @@ begin
     if not found then
         return;
     end if;
+    perform app.end_waits(_limit);
     return query
     with free as (
         select r.id from app.rights r

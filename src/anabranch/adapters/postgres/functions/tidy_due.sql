@@ -7,7 +7,8 @@ create function app.tidy_due(_batch integer) returns integer language sql as $$
         delete from app.due d using dead where d.lane = dead.lane and d.idx = dead.idx returning d.*),
     ended as (
         insert into app.outcomes (lane, idx, outcome, attempt, session, failures, crashes, claimed_at, finished_at, forced)
-        select r.lane, r.idx, 'cancelled', r.attempt, a.session, r.failures, r.crashes, a.claimed_at, app.now(), true
-          from removed r join app.attempts a on a.lane = r.lane and a.idx = r.idx and a.attempt = r.attempt)
+        select r.lane, r.idx, 'cancelled', r.attempt, coalesce(a.session, 0), r.failures, r.crashes,
+               coalesce(a.claimed_at, r.first_at), app.now(), true
+          from removed r left join app.attempts a on a.lane = r.lane and a.idx = r.idx and a.attempt = r.attempt)
     select count(*)::integer from removed;
 $$;

@@ -8,7 +8,7 @@ select n.job, n.name, n.state, coalesce(l.width, 0) as total,
        case when l.closed then coalesce(l.remaining, 0) else 0 end as cancelled,
        n.error, n.opened_at, n.finished_at
   from app.nodes n
-  left join lateral (select * from app.lanes l where l.job = n.job and l.node = n.name and l.purpose = 'work'
+  left join lateral (select * from app.lanes l where l.job = n.job and l.node = n.name and l.purpose = 'work' and not l.superseded
                       order by l.generation desc limit 1) l on true
  where n.job = any(%(jobs)s)
  order by n.job, n.position;

@@ -1,4 +1,5 @@
--- Every task with its state: waiting in its lane, running, due again, or ended. Internal tasks are not among them.
+-- Every task with its state: waiting in its lane, running (as a child job, too), due again, or ended. Internal tasks are
+-- not among them, nor what a retry left behind.
 create view app.tasks as
     select j.job_id, j.job_id || '-' || l.node || '-' || coalesce(i.key, t.idx::text) as task_id, l.node,
            l.generation, t.idx as position, coalesce(i.key, t.idx::text) as index,
@@ -23,12 +24,16 @@ create view app.tasks as
                    null, null, null, null
               from app.claims
             union all
+            select lane, idx, 'running', attempt, failures, crashes, null, claimed_at, claimed_at,
+                   null, null, null, null
+              from app.children
+            union all
             select lane, idx, 'due', attempt, failures, crashes, null, null, null, null, due_at, null, null
               from app.due
             union all
             select w.id, g.idx, 'ready', 0, 0, 0, null, null, null,
                    null, null, null, null
               from app.lanes w cross join lateral generate_series(w.next_index, w.width - 1) as g(idx)) t
-      join app.lanes l on l.id = t.lane and l.purpose = 'work'
+      join app.lanes l on l.id = t.lane and l.purpose = 'work' and not l.superseded
       join app.jobs j on j.id = l.job
       left join app.items i on i.lane = t.lane and i.idx = t.idx;

@@ -1,0 +1,21 @@
+-- Let lanes be claimed again that a limit held back and for which there is room now, the most urgent first.
+create function app.free_held() returns void language plpgsql as $$
+declare
+    _limit app.limits;
+    _room integer;
+begin
+    for _limit in
+        select m.* from app.limits m
+         where not m.paused
+           and exists (select from app.lanes l where l.held = m.kind || ' ' || m.name and not l.closed)
+    loop
+        _room := _limit.most - app.count_running(_limit.kind, _limit.name);
+        if _room > 0 then
+            update app.lanes l set held = null
+             where l.id = any(array(
+                select x.id from app.lanes x where x.held = _limit.kind || ' ' || _limit.name and not x.closed
+                 order by x.priority, x.served_at, x.id limit least(_room, 100) for update skip locked));
+        end if;
+    end loop;
+end;
+$$;

@@ -1,0 +1,18 @@
+"""The description of the API itself."""
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from anabranch.access import Scope
+from anabranch.api.deps import needs
+from anabranch.api.etags import IfNoneMatch, answer_once
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+
+@router.get("/openapi.json", dependencies=[needs(Scope.READ)], include_in_schema=False)
+async def describe_api(request: Request, if_none_match: IfNoneMatch = None) -> Response:
+    """The OpenAPI description."""
+    return answer_once(JSONResponse(request.app.openapi()), if_none_match)

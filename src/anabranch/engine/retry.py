@@ -1,0 +1,59 @@
+"""Which nodes of an ended job run again, and which of their results are kept. Pure, like the evaluator."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from anabranch.engine.errors import Conflict, InputError
+from anabranch.engine.mistakes import nearest
+from anabranch.engine.model import NodeState
+from anabranch.engine.workflow import Workflow
+
+__all__ = ["Again", "choose_again"]
+
+BROKEN = (NodeState.FAILED, NodeState.CANCELLED)
+
+
+@dataclass(frozen=True)
+class Again:
+    """The nodes that run again, in order; those of `kept` only for the tasks that did not complete."""
+
+    nodes: tuple[str, ...]
+    kept: frozenset[str]
+
+
+def choose_again(
+    workflow: Workflow,
+    states: Mapping[str, NodeState],
+    failed: Mapping[str, int],
+    *,
+    nodes: Collection[str] = (),
+    from_node: str | None = None,
+) -> Again:
+    """What a retry runs: the failed tasks of the job, or of these nodes; or a node whole; and all that is behind them.
+
+    `failed` counts the failed tasks of each node. Without a choice it is what failed the job, or, in a job that
+    completed in spite of failures, those.
+    """
+    for name in (*nodes, *([from_node] if from_node else [])):
+        if name not in states:
+            raise InputError("node.not_found", f"the job has no node {name!r}", remedy=nearest(name, list(states)))
+    broken = {name for name, state in states.items() if state in BROKEN}
+    chosen = broken | set(nodes)
+    if not chosen and not from_node:
+        chosen = {name for name, count in failed.items() if count}
+    if unfailed := [name for name in nodes if name not in broken and not failed.get(name)]:
+        raise Conflict(
+            "retry.nothing_failed",
+            f"no task of {unfailed[0]} failed",
+            remedy=f"Run it whole with all that is behind it: from_node={unfailed[0]}.",
+        )
+    if not chosen and not from_node:
+        raise Conflict("retry.nothing_failed", "nothing of the job failed", remedy="Name the node to run from.")
+    whole = {from_node} if from_node else set()
+    behind = workflow.behind(chosen | whole)
+    skipped = {name for name, state in states.items() if state is NodeState.SKIPPED}
+    again = chosen | whole | behind | skipped
+    return Again(
+        nodes=tuple(node.name for node in workflow.nodes if node.name in again),
+        kept=frozenset(chosen - whole - behind),
+    )

@@ -1,0 +1,87 @@
+"""Tasks whose work is a job: begun by the worker that claims one, reported by whoever sees that it ended."""
+
+import asyncio
+
+from anabranch.engine.canonical import Json, encode
+from anabranch.engine.errors import TaskError
+from anabranch.engine.failure import describe_error, next_delay
+from anabranch.engine.filling import Definitions
+from anabranch.engine.from_stages import Declaration
+from anabranch.engine.model import ChildJob, Claim, JobState, Report, SessionId
+from anabranch.engine.plugin import Registry
+from anabranch.engine.ports import JobStore, Spawned, Submission, TakenRight, TaskQueue
+from anabranch.engine.results import Results
+
+__all__ = ["Nursery", "collect_children", "is_child_job"]
+
+BATCH = 50
+
+
+def is_child_job(claim: Claim) -> bool:
+    """Whether the work of a task is a job."""
+    return "workflow" in claim.lane.policy
+
+
+class Nursery:
+    """Begins child jobs for one session."""
+
+    def __init__(self, queue: TaskQueue, registry: Registry, definitions: Definitions, session: SessionId) -> None:
+        """With these parts; definitions are the pinned ones."""
+        self._queue = queue
+        self._registry = registry
+        self._definitions = definitions
+        self._session = session
+
+    async def spawn(self, claim: Claim, params: dict[str, Json]) -> Spawned | None:
+        """Trade a claim for the job it asks for; None when the claim was lost, InputError when it can't be."""
+        lane = claim.lane
+        workflow = await self._definitions.get(str(lane.policy["workflow"]))
+        known = self._registry.declarations.get(workflow.id)
+        declared = known if known and known.workflow.hash == workflow.hash else Declaration(workflow)
+        scope = f"job:{lane.job_id}/{lane.node}/{claim.index}/{lane.generation}"
+        checked = await asyncio.to_thread(declared.check, params)
+        child = Submission(workflow, checked, scope, workflow.priority, False, lane.correlation_id)
+        return await self._queue.spawn(claim, child, self._session)
+
+
+async def collect_children(store: JobStore, session: SessionId, results: Results) -> list[TakenRight]:
+    """Report for child jobs that ended; the rights that come of it."""
+    rights: list[TakenRight] = []
+    for child in await store.take_children(session, BATCH):
+        report = await asyncio.to_thread(_report, child, results)
+        rights += await store.end_child(child, report, session)
+    return rights
+
+
+def _report(child: ChildJob, results: Results) -> Report:
+    if child.state is not JobState.COMPLETED:
+        return _failed(child, _error(child))
+    body = encode(results.bring_all_back(child.result))
+    if not results.is_large(body):
+        return Report(child.key, child.attempt, "completed", body)
+    try:
+        name = f"{child.key.lane}-{child.key.place}-{child.attempt}"
+        reference = results.put_aside(child.parent_id, child.node, name, body)
+    except (TaskError, OSError) as error:
+        return _failed(child, describe_error(error))
+    return Report(child.key, child.attempt, "referenced", reference)
+
+
+def _failed(child: ChildJob, error: dict[str, Json]) -> Report:
+    delay = next_delay(child.policy, child.failures, error)
+    return Report(child.key, child.attempt, "failed" if delay is None else "retry", encode(error), delay)
+
+
+def _error(child: ChildJob) -> dict[str, Json]:
+    """Why a task failed whose job did; what the node's retry allows is tried again, unless somebody cancelled it."""
+    cause = child.error or {}
+    return {
+        "code": f"child.{child.state}",
+        "message": f"job {child.job_id[:12]} {_STATES[child.state]}: {cause.get('message', '')}",
+        "category": "permanent" if child.state is JobState.CANCELLED else "child",
+        "job_id": child.job_id,
+        "cause": dict(cause),
+    }
+
+
+_STATES = {JobState.FAILED: "failed", JobState.CANCELLED: "was cancelled"}
