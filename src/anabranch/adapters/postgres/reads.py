@@ -68,14 +68,11 @@ class PostgresReads:
 
     async def find(self, job_id: str) -> Job:
         """A job as its row is, by its id or by a start of it that fits no other."""
-        if not job_id or set(job_id) - set("0123456789abcdef"):
-            raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
-        rows = await self._database.query("job", job_id=job_id)
-        if not rows:
-            raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
-        if len(rows) > 1:
-            raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
-        return _job(rows[0])
+        return _job(await self._find("job", job_id))
+
+    async def head(self, job_id: str) -> JobHead:
+        """Where a job stands, by its id or by a start of it that fits no other."""
+        return _head(await self._find("job_head", job_id))
 
     async def nodes(self, job: int) -> list[NodeDetail]:
         """The nodes of a job, in order."""
@@ -91,7 +88,7 @@ class PostgresReads:
     async def heads(self, jobs: Sequence[int]) -> list[JobHead]:
         """Where jobs stand, by one statement; one that is gone is left out."""
         rows = await self._database.query("heads", jobs=list(jobs))
-        return [JobHead(row["job"], JobState(row["state"]), row["last_event"]) for row in rows]
+        return [_head(row) for row in rows]
 
     async def workflow(self, job: Job) -> Workflow:
         """The workflow that a job was pinned to (E16)."""
@@ -192,6 +189,17 @@ class PostgresReads:
         (row,) = await self._database.call("definition", workflow_hash)
         return read_definition(row["definition"])
 
+    async def _find(self, query: str, job_id: str) -> Row:
+        """The one row of a query for a job."""
+        if not job_id or set(job_id) - set("0123456789abcdef"):
+            raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
+        rows = await self._database.query(query, job_id=job_id)
+        if not rows:
+            raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
+        if len(rows) > 1:
+            raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
+        return rows[0]
+
     async def _fill_in(self, row: Row, lane: Row, item: Json) -> dict[str, Json]:
         """A task's parameters as its handler gets them; nothing where they can't be filled in."""
         node = (await self._definitions.get(lane["workflow_hash"])).node(row["node"])
@@ -206,6 +214,10 @@ class PostgresReads:
 
 def _job(row: dict[str, object]) -> Job:
     return Job(**{**row, "state": JobState(str(row["state"]))})  # type: ignore[arg-type]  # columns are checked by `db check`
+
+
+def _head(row: Row) -> JobHead:
+    return JobHead(row["job"], JobState(row["state"]), row["last_event"])
 
 
 def _task(row: dict[str, object]) -> TaskDetail:

@@ -117,9 +117,9 @@ async def show_job(
 @router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
-    job = await gateway.reads.find(job_id)
+    job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.tasks(
-        job.id, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
+        job, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
     )
     shown = found[: query.limit]
     return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)

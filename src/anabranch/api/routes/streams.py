@@ -9,7 +9,6 @@ from anabranch.api.deps import CurrentGateway, CurrentLookout, needs
 from anabranch.api.openapi import problems
 from anabranch.api.requests import StreamQuery
 from anabranch.api.stream import STREAMED, EventStream
-from anabranch.engine.model import JobHead
 
 __all__ = ["router"]
 
@@ -35,6 +34,5 @@ async def stream_events(
     last_event_id: LastEvent = None,
 ) -> Response:
     """A job's events as they happen, from the first or after one of them, without a gap or a repeat."""
-    job = await gateway.reads.find(job_id)
     after = query.after if last_event_id is None else last_event_id
-    return EventStream(lookout, JobHead(job.id, job.state, job.last_event), after)
+    return EventStream(lookout, await gateway.reads.head(job_id), after)
