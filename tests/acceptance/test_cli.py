@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,14 @@ def test_logs_are_followed_each_once_in_whatever_order_tasks_end(shell: Shell) -
     assert sorted(line for line in lines if "counted" in line) == [f"counted {index}" for index in range(4)]
     followed = [json.loads(line) for line in shell(f"logs {job_id} -f --json --index 2").stdout.splitlines()]
     assert followed == shell.json(f"logs {job_id} --index 2")
+
+
+def test_a_bundle_is_written_to_a_file(shell: Shell, tmp_path: Path) -> None:
+    failed = shell("submit fails").stdout.strip()
+    file = tmp_path / "why.zip"
+    assert shell(f"logs {failed[:12]} --bundle {file}").stdout == f"{file}\n"
+    with zipfile.ZipFile(file) as bundle:
+        assert b"test.impossible" in bundle.read("events.jsonl")
 
 
 def test_a_status_is_watched_to_the_end(shell: Shell) -> None:

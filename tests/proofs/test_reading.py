@@ -104,12 +104,15 @@ def wide(width: int) -> Workflow:
     return Workflow("wide", (work, Node("join", "join", ("work",), Spread.FAN_IN)))
 
 
-async def listed(engine: EngineHarness, job: int, limit: int, **wanted: str | None) -> list[TaskDetail]:
+async def listed(
+    engine: EngineHarness, job: int, limit: int, *, node: str | None = None, status: str | None = None
+) -> list[TaskDetail]:
     """The tasks that pages of a size give."""
     tasks: list[TaskDetail] = []
-    filters = {"node": None, "status": None, **wanted}
-    while page := await engine.reads.tasks(job, limit=limit, after=tasks[-1].cursor if tasks else None, **filters):
+    after = None
+    while page := await engine.reads.tasks(job, limit=limit, after=after, node=node, status=status):
         tasks += page
+        after = page[-1].cursor
     return tasks
 
 

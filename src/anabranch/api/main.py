@@ -15,6 +15,7 @@ from anabranch.api.errors import add_handlers
 from anabranch.api.lookout import Lookout
 from anabranch.api.openapi import Api
 from anabranch.api.routes import (
+    bundles,
     control,
     database,
     description,
@@ -81,6 +82,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         control,
         history,
         streams,
+        bundles,
         uploads,
         graphs,
         workflows,

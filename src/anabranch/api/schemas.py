@@ -62,12 +62,13 @@ class Links(View):
     logs: str
     graph: str
     stream: str
+    bundle: str
 
     @classmethod
     def of(cls, job_id: str) -> Self:
         """The links of a job."""
         path = f"/api/jobs/{job_id}"
-        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph", "stream")}
+        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph", "stream", "bundle")}
         return cls(self=path, status=f"/api/jobs/status/{job_id}", **parts)
 
 

@@ -1,6 +1,7 @@
 """`events` and `logs`: what happened to a job, and what its tasks printed."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -56,12 +57,18 @@ def logs(
     after: After = None,
     all: All = False,
     follow: Follow = False,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write all that helps to find out why to FILE, a zip.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show what a job's tasks printed and measured."""
     if follow and after:
         raise UsageMistake("usage", "logs are followed from the first one on", remedy="Leave `--after` out.")
     with connect() as client:
+        if bundle:
+            print_line(str(client.bundle(job, bundle)))
+            return
         if follow:
             for log in new_logs(client, job, Wanted(node=node, index=index, attempt=attempt)):
                 _show_log(log.raw, json=json or all)

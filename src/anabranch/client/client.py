@@ -127,6 +127,7 @@ class Client(Asker):
     logs = does(operations.logs)
     all_logs = goes_through(operations.all_logs)
     graph = does(operations.graph)
+    bundle = does(operations.bundle)
     upload = does(operations.upload)
     dead_letters = does(controls.dead_letters)
     replay = does(controls.replay)

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import BinaryIO
 from anabranch.client.answers import Raw
 from anabranch.engine.errors import InputError
 
-__all__ = ["FileBody", "Uploaded"]
+__all__ = ["FileBody", "Uploaded", "written_aside"]
 
 PIECE_BYTES = 2**20
 
@@ -71,3 +72,17 @@ class FileBody:
     def close(self) -> None:
         """Close it, sent or not."""
         self._file.close()
+
+
+@contextmanager
+def written_aside(file: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of another when it is whole."""
+    aside = file.with_name(f"{file.name}.part")
+    try:
+        with aside.open("wb") as written:
+            yield written
+        aside.replace(file)
+    except OSError as error:
+        raise InputError("file.unwritable", f"{file} can't be written: {error.strerror}") from error
+    finally:
+        aside.unlink(missing_ok=True)

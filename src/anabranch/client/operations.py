@@ -33,6 +33,7 @@ __all__ = [
     "all_events",
     "all_logs",
     "all_tasks",
+    "bundle",
     "cancel",
     "events",
     "graph",
@@ -177,6 +178,11 @@ def upload(file: str | Path, *, name: str | None = None) -> Steps[Uploaded]:
     if uploaded.sha256 != body.sha256:
         raise AnabranchError("upload.checksum", f"{path} did not arrive as it was sent", remedy="Send it again.")
     return uploaded
+
+
+def bundle(job_id: str, file: str | Path) -> Call[Path]:
+    """Write all of a job that helps whoever is asked why to a file, a zip; where it is."""
+    return Call(Path, "GET", f"{job_path(job_id)}/bundle", into=Path(file), slow=True)
 
 
 def graph(job_id: str) -> Call[Graph]:

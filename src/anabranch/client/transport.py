@@ -4,12 +4,13 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.client.calls import Call
 from anabranch.client.errors import error_of
-from anabranch.client.files import FileBody
+from anabranch.client.files import FileBody, written_aside
 from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class Transport(Line):
 
     def call(self, call: Call[Answer]) -> Answer:
         """What is made of the answer."""
+        if call.into:
+            return self._download(call, call.into)
         content = call.body.pieces() if isinstance(call.body, FileBody) else call.body
         with self._reached():
             answer = self._http.request(**self._request(call), content=content)
@@ -115,6 +118,15 @@ class Transport(Line):
                 answer.read()
             self._check(call, answer)
             yield answer.iter_lines()
+
+    def _download(self, call: Call[Answer], file: Path) -> Answer:
+        with written_aside(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
+            if not answer.is_success:
+                answer.read()
+            self._check(call, answer)
+            for piece in answer.iter_bytes():
+                aside.write(piece)
+        return call.read(file)
 
 
 class AsyncTransport(Line):
@@ -133,6 +145,8 @@ class AsyncTransport(Line):
 
     async def call(self, call: Call[Answer]) -> Answer:
         """What is made of the answer."""
+        if call.into:
+            return await self._download(call, call.into)
         content = call.body.pieces_async() if isinstance(call.body, FileBody) else call.body
         with self._reached():
             answer = await self._http.request(**self._request(call), content=content)
@@ -147,6 +161,16 @@ class AsyncTransport(Line):
                     await answer.aread()
                 self._check(call, answer)
                 yield answer.aiter_lines()
+
+    async def _download(self, call: Call[Answer], file: Path) -> Answer:
+        with written_aside(file) as aside, self._reached():
+            async with self._http.stream(**self._request(call)) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                self._check(call, answer)
+                async for piece in answer.aiter_bytes():
+                    aside.write(piece)
+        return call.read(file)
 
 
 def _import_httpx() -> None:

@@ -110,9 +110,9 @@ class PostgresReads:
         return [_job(row) for row in rows]
 
     async def tasks(
-        self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None
+        self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None, whole: bool = True
     ) -> list[TaskDetail]:
-        """The tasks of a job, in order."""
+        """The tasks of a job, in order; with their `whole` results, or the references that stand for large ones."""
         lane, position = _cursor(after, 2)
         rows = await self._database.query(
             "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
@@ -123,7 +123,8 @@ class PostgresReads:
             item = row.pop("item")
             if source := filled.get(row["lane"]):
                 row["parameters"] = await self._fill_in(row, source, item)
-        return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
+        tasks = [_task(row) for row in rows]
+        return await asyncio.to_thread(lambda: [self._whole(task) for task in tasks]) if whole else tasks
 
     async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
         """The tasks of a job as their rows stand, in order."""
@@ -146,6 +147,15 @@ class PostgresReads:
             number=number if isinstance(number, int) and number < 2**31 else None, limit=limit,
         )  # fmt: skip
         return [_trace(row) for row in rows]
+
+    async def failed_logs(self, job: int, *, limit: int) -> list[Trace]:
+        """What the attempts of a job that failed printed and measured, in order."""
+        return [_trace(row) for row in await self._database.query("failed_logs", job=job, limit=limit)]
+
+    async def server(self) -> dict[str, Json]:
+        """Which server this is, and how far its schema is migrated."""
+        (row,) = await self._database.query("server")
+        return row
 
     async def sessions(self) -> list[SessionDetail]:
         """The live sessions."""
