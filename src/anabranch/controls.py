@@ -62,9 +62,9 @@ class Controls:
         store: PostgresStore,
         reads: PostgresReads,
         session: Callable[[], SessionId],
-        start: Callable[[TakenRight], None],
+        start: Callable[[Sequence[TakenRight]], None],
     ) -> None:
-        """With these parts; `start` spends a right."""
+        """With these parts; `start` spends rights."""
         self._store = store
         self._reads = reads
         self._session = session
@@ -93,7 +93,7 @@ class Controls:
             job, again, nodes = await self._choose(job_id, wanted)
             verdict = await self._store.retry(job.job_id, job.last_event, again, self._session())
             if verdict.right:
-                self._start(verdict.right)
+                self._start([verdict.right])
                 return _plan(job, again, nodes)
             if verdict.word != "moved":
                 raise _unretryable(job, verdict.word)
@@ -105,7 +105,7 @@ class Controls:
         _require_gate(await self._reads.workflow(job), node)
         verdict = await self._store.signal(job.job_id, node, payload, sender, self._session())
         if verdict.right:
-            self._start(verdict.right)
+            self._start([verdict.right])
         if verdict.word in ("accepted", "same"):
             return verdict.word == "accepted"
         told = {"other": "was told something else already", "ended": "is over"}.get(verdict.word, "is not there")

@@ -96,6 +96,12 @@ class Settings(BaseSettings):
     api_url: str | None = Field(None, description="The API that commands call; by default that of the home's stack.")
     api_key: SecretStr | None = Field(None, description="The key that commands send.")
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
+    max_bulk_bytes: int = Field(
+        100_000_000, ge=1_000, description="The largest body of many jobs, a line each; a line is bounded as a body is."
+    )
+    idempotency_hours: float = Field(
+        24, gt=0, le=24 * 366, description="How long the answer to a request is kept under its Idempotency-Key."
+    )
     max_upload_bytes: int = Field(
         20_480 * 2**20, ge=1_000, description="The largest file that the API takes by `POST /api/uploads`."
     )

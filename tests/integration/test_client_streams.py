@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from anabranch.api.main import create_app
-from anabranch.client import Admin, AsyncAdmin, AsyncClient, Client, Event, Progress
+from anabranch.client import Admin, AsyncAdmin, AsyncClient, Client, Event, JobProgress
 from anabranch.engine.errors import NotFound, Unavailable
 from anabranch.settings import Settings
 from anabranch.testing.crew import Crew, Start, until_async
@@ -37,15 +37,15 @@ async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
         yield harness
 
 
-async def listen(url: str, job_id: str, after: int = 0) -> list[Event | Progress]:
-    def hear() -> list[Event | Progress]:
+async def listen(url: str, job_id: str, after: int = 0) -> list[Event | JobProgress]:
+    def hear() -> list[Event | JobProgress]:
         with Client(url) as client:
             return list(client.stream(job_id, after=after))
 
     return await asyncio.to_thread(hear)
 
 
-async def listen_async(url: str, job_id: str, after: int = 0) -> list[Event | Progress]:
+async def listen_async(url: str, job_id: str, after: int = 0) -> list[Event | JobProgress]:
     async with AsyncClient(url) as client:
         return [told async for told in client.stream(job_id, after=after)]
 
@@ -80,7 +80,7 @@ async def lossy(url: str, seed: int = 1) -> AsyncIterator[str]:
         server.close()
 
 
-def events_of(told: list[Event | Progress]) -> list[Any]:
+def events_of(told: list[Event | JobProgress]) -> list[Any]:
     return [one.raw for one in told if isinstance(one, Event)]
 
 
@@ -141,7 +141,7 @@ async def test_progress_comes_between(app: FastAPI, engine: EngineHarness, liste
         await asyncio.sleep(1.2)
         await engine.finish(await engine.claim(3))
         await engine.finish(await engine.claim(1))
-        (first, *_) = [one for one in await listening if isinstance(one, Progress)]
+        (first, *_) = [one for one in await listening if isinstance(one, JobProgress)]
     assert (first.status, first.tasks.ready) == ("running", 3)
 
 

@@ -22,7 +22,7 @@ from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
 from anabranch.cli.main import call
 from anabranch.cli.place import Remote, find_home, find_remote
 from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, escape, print_json, print_table
+from anabranch.cli.show import coloured, escape, print_json, print_table, spell_progress
 from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home
 from anabranch.engine.errors import (
@@ -126,6 +126,9 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("cancel", 2),
         ("workers", 9),
         ("submit hello_world", 9),
+        ("submit hello_world --bulk - -p n=1", 2),
+        ("submit hello_world --bulk - --wait", 2),
+        ("submit hello_world --bulk none", 9),
         ("db url", 9),
         ("workflows", 2),
         ("workflows reload", 9),
@@ -495,6 +498,25 @@ def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> Non
     bars = Progress(disable=True)
     Bars(bars).show(job(*NODES))
     assert [(bar.description, bar.completed, bar.total) for bar in bars.tasks] == [("first", 3, 4), ("second", 0, None)]
+
+
+@pytest.mark.parametrize(
+    ("progress", "words"),
+    [
+        (None, None),
+        ({"done": 3, "total": 10, "message": "fetching\nmuch"}, "3 of 10: fetching much"),
+        ({"done": 0.5, "total": None, "message": ""}, "0.5"),
+    ],
+)
+def test_the_progress_of_a_task_is_told_in_a_few_words(progress: dict[str, Any] | None, words: str | None) -> None:
+    assert spell_progress(progress) == words
+
+
+def test_bars_show_what_a_task_says_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    bars = Progress(disable=True)
+    node = {**NODES[0], "progress": {"done": 1, "total": 2, "message": "[bold]\x1b[31mred"}}
+    Bars(bars).show(job(node))
+    assert bars.tasks[0].fields["state"] == "1 of 2: [bold]\\x1b[31mred"
 
 
 @pytest.mark.parametrize(

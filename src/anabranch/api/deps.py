@@ -1,6 +1,7 @@
 """What routes ask for by type."""
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from fastapi.security.base import SecurityBase
 from anabranch.access import Principal, Scope
 from anabranch.api.lookout import Lookout
 from anabranch.app import Gateway
-from anabranch.engine.errors import AnabranchError
+from anabranch.engine.errors import AnabranchError, InputError
 from anabranch.settings import Settings
 
 __all__ = [
@@ -23,10 +24,13 @@ __all__ = [
     "CurrentLookout",
     "CurrentSettings",
     "CurrentTick",
+    "GivenKey",
     "Needs",
     "Tick",
     "needs",
 ]
+
+IDEMPOTENCY_KEY = r"[\x20-\x7e]{1,255}"
 
 
 class Tick:
@@ -92,11 +96,24 @@ async def get_caller(request: Request) -> Caller:
     return Caller(request.state.principal, request.state.correlation_id)
 
 
+async def get_idempotency_key(request: Request) -> str | None:
+    """The caller's name for this request, if it has one."""
+    given = request.headers.getlist("Idempotency-Key")
+    if given and (len(given) > 1 or not re.fullmatch(IDEMPOTENCY_KEY, given[0])):
+        raise InputError(
+            "idempotency.key",
+            "an Idempotency-Key must be one line of 1 to 255 printable ASCII characters",
+            remedy="Send a fresh UUID for each new request, and the same one when you repeat it.",
+        )
+    return given[0] if given else None
+
+
 CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentLookout = Annotated[Lookout, Depends(get_lookout)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
+GivenKey = Annotated[str | None, Depends(get_idempotency_key)]
 
 
 class Needs(SecurityBase):

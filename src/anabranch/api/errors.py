@@ -17,7 +17,7 @@ from anabranch.access import NotAuthenticated, redact
 from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 from anabranch.engine.ports import Refused, SessionGone
 
-__all__ = ["STATUS", "InvalidRequest", "Mistake", "Problem", "add_handlers", "respond", "status_of"]
+__all__ = ["STATUS", "InvalidRequest", "Mistake", "Problem", "add_handlers", "describe", "respond", "status_of"]
 
 log = structlog.get_logger()
 
@@ -98,10 +98,10 @@ def status_of(error: AnabranchError) -> int:
     return next((STATUS[key] for key in keys if key in STATUS), 500)
 
 
-def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
-    """The answer that tells a caller of an error."""
+def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
+    """What a caller is told of an error."""
     status = status_of(error)
-    problem = Problem(
+    return Problem(
         type=f"/errors/{error.code}",
         title=HTTPStatus(status).phrase,
         status=status,
@@ -113,9 +113,14 @@ def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Respons
         correlation_id=correlation_id,
         errors=error.mistakes if isinstance(error, InvalidRequest) else None,
     )
+
+
+def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
+    """The answer that tells a caller of an error."""
+    problem = describe(error, path=path, correlation_id=correlation_id)
     body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
-    headers = {**HEADERS.get(status, {}), **HEADERS.get(error.code, {})}
-    return Response(redact(body), status, headers, MEDIA_TYPE)
+    headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
+    return Response(redact(body), problem.status, headers, MEDIA_TYPE)
 
 
 def add_handlers(app: FastAPI) -> None:

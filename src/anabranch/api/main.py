@@ -15,6 +15,7 @@ from anabranch.api.errors import add_handlers
 from anabranch.api.lookout import Lookout
 from anabranch.api.openapi import Api
 from anabranch.api.routes import (
+    bulk,
     bundles,
     control,
     database,
@@ -79,6 +80,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     add_handlers(app)
     for module in (
         jobs,
+        bulk,
         control,
         history,
         streams,

@@ -7,7 +7,18 @@ import typer
 from anabranch.cli.follow import JobView, require_success, took, watch
 from anabranch.cli.options import After, All, JobId, Json, Timeout
 from anabranch.cli.place import connect
-from anabranch.cli.show import age, coloured, cut, escape, note, print_json, print_line, print_table, span
+from anabranch.cli.show import (
+    age,
+    coloured,
+    cut,
+    escape,
+    note,
+    print_json,
+    print_line,
+    print_table,
+    span,
+    spell_progress,
+)
 
 if TYPE_CHECKING:
     from anabranch.client import Graph
@@ -116,11 +127,16 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
 
 def _show_nodes(job: JobView) -> None:
     counted = ("total", "completed", "failed")
-    rows = (
+    rows = [
         [node["name"], node["state"], *(node["tasks"][name] if _is_counted(node) else None for name in counted)]
         for node in job["nodes"]
-    )
-    print_table(["node", "state", "tasks", "completed", "failed"], rows)
+    ]
+    head = ["node", "state", "tasks", "completed", "failed"]
+    said = [spell_progress(node.get("progress")) for node in job["nodes"]]
+    if any(said):
+        head.append("progress")
+        rows = [[*row, words] for row, words in zip(rows, said, strict=True)]
+    print_table(head, rows)
 
 
 def _show_graph(graph: "Graph") -> None:
@@ -145,6 +161,6 @@ def _is_counted(node: JobView) -> bool:
 
 
 def _row(task: JobView) -> list[object]:
-    came = task["error"]["message"] if task["error"] else task["result"]
+    came = task["error"]["message"] if task["error"] else task["result"] or spell_progress(task.get("progress"))
     ran = span(task["claimed_at"], task["finished_at"])
     return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]

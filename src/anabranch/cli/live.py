@@ -53,11 +53,11 @@ def new_logs(client: "Client", job_id: str, wanted: Wanted) -> "Iterator[Log]":
 
 def _changed_nodes(client: "Client", job_id: str) -> "Iterator[list[Node]]":
     """The nodes whose counts have changed, whenever some have; at the end, all of them."""
-    from anabranch.client import Progress
+    from anabranch.client import JobProgress
 
     counted: dict[str, object] = {}
     for told in client.stream(job_id):
-        if isinstance(told, Progress):
+        if isinstance(told, JobProgress):
             nodes = client.job(job_id).nodes
             yield [node for node in nodes if node.opened_at and counted.get(node.name) != node.tasks]
             counted = {node.name: node.tasks for node in nodes}

@@ -2,6 +2,7 @@
 
 from anabranch.client.admin import CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
 from anabranch.client.answers import (
+    BulkAnswer,
     Component,
     Health,
     JobError,
@@ -9,6 +10,7 @@ from anabranch.client.answers import (
     JobSummary,
     Node,
     Page,
+    Progress,
     Reloaded,
     SubmittedJob,
     Task,
@@ -22,7 +24,7 @@ from anabranch.client.client import Admin, Client
 from anabranch.client.control import DeadLetter, Limit, NodeAgain, Queue, Replay, Retry
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.files import Uploaded
-from anabranch.client.follow import Progress
+from anabranch.client.follow import JobProgress
 from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
 
@@ -30,6 +32,7 @@ __all__ = [
     "Admin",
     "AsyncAdmin",
     "AsyncClient",
+    "BulkAnswer",
     "CheckedFunctions",
     "Client",
     "Component",
@@ -40,6 +43,7 @@ __all__ = [
     "GraphNode",
     "Health",
     "JobError",
+    "JobProgress",
     "JobStatus",
     "JobSummary",
     "Key",

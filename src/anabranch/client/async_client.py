@@ -5,8 +5,8 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from anabranch.client import admin, controls, operations
-from anabranch.client.calls import Operation, Pages, Pause, Run, Step
-from anabranch.client.follow import Follow, Progress
+from anabranch.client.calls import Batches, Operation, Pages, Pause, Run, Step
+from anabranch.client.follow import Follow, JobProgress
 from anabranch.client.history import Event
 from anabranch.client.method import named_after
 from anabranch.client.named import named_api
@@ -44,6 +44,18 @@ def goes_through(
     return method
 
 
+def gives_all(
+    batches: Callable[Given, Batches[Item]],
+) -> "Callable[Concatenate[AsyncAsker, Given], AsyncIterator[Item]]":
+    """The method that gives what one operation after another answers."""
+
+    @named_after(batches)
+    def method(self: "AsyncAsker", /, *args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
+        return self._give_all(batches(*args, **kwargs))
+
+    return method
+
+
 class AsyncAsker:
     """Carries operations out over a client's connections."""
 
@@ -67,6 +79,11 @@ class AsyncAsker:
             await _sleep(step.seconds)
             return None
         return await self._transport.call(step)
+
+    async def _give_all(self, batches: Batches[Item]) -> AsyncIterator[Item]:
+        for batch in batches:
+            for item in await self._run(batch):
+                yield item
 
     async def _go_through(self, pages: Pages[Item]) -> AsyncIterator[Item]:
         after = None
@@ -118,6 +135,7 @@ class AsyncClient(AsyncAsker):
         await self._transport.close()
 
     submit = does(operations.submit)
+    submit_many = gives_all(operations.submit_many)
     job = does(operations.job)
     wait = does(operations.wait)
     cancel = does(operations.cancel)
@@ -149,7 +167,7 @@ class AsyncClient(AsyncAsker):
     health = does(operations.health)
     ready = does(operations.ready)
 
-    async def stream(self, job_id: str, *, after: int = 0) -> AsyncIterator[Event | Progress]:
+    async def stream(self, job_id: str, *, after: int = 0) -> AsyncIterator[Event | JobProgress]:
         """A job's events after one of them as they happen, and its progress, until it has ended.
 
         A stream that breaks goes on where it broke; Unavailable when the API stays away for half a minute.

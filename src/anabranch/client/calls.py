@@ -1,6 +1,6 @@
 """What the clients do, as values: each is written once, and carried out by both."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -9,7 +9,7 @@ from anabranch.client.answers import Page
 from anabranch.client.files import FileBody
 from anabranch.engine.errors import AnabranchError
 
-__all__ = ["Call", "Operation", "Pages", "Pause", "Run", "Step", "Steps"]
+__all__ = ["Batches", "Call", "Operation", "Pages", "Pause", "Run", "Step", "Steps"]
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -20,7 +20,8 @@ class Call(Generic[Answer]):
     """A request, and what is made of its answer.
 
     The body may be a file, and the answer may go to one. `also` is a status that is an answer, too; `within` bounds the
-    client's own timeout, in seconds, and a `slow` answer may take longer than that.
+    client's own timeout, in seconds, and a `slow` answer may take longer than that. `key` makes it safe to repeat. With
+    `lines`, body and answer are many values, a line each.
     """
 
     read: Callable[[Any], Answer]  # of JSON, which has no type before it is read; of a file, its path
@@ -33,6 +34,8 @@ class Call(Generic[Answer]):
     within: float | None = None
     slow: bool = False
     into: Path | None = None
+    key: str | None = None
+    lines: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ Step = Call[Any] | Pause
 # A procedure: it is sent the answer to each call, or thrown its error.
 Steps = Generator[Step, Any, Answer]
 Operation = Call[Answer] | Steps[Answer]
+# One operation after another, each with some of the items.
+Batches = Iterator[Operation[Sequence[Item]]]
 # The call for the page after a cursor.
 Pages = Callable[[str | None], Call[Page[Item]]]
 

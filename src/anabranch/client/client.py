@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from anabranch.client import admin, controls, operations
-from anabranch.client.calls import Operation, Pages, Pause, Run, Step
-from anabranch.client.follow import Follow, Progress
+from anabranch.client.calls import Batches, Operation, Pages, Pause, Run, Step
+from anabranch.client.follow import Follow, JobProgress
 from anabranch.client.history import Event
 from anabranch.client.method import named_after
 from anabranch.client.named import named_api
@@ -41,6 +41,18 @@ def goes_through(pages: Callable[Given, Pages[Item]]) -> "Callable[Concatenate[A
     return method
 
 
+def gives_all(
+    batches: Callable[Given, Batches[Item]],
+) -> "Callable[Concatenate[Asker, Given], Iterator[Item]]":
+    """The method that gives what one operation after another answers."""
+
+    @named_after(batches)
+    def method(self: "Asker", /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
+        return self._give_all(batches(*args, **kwargs))
+
+    return method
+
+
 class Asker:
     """Carries operations out over a client's connections."""
 
@@ -64,6 +76,10 @@ class Asker:
             sleep(step.seconds)
             return None
         return self._transport.call(step)
+
+    def _give_all(self, batches: Batches[Item]) -> Iterator[Item]:
+        for batch in batches:
+            yield from self._run(batch)
 
     def _go_through(self, pages: Pages[Item]) -> Iterator[Item]:
         after = None
@@ -114,6 +130,7 @@ class Client(Asker):
         self._transport.close()
 
     submit = does(operations.submit)
+    submit_many = gives_all(operations.submit_many)
     job = does(operations.job)
     wait = does(operations.wait)
     cancel = does(operations.cancel)
@@ -145,7 +162,7 @@ class Client(Asker):
     health = does(operations.health)
     ready = does(operations.ready)
 
-    def stream(self, job_id: str, *, after: int = 0) -> Iterator[Event | Progress]:
+    def stream(self, job_id: str, *, after: int = 0) -> Iterator[Event | JobProgress]:
         """A job's events after one of them as they happen, and its progress, until it has ended.
 
         A stream that breaks goes on where it broke; Unavailable when the API stays away for half a minute.

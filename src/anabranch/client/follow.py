@@ -13,13 +13,13 @@ from anabranch.client.paths import job_path
 from anabranch.client.sse import Messages
 from anabranch.engine.errors import AnabranchError, Unavailable
 
-__all__ = ["Follow", "Progress"]
+__all__ = ["Follow", "JobProgress"]
 
 SILENCE_SECONDS = 45.0  # three heartbeats
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """How far a job is."""
 
     status: str
@@ -27,7 +27,7 @@ class Progress:
     raw: Raw = field(repr=False)
 
     @classmethod
-    def of(cls, raw: Raw) -> "Progress":
+    def of(cls, raw: Raw) -> "JobProgress":
         """Read a message."""
         return cls(raw["status"], TaskCounts.of(raw["tasks"]), raw)
 
@@ -50,7 +50,7 @@ class Follow:
         headers = {"Last-Event-ID": str(self._last), "Accept": "text/event-stream"}
         return Call(lambda raw: raw, "GET", self._path, headers=headers, within=SILENCE_SECONDS, slow=True)
 
-    def hear(self, line: str) -> Event | Progress | None:
+    def hear(self, line: str) -> Event | JobProgress | None:
         """What a line of the stream ends, if it is new."""
         self._broke_at, self._pause = None, 0.0
         message = self._messages.read(line)
@@ -76,12 +76,12 @@ class Follow:
         pause, self._pause = self._pause, min(max(self._pause * 1.5, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         return pause
 
-    def _take(self, name: str, raw: Raw) -> Event | Progress | None:
+    def _take(self, name: str, raw: Raw) -> Event | JobProgress | None:
         if name == "end":
             self.over = True
             return None
         if name == "progress":
-            return Progress.of(raw)
+            return JobProgress.of(raw)
         event = Event.of(raw)
         if event.seq <= self._last:
             return None

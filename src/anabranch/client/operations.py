@@ -1,12 +1,14 @@
 """The questions that the API answers, each once, for both clients."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from anabranch.client.answers import (
+    BulkAnswer,
     Health,
     JobStatus,
     JobSummary,
@@ -18,7 +20,7 @@ from anabranch.client.answers import (
     Workflow,
     Workflows,
 )
-from anabranch.client.calls import Call, Pages, Pause, Steps
+from anabranch.client.calls import Batches, Call, Pages, Pause, Steps
 from anabranch.client.errors import TimedOut
 from anabranch.client.files import FileBody, Uploaded
 from anabranch.client.graph import Graph
@@ -44,6 +46,7 @@ __all__ = [
     "ready",
     "reload_workflows",
     "submit",
+    "submit_many",
     "tasks",
     "upload",
     "wait",
@@ -52,12 +55,15 @@ __all__ = [
     "workflows",
 ]
 
+Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 30.0
 SUBMIT_PATIENCE_SECONDS = 5.0
 SHORTEST_TIMEOUT_SECONDS = 0.1
 LARGEST_PAGE = 1000
+BATCH_LINES = 500
+BATCH_BYTES = 1_000_000
 LARGEST_PAGE_OF_LOGS = 200
 
 
@@ -68,23 +74,30 @@ def submit(
     priority: int | None = None,
     rerun: bool = False,
     correlation_id: str | None = None,
+    idempotency_key: str | None = None,
 ) -> Steps[SubmittedJob]:
-    """Submit a job. The same workflow and parameters are the same job, so a server that is away is asked again."""
+    """Submit a job. A server that is away is asked again, under one key: nothing is made twice.
+
+    The same workflow and parameters are the same job. The key is a fresh one, unless you give your own to repeat a
+    call of another process.
+    """
     given = {"priority": priority, "correlation_id": correlation_id}
     wanted = {name: value for name, value in given.items() if value is not None}
     body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
-    call = Call(SubmittedJob.of, "POST", "/api/jobs", body=body)
-    began, pause = monotonic(), FIRST_PAUSE_SECONDS
-    while True:
-        try:
-            submitted: SubmittedJob = yield call
-        except Unavailable:
-            if rerun or monotonic() - began > SUBMIT_PATIENCE_SECONDS:
-                raise
-        else:
-            return submitted
-        yield Pause(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+    key = _fresh_key() if idempotency_key is None else idempotency_key
+    return _patiently(Call(SubmittedJob.of, "POST", "/api/jobs", body=body, key=key))
+
+
+def submit_many(jobs: "Iterable[Mapping[str, Json]]") -> Batches[BulkAnswer]:
+    """Submit many jobs, each a body as the API takes it: `workflow`, `parameters` and more; an answer for each.
+
+    They are sent some hundreds at a time while you take the answers, in order. What the API refuses of one hurts no
+    other. A server that is away is asked again, under one key: nothing is made twice.
+    """
+    first = 1
+    for lines in _batch(map(encode_body, jobs)):
+        yield _submit_lines(lines, first)
+        first += len(lines)
 
 
 def job(job_id: str) -> Call[JobStatus]:
@@ -258,6 +271,50 @@ def wait(
             raise _timed_out(job_id, timeout, seen)
         yield Pause(min(pause, remaining))
         pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+
+def _submit_lines(lines: Sequence[bytes], first: int) -> Steps[list[BulkAnswer]]:
+    def read(raws: list[Any]) -> list[BulkAnswer]:  # JSON, which has no type before it is read
+        answers = [BulkAnswer.of({**raw, "line": first + place}) for place, raw in enumerate(raws)]
+        away = next((answer.error for answer in answers if isinstance(answer.error, Unavailable)), None)
+        if away or len(answers) != len(lines):
+            raise away or Unavailable("api.broken_off", "the API answered fewer jobs than it was given")
+        return answers
+
+    body = b"\n".join(lines) + b"\n"
+    return _patiently(Call(read, "POST", "/api/jobs/bulk", body=body, key=_fresh_key(), lines=True))
+
+
+def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lines in batches; the answers to one must fit the connection, for they are read when all of it was sent."""
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line)
+        if len(batch) == BATCH_LINES or size > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _patiently(call: Call[Answer]) -> Steps[Answer]:
+    began, pause = monotonic(), FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            answer: Answer = yield call
+        except Unavailable:
+            if monotonic() - began > SUBMIT_PATIENCE_SECONDS:
+                raise
+        else:
+            return answer
+        yield Pause(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+
+def _fresh_key() -> str:
+    return os.urandom(16).hex()
 
 
 def _remaining(began: float, timeout: float | None) -> float:

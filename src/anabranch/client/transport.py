@@ -1,5 +1,6 @@
 """Calls over HTTP; what is no answer, or one that tells of a problem, is raised."""
 
+import json
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -20,6 +21,8 @@ __all__ = ["AsyncTransport", "Transport"]
 
 Answer = TypeVar("Answer")
 CONNECT_SECONDS = 5.0
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
 SLOW_SECONDS = 600.0
 
 
@@ -50,11 +53,12 @@ class Line:
         timeout = min(call.within or self._timeout, self._timeout)
         answer = (call.within or SLOW_SECONDS) if call.slow else timeout
         connect = min(timeout, CONNECT_SECONDS)
-        kind = {"Content-Type": "application/json"} if isinstance(call.body, bytes) else {}
+        kind = {"Content-Type": NDJSON if call.lines else JSON} if isinstance(call.body, bytes) else {}
+        key = {} if call.key is None else {"Idempotency-Key": call.key}
         return {
             "method": call.method,
             "url": call.path,
-            "headers": {**kind, **call.headers},
+            "headers": {**kind, **key, **call.headers},
             "params": {name: value for name, value in call.query.items() if value is not None},
             "timeout": (connect, answer, timeout, connect),
         }
@@ -78,7 +82,8 @@ class Line:
     def _read(self, call: Call[Answer], answer: "httpx.Response") -> Answer:
         self._check(call, answer)
         try:
-            return call.read(answer.json())
+            lines = answer.content.splitlines() if call.lines else ()
+            return call.read([json.loads(line) for line in lines] if call.lines else answer.json())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise AnabranchError(
                 "api.unreadable",

@@ -11,6 +11,7 @@ __all__ = [
     "TERMINAL",
     "Answer",
     "Attempt",
+    "Checkpoint",
     "ChildJob",
     "Claim",
     "DeadLetter",
@@ -18,6 +19,7 @@ __all__ = [
     "InHand",
     "Job",
     "JobDetail",
+    "JobEnd",
     "JobHead",
     "JobState",
     "LaneFacts",
@@ -31,6 +33,7 @@ __all__ = [
     "Report",
     "RightId",
     "RightView",
+    "Said",
     "Session",
     "SessionDetail",
     "SessionId",
@@ -189,7 +192,22 @@ class InHand(NamedTuple):
 
     attempt: Attempt
     started: bool
-    progress: dict[str, Json] | None = None
+
+
+class Said(NamedTuple):
+    """How far a handler says that its attempt is."""
+
+    attempt: Attempt
+    progress: dict[str, Json]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What an attempt of a task saved for the next one: how far it was, and what is needed to go on from there."""
+
+    phase: str
+    state: Json
+    attempt: int
 
 
 @dataclass(frozen=True)
@@ -223,6 +241,7 @@ class Claim:
     item: Json
     predecessor: list[Json] | None
     lane: LaneFacts
+    checkpoint: Checkpoint | None = None
 
     @property
     def task_id(self) -> str:
@@ -281,7 +300,10 @@ class RightView:
 
 @dataclass(frozen=True)
 class NodeDetail:
-    """A node with the count of its tasks by state; a node that isn't open yet has none."""
+    """A node with the count of its tasks by state; a node that isn't open yet has none.
+
+    `said` is how far the running ones are that said so, where few run.
+    """
 
     name: str
     state: NodeState
@@ -292,6 +314,7 @@ class NodeDetail:
     completed: int
     failed: int
     cancelled: int
+    said: list[dict[str, Json]] | None
     error: dict[str, Json] | None
     opened_at: datetime | None
     finished_at: datetime | None
@@ -315,6 +338,14 @@ class JobDetail:
 
 
 @dataclass(frozen=True)
+class JobEnd:
+    """Where a job stands, and how long ago it ended if it has."""
+
+    state: JobState
+    ended_for: timedelta | None
+
+
+@dataclass(frozen=True)
 class TaskDetail:
     """A task as people see it."""
 
@@ -331,6 +362,7 @@ class TaskDetail:
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None
+    progress: dict[str, Json] | None
     result: Json | None
     error: dict[str, Json] | None
     cursor: str

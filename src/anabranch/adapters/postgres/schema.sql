@@ -51,6 +51,21 @@ create table app.jobs (
 create index jobs_parent on app.jobs (parent) where parent is not null;
 
 -- Kept: it is tried again and goes on with the results it has.
+-- What a caller asked for under a key of theirs, by the hash of it, and the answer: the job, and how it stood then (E15).
+-- It refers to no row: the answer stays the same though the job may be gone.
+create table app.idempotency_keys (
+    scope text not null,
+    key text not null,
+    request text not null,
+    job_id text not null,
+    state app.job_state not null,
+    created boolean not null,
+    expires_at timestamptz not null,
+    primary key (scope, key)
+);
+
+create index idempotency_keys_expires on app.idempotency_keys (expires_at);
+
 create table app.nodes (
     job bigint not null references app.jobs on delete cascade,
     name text not null,
@@ -210,6 +225,18 @@ create table app.traces (
     log text,
     metrics jsonb,
     primary key (lane, idx, attempt)
+);
+
+-- What an attempt of a task saved for the next one: the newest only. Number: how many it saved, with this one.
+create table app.checkpoints (
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    number integer not null,
+    phase text not null,
+    state jsonb not null,
+    saved_at timestamptz not null,
+    primary key (lane, idx)
 );
 
 -- The right to advance a job, one per lane and generation (E6). Whoever holds it plans and applies what follows.

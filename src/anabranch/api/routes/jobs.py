@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.body import JsonObject, check_body
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, GivenKey, needs
 from anabranch.api.etags import KEPT, IfNoneMatch, has, keep, not_modified, tag_of
-from anabranch.api.openapi import Responses, body, problems
+from anabranch.api.openapi import Responses, body, keyed, problems
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
@@ -21,7 +21,8 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-SUBMIT_PROBLEMS = problems(404, 413, 415, 422, 503)
+SUBMIT_PROBLEMS = problems(404, 409, 413, 415, 422, 503)
+REPLAYED = "Idempotency-Replayed"
 SAME: Responses = {200: {"model": SubmittedView, "description": "The same request made this job before"}}
 
 
@@ -29,41 +30,47 @@ SAME: Responses = {200: {"model": SubmittedView, "description": "The same reques
     "/submit/{job_type}",
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
+    response_model=SubmittedView,
     responses={**SAME, **SUBMIT_PROBLEMS},
-    openapi_extra=body({"type": "object"}, required=False),
+    openapi_extra=keyed(body({"type": "object"}, required=False)),
 )
 async def submit_parameters(
     job_type: str,
     query: Annotated[SubmitQuery, Query()],
     parameters: JsonObject,
     caller: CurrentCaller,
+    key: GivenKey,
     gateway: CurrentGateway,
-    response: Response,
-) -> SubmittedView:
+) -> Response:
     """Accept a job; the body is its parameters. The same workflow and parameters are the same job."""
     request = JobRequest.model_construct(
         workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun
     )
-    return await _submit(gateway, caller, request, response)
+    return await _submit(gateway, caller, request, key)
 
 
 @router.post(
     "",
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
+    response_model=SubmittedView,
     responses={**SAME, **SUBMIT_PROBLEMS},
-    openapi_extra=body(JobRequest.model_json_schema(), required=True),
+    openapi_extra=keyed(body(JobRequest.model_json_schema(), required=True)),
 )
 async def submit_job(
-    given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, request: Request, response: Response
-) -> SubmittedView:
+    given: JsonObject,
+    caller: CurrentCaller,
+    key: GivenKey,
+    gateway: CurrentGateway,
+    request: Request,
+) -> Response:
     """Accept a job. The same workflow and parameters are the same job."""
     wanted = check_body(JobRequest, given)
     if wanted.correlation_id:
         caller = replace(caller, correlation_id=wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
         structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
-    return await _submit(gateway, caller, wanted, response)
+    return await _submit(gateway, caller, wanted, key)
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
@@ -125,7 +132,7 @@ async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway
     return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
 
 
-async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response: Response) -> SubmittedView:
+async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, key: str | None) -> Response:
     submitted = await gateway.submit(
         wanted.workflow,
         wanted.parameters,
@@ -133,7 +140,16 @@ async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response
         correlation_id=caller.correlation_id,
         priority=wanted.priority,
         rerun=wanted.rerun,
+        key=key,
     )
-    log.info("job.accepted", job=submitted.job_id, job_type=wanted.workflow, created=submitted.created)
-    response.status_code = 202 if submitted.created else 200
-    return SubmittedView.of(wanted.workflow, submitted)
+    log.info(
+        "job.accepted",
+        job=submitted.job_id,
+        job_type=wanted.workflow,
+        created=submitted.created,
+        replayed=submitted.replayed,
+    )
+    # As it is: the framework would check and copy it once more, and this is the busiest route.
+    body = SubmittedView.of(wanted.workflow, submitted).model_dump_json()
+    headers = {REPLAYED: "true"} if submitted.replayed else None
+    return Response(body, 202 if submitted.created else 200, headers, "application/json")

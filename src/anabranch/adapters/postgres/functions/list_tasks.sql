@@ -8,7 +8,7 @@ returns table (
     job_id text, task_id text, node text, generation integer, place integer, index text, state text, handler text,
     parameters jsonb, attempt integer, failures integer, crashes integer, session bigint, claimed_at timestamptz,
     started_at timestamptz, finished_at timestamptz, due_at timestamptz, result jsonb, error jsonb, lane bigint, job bigint,
-    item jsonb)
+    item jsonb, progress jsonb)
 language sql stable security invoker as $$
     select j.job_id, j.job_id || '-' || l.node || '-' || coalesce(i.key, t.idx::text), l.node, l.generation, t.idx,
            coalesce(i.key, t.idx::text), t.state, coalesce(i.handler, l.handler),
@@ -20,7 +20,7 @@ language sql stable security invoker as $$
                || case when l.policy ? 'indexed' then jsonb_build_object('index', coalesce(to_jsonb(i.key), to_jsonb(t.idx)))
                        else '{}' end,
            t.attempt, t.failures::integer, t.crashes::integer, t.session, t.claimed_at, t.started_at, t.finished_at,
-           t.due_at, t.result, t.error, l.id, j.id, i.parameters
+           t.due_at, t.result, t.error, l.id, j.id, i.parameters, t.progress
       from app.jobs j
       join app.lanes l on l.job = j.id and l.purpose = 'work' and not l.superseded and l.id >= _lane
                       and (_node is null or l.node = _node)
@@ -31,7 +31,8 @@ language sql stable security invoker as $$
            (select o.idx, o.outcome::text as state, o.attempt, o.failures, o.crashes, o.session, o.claimed_at, o.started_at,
                    o.finished_at, null::timestamptz as due_at,
                    case when o.reference is null then o.result
-                        else jsonb_build_object('anabranch:reference', o.reference) end as result, o.error
+                        else jsonb_build_object('anabranch:reference', o.reference) end as result, o.error,
+                   null::jsonb as progress
               from app.outcomes o
              where o.lane = l.id and o.idx > past.idx and o.outcome <> 'failed'
                and coalesce(_state, 'completed') in ('completed', 'cancelled')
@@ -40,29 +41,29 @@ language sql stable security invoker as $$
              order by o.idx limit _limit)
            union all
            (select o.idx, 'failed', o.attempt, o.failures, o.crashes, o.session, o.claimed_at, o.started_at, o.finished_at,
-                   null, null, o.error
+                   null, null, o.error, null
               from app.outcomes o
              where o.lane = l.id and o.idx > past.idx and o.outcome = 'failed' and coalesce(_state, 'failed') = 'failed'
              order by o.idx limit _limit)
            union all
            (select c.idx, 'running', c.attempt, c.failures, c.crashes, c.session, c.claimed_at, c.started_at, null, null,
-                   null, null
+                   null, null, c.progress || jsonb_build_object('at', c.progress_at)
               from app.claims c
              where c.lane = l.id and c.idx > past.idx and coalesce(_state, 'running') = 'running'
              order by c.idx limit _limit)
            union all
            (select c.idx, 'running', c.attempt, c.failures, c.crashes, null, c.claimed_at, c.claimed_at, null, null, null,
-                   null
+                   null, null
               from app.children c
              where c.lane = l.id and c.idx > past.idx and coalesce(_state, 'running') = 'running'
              order by c.idx limit _limit)
            union all
-           (select d.idx, past.due, d.attempt, d.failures, d.crashes, null, null, null, null, d.due_at, null, null
+           (select d.idx, past.due, d.attempt, d.failures, d.crashes, null, null, null, null, d.due_at, null, null, null
               from app.due d
              where d.lane = l.id and d.idx > past.idx and coalesce(_state, past.due) = past.due
              order by d.idx limit _limit)
            union all
-           (select g.idx, past.ready, 0, 0, 0, null, null, null, null, null, null, null
+           (select g.idx, past.ready, 0, 0, 0, null, null, null, null, null, null, null, null
               from (select greatest(l.next_index, past.idx + 1) as idx) first
              cross join lateral generate_series(first.idx, least(l.width::bigint - 1, first.idx::bigint + _limit)::integer)
                         as g(idx)
