@@ -8,6 +8,7 @@ create function app.submit(
 declare
     _identity text := encode(sha256(convert_to(_head || '0' || _tail, 'UTF8')), 'hex');
     _newest record;
+    _state app.job_state;
     _ordinal integer;
     _job bigint;
 begin
@@ -19,6 +20,9 @@ begin
             return query select _newest.job_id, _newest.state, false, null::bigint;
             return;
         end if;
+        -- A retry may be at that one: it sees the job that comes after, or there is no need of one.
+        select j.state into _state from app.jobs j where j.job_id = _newest.job_id for share;
+        continue when _state <> _newest.state;
         _ordinal := coalesce(_newest.ordinal + 1, 0);
         insert into app.workflows (hash, workflow, definition, created_at)
         values (_hash, _workflow, _definition, app.now()) on conflict do nothing;
