@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         ContractViolationError,
         DefinitionError,
         InputError,
+        Interrupted,
         NotFound,
         Permanent,
         Resource,
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
         handler,
         register_handler,
     )
+    from anabranch.engine.model import Checkpoint
     from anabranch.engine.workflow import Retry
 
 __all__ = [
     "AnabranchError",
     "BusinessLogicError",
+    "Checkpoint",
     "Conflict",
     "Context",
     "ContractViolationError",
@@ -40,6 +43,7 @@ __all__ = [
     "HandlerContext",
     "HandlerResult",
     "InputError",
+    "Interrupted",
     "Job",
     "JobBase",
     "JobDeclaration",
@@ -62,6 +66,7 @@ _HOMES = (
     "anabranch.engine.errors",
     "anabranch.engine.from_stages",
     "anabranch.engine.handler",
+    "anabranch.engine.model",
     "anabranch.engine.workflow",
 )
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -12,21 +12,26 @@ from pathlib import Path
 import structlog
 
 from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
+from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.engine.canonical import Json, encode
+from anabranch.controls import Controls
+from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
-from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.engine.errors import AnabranchError, NotFound, Unavailable
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.mistakes import nearest
-from anabranch.engine.model import TERMINAL, JobDetail, JobState, SessionKind
+from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.engine.ports import Submission, Submitted, TakenRight
+from anabranch.engine.ports import Submitted, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.session import Live, Part, keep_session
+from anabranch.engine.submission import Order
+from anabranch.engine.submitter import Submitter
 from anabranch.engine.worker import Worker, WorkerOptions
-from anabranch.settings import Settings
+from anabranch.settings import Settings, forget
 
 __all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "run_orchestrator", "run_worker"]
 
@@ -39,7 +44,7 @@ READS = 4
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    return (READS + STORE + HEART) + (STORE + HEART) * (1 + workers)
+    return (READS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -74,7 +79,7 @@ class Reloaded:
 
 
 class Gateway:
-    """What the API serves from: it submits under a session of its own, starts what it submitted, and reads."""
+    """What the API serves from: it submits and controls under a session of its own, and reads."""
 
     def __init__(self, settings: Settings, database_url: str) -> None:
         """Nothing is opened yet."""
@@ -83,9 +88,13 @@ class Gateway:
         self._results = results(settings)
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
         self._store = _store(settings, database_url, "anabranch api", checked=True)
+        self.controls = Controls(self._store, self.reads, self._session_id, self._start)
+        self.keys = self._store.keys()
+        self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()
         self._live: Live | None = None
         self._advancer: Advancer | None = None
+        self._submitter: Submitter | None = None
         self._has_session = asyncio.Event()
         self._session: asyncio.Task[None] | None = None
         self._advances: set[asyncio.Task[None]] = set()
@@ -104,6 +113,10 @@ class Gateway:
         """Wait until there is a session to submit under."""
         await self._has_session.wait()
 
+    def require_session(self) -> None:
+        """Unavailable while there is no session to submit under."""
+        self._submitting()
+
     async def close(self) -> None:
         """End the session and close the pools."""
         self._stop.set()
@@ -118,13 +131,15 @@ class Gateway:
         """Lend the session to submissions while it lives."""
         self._live = live
         self._advancer = Advancer(self._store, live.session, self._results)
+        keep = timedelta(hours=self.settings.idempotency_hours)
+        self._submitter = Submitter(self._store, live.session, self.declaration, keep)
         self._has_session.set()
         try:
             while not stop.is_set():
                 live.check()
                 await live.wait(timedelta(seconds=1))
         finally:
-            self._live = None
+            self._live = self._submitter = None
             self._has_session.clear()
 
     def declaration(self, workflow_id: str) -> Declaration:
@@ -157,55 +172,43 @@ class Gateway:
         correlation_id: str,
         priority: int | None = None,
         rerun: bool = False,
+        key: str | None = None,
     ) -> Submitted:
-        """Accept a job. The same workflow and parameters are the same job (E15)."""
-        declared = self.declaration(workflow_id)
-        checked = _storable(declared.check(parameters))
-        if self._live is None:
-            raise Unavailable("api.starting", "the API has no session with the database yet", remedy="Try again.")
-        submission = Submission(
-            declared.workflow,
-            checked,
-            scope,
-            priority or declared.workflow.priority,
-            rerun,
-            correlation_id,
-            declared.parts,
-        )
-        submitted = await self._store.submit(submission, self._live.session)
-        if submitted.right:
-            self._start(submitted.right)
+        """Accept a job. The same workflow and parameters are the same job; the same key is the same answer (E15)."""
+        order = Order(workflow_id, parameters, scope, correlation_id, priority, rerun, key)
+        submitted = await self._submitting().submit(order)
+        self._start(submitted.rights)
         return submitted
 
-    async def cancel(self, job_id: str, reason: str) -> JobDetail:
-        """Cancel a job, by its id or a start of it; Conflict when it has ended (E5)."""
-        job = await self.reads.find(job_id)
-        if job.state in TERMINAL:
-            raise _ended(job.job_id, job.state)
-        state = await self._store.cancel(job.job_id, reason)
-        if state is not JobState.CANCELLED:  # it ended meanwhile
-            raise _ended(job.job_id, state)
-        return await self.reads.job(job.job_id)
+    async def submit_batch(self, orders: Sequence[Order]) -> list[Submitted | AnabranchError]:
+        """Accept many jobs in one commit; what is wrong with one hurts no other."""
+        answers = await self._submitting().submit_batch(orders)
+        self._start([right for answer in answers if isinstance(answer, Submitted) for right in answer.rights])
+        return answers
 
-    def _start(self, right: TakenRight) -> None:
-        task = asyncio.create_task(self._advance(right))
+    def _session_id(self) -> SessionId:
+        if self._live is None:
+            raise Unavailable("api.starting", "the API has no session with the database yet", remedy="Try again.")
+        return self._live.session
+
+    def _submitting(self) -> Submitter:
+        if self._submitter is None:
+            raise Unavailable("api.starting", "the API has no session with the database yet", remedy="Try again.")
+        return self._submitter
+
+    def _start(self, rights: Sequence[TakenRight]) -> None:
+        if not rights:
+            return
+        task = asyncio.create_task(self._advance(rights))
         self._advances.add(task)
         task.add_done_callback(self._advances.discard)
 
-    async def _advance(self, right: TakenRight) -> None:
+    async def _advance(self, rights: Sequence[TakenRight]) -> None:
         try:
             if self._advancer:
-                await self._advancer.advance_patiently([right])
+                await self._advancer.advance_patiently(rights)
         except AnabranchError as error:  # an orchestrator takes the right when its lease ends
             log.warning("advance.interrupted", reason=error.message)
-
-
-def _ended(job_id: str, state: JobState) -> Conflict:
-    return Conflict(
-        "job.ended",
-        f"job {job_id} has ended: it is {state}",
-        remedy=f"Nothing is left of it to cancel; see it with `anabranch status {job_id[:12]}`.",
-    )
 
 
 def _compare(old: Registry, new: Registry) -> Reloaded:
@@ -233,13 +236,14 @@ def clear_scratch(folder: Path) -> None:
 
 async def _run_worker(settings: Settings, database_url: str) -> None:
     registry = load_registry(settings)
-    os.environ.pop("ANABRANCH_DATABASE_URL", None)  # handlers are others' code, and what they print is kept (S5)
+    forget("database_url", "api_key")  # handlers are others' code, and what they print is kept (S5)
     children = Children(settings.slots, settings.plugins, memory=settings.child_memory_mb * 2**20)
     await children.warm()
     store = _store(settings, database_url, "anabranch worker")
     scratch = settings.home / "scratch"
     clear_scratch(scratch)
-    options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch / str(os.getpid()))
+    work = settings.home / "work" / "jobs"
+    options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch / str(os.getpid()), work)
     worker = Worker(store, registry, children, results(settings), options)
     os.register_at_fork(after_in_child=_end_copy)
     try:
@@ -285,11 +289,3 @@ def _end_copy() -> None:
 def _give_up() -> None:
     """End a process whose loop is blocked: its supervisor starts another, and what blocked it runs alone next time."""
     os._exit(os.EX_SOFTWARE)
-
-
-def _storable(parameters: dict[str, Json]) -> dict[str, Json]:
-    try:
-        encode(parameters)
-    except ValueError as error:
-        raise InputError("job.parameters", f"the parameters can't be stored: {error}") from error
-    return parameters

@@ -7,6 +7,8 @@ from contextlib import suppress
 
 import structlog
 
+from anabranch.access import redact
+
 __all__ = ["configure_logs"]
 
 STDERR = 2
@@ -22,9 +24,9 @@ class Lossy:
         self._descriptor = descriptor
 
     def write(self, text: str) -> None:
-        """Write a line, or lose it."""
+        """Write a line, or lose it; a key in it loses its secret (S5)."""
         with suppress(OSError):
-            os.write(self._descriptor, text.encode("utf-8", "backslashreplace"))
+            os.write(self._descriptor, redact(text).encode("utf-8", "backslashreplace"))
 
     def flush(self) -> None:
         """Nothing waits."""

@@ -20,7 +20,7 @@ from pydantic_settings import (
 
 from anabranch.engine.errors import InputError
 
-__all__ = ["Origin", "Settings", "load_settings", "origins", "unknown_variables"]
+__all__ = ["Origin", "Settings", "forget", "load_settings", "origins", "unknown_variables"]
 
 PREFIX = "ANABRANCH_"
 
@@ -66,7 +66,18 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "json", "console"] = Field(
         "auto", description="`auto` is readable on a terminal and JSON elsewhere."
     )
+    auth: Literal["auto", "none", "keys"] = Field(
+        "auto", description="Who may call the API; `auto` asks for keys everywhere but on loopback."
+    )
+    api_url: str | None = Field(None, description="The API that commands call; by default that of the home's stack.")
+    api_key: SecretStr | None = Field(None, description="The key that commands send.")
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
+    max_bulk_bytes: int = Field(
+        100_000_000, ge=1_000, description="The largest body of many jobs, a line each; a line is bounded as a body is."
+    )
+    idempotency_hours: float = Field(
+        24, gt=0, le=24 * 366, description="How long the answer to a request is kept under its Idempotency-Key."
+    )
 
     @field_validator("plugins", mode="before")
     @classmethod
@@ -117,6 +128,13 @@ def load_settings(**given: Any) -> Settings:  # any field of Settings, as the co
         raise InputError(
             "settings.invalid", mistakes, remedy="Mend the variables or the file; `anabranch config show` lists them."
         ) from error
+
+
+def forget(*names: str) -> None:
+    """Take settings out of this process's environment, so that what it starts does not get them."""
+    unwanted = {f"{PREFIX}{name}".upper() for name in names}
+    for variable in [variable for variable in os.environ if variable.upper() in unwanted]:
+        del os.environ[variable]
 
 
 def origins(settings: Settings) -> Iterator[Origin]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,17 @@ def test_many_small_jobs_all_complete(database_url: str, tmp_path: Path) -> None
     assert figures["jobs"] == 20
     assert figures["jobs_per_s"] > 0
     assert 0 < figures["job_p50_ms"] <= figures["job_p99_ms"]
+
+
+@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
+def test_jobs_through_http_are_measured_with_few_and_with_many_in_the_table(database_url: str, tmp_path: Path) -> None:
+    figures = bench(database_url, tmp_path, "http", "--jobs", "2000", "--seconds", "1", "--connections", "8")
+
+    assert figures["few"]["jobs"] < figures["many"]["jobs"] >= 2000
+    for load in (figures[name][kind] for name in ("few", "many") for kind in ("submit", "status")):
+        assert load["errors"] == 0
+        assert load["per_s"] > 0
+        assert 0 < load["p50_ms"] <= load["p99_ms"]
 
 
 def test_without_a_url_nothing_is_left_behind(tmp_path: Path) -> None:

@@ -93,6 +93,22 @@ def test_a_job_completes_and_the_same_again_is_the_same_job(shell: Shell) -> Non
     assert shell("submit hello_world -p n=5").stdout.strip() == first["job_id"]
 
 
+def test_many_jobs_are_submitted_from_a_file_and_bad_lines_hurt_no_others(shell: Shell) -> None:
+    file = shell.home.parent / "many.ndjson"
+    file.write_bytes(b'{"n": 1}\n\n{"n": "x"}\nnot JSON\n{"n": 2}\n\xff\n')
+    done = shell("submit hello_world --bulk", str(file), code=5)
+    told = [
+        json.loads(line) for line in shell("submit hello_world --json --bulk", str(file), code=5).stdout.splitlines()
+    ]
+
+    assert [(one["line"], one["status"]) for one in told] == [(1, 200), (3, 422), (4, 422), (5, 200), (6, 422)]
+    assert done.stdout.split() == [one["job_id"] for one in told if "job_id" in one]
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()[:3]] == ["line 3", "line 4", "line 6"]
+    assert "3 of 5 lines were refused" in done.stderr
+    file.write_text('{"n": 3}\n')
+    assert shell("submit hello_world --rerun --bulk", str(file)).stderr == "1 jobs were submitted\n"
+
+
 def test_a_workflow_in_yaml_runs_like_one_in_python(shell: Shell) -> None:
     job = shell.json("submit diamond -p text=x --wait")
     assert (job["status"], job["result"]) == ("completed", {"text": "X has 1 letters"})

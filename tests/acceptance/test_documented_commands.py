@@ -65,7 +65,7 @@ def test_every_make_target_that_is_named_is_there(page: str, command: str) -> No
 
 
 def test_every_command_is_of_a_kind_that_is_checked_here() -> None:
-    known = ("make ", "anabranch ", "curl ", "export ", ". .venv/bin/activate", NEEDS_ROOT)
+    known = ("make ", "anabranch ", "curl ", "export ", ". .venv/bin/activate", "sed ", NEEDS_ROOT)
     assert [(page, command) for page, command in all_commands() if not command.startswith(known)] == []
 
 
@@ -78,6 +78,18 @@ def test_the_tutorial_works_as_it_is_printed(folder: Path) -> None:
     assert '"sum": 285' in run(folder, *steps, "anabranch submit squares -p n=10 --wait --json")
 
 
+def test_a_handler_is_mended_and_its_failed_task_retried_as_it_is_printed(folder: Path) -> None:
+    page = ROOT / "docs" / "tutorial" / "mend-and-retry.md"
+    (folder / "plugins").mkdir()
+    for kind, name in (("python", "roots.py"), ("yaml", "roots.yaml")):
+        (source,) = re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        (folder / "plugins" / name).write_text(source)
+    told = run(folder, *commands(page))
+    assert "math domain error" in told
+    assert '"root": null' in told
+    assert "job.retried" in told
+
+
 def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) -> None:
     plugins = folder / "plugins"
     plugins.mkdir()
@@ -86,6 +98,8 @@ def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) 
     url = json.loads(run(folder, "anabranch config show --json"))["api_url"]
     job = run(folder, "anabranch submit hello_world").strip()
     for command in commands(ROOT / "docs" / "reference" / "http.md"):
+        if "/retry" in command:  # what has not ended can't be
+            job = json.loads(run(folder, "anabranch submit hello_world --wait --json"))["job_id"]
         if "/cancel" in command:  # what has ended can't be
             job = run(folder, "anabranch submit nap --rerun").strip()
         answer = run(folder, command.replace("http://127.0.0.1:8787", url).replace("8c0f", job[:12]) + " -sf")

@@ -436,7 +436,7 @@ async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: Eng
     sessions = (await api.get("/api/workers")).json()
 
     assert sorted(session["kind"] for session in sessions) == ["api", "worker"]
-    keys = {"id", "kind", "host", "pid", "queues", "slots", "running", "began_at", "last_beat"}
+    keys = {"id", "kind", "host", "pid", "queues", "slots", "running", "draining", "began_at", "last_beat"}
     assert all(session.keys() == keys for session in sessions)
 
 

@@ -325,10 +325,9 @@ def parent(count: int = 0, **more: object) -> Declaration:
 
 
 async def submit(engine: EngineHarness, declared: Declaration) -> str:
-    submission = Submission(declared.workflow, {}, "test", 3, False, "correlation", declared.parts)
+    submission = Submission(declared.workflow, {}, "test", 3, False, "correlation", parts=declared.parts)
     submitted = await engine.store.submit(submission, engine.session)
-    assert submitted.right
-    await engine.advance([submitted.right])
+    await engine.advance(submitted.rights)
     return submitted.job_id
 
 
@@ -340,9 +339,8 @@ async def spawn(engine: EngineHarness, limit: int = 100) -> list[str]:
         params: dict[str, Json] = {"n": claim.item if claim.item is not None else 7}
         found = await nursery.spawn(claim, params)
         assert found
-        assert await nursery.spawn(claim, params) == replace(found, right=None)
-        assert found.right
-        await engine.advance([found.right])
+        assert await nursery.spawn(claim, params) == replace(found, rights=())
+        await engine.advance(found.rights)
         spawned.append(found.job_id)
     return spawned
 

@@ -10,6 +10,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.store import write_batch
 from anabranch.engine.canonical import encode
 from anabranch.engine.evaluator import Facts, LaneEnded, SetJob, SetNode, Transition, plan
 from anabranch.engine.filling import Definitions
@@ -17,7 +18,8 @@ from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import Claim, LimitKind, RightView
 from anabranch.engine.nesting import nest
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import Submission, TakenRight
+from anabranch.engine.ports import TakenRight
+from anabranch.engine.submission import Submission
 from anabranch.engine.subworkflows import Nursery
 from anabranch.engine.workflow import Kind, Node, Spread, Workflow
 from anabranch.testing.engine import EngineHarness, open_harness
@@ -74,8 +76,8 @@ class Stage(Scene):
         failed = await harness.reads.find(self.jobs["failed"])
         again = (failed.job_id, failed.last_event, ["work", "gate"], ["work"], '{"kept": ["work"]}')
         self.actors["retry"] = call("retry", "retry", *again, harness.session)
-        same = self._identity(FAILED)
-        self.actors["submit again"] = call("submit again", "submit", *same, 5, False, "c", harness.session)
+        same = write_batch([Submission(FAILED, {}, "test", 5, False, "c")])
+        self.actors["submit again"] = call("submit again", "submit_batch", harness.session, *same)
         self.keep()
 
     def wrongs(self) -> list[str]:
@@ -116,8 +118,8 @@ class Stage(Scene):
         spawning = await harness.claim(5, queues=["plan:child"])
         self.lanes["subs"] = spawning[0].key.lane
         for number, claim in enumerate(spawning[:4]):
-            self.jobs[f"child{number}"], right = await self._spawn(claim)
-            await harness.advance([right])
+            self.jobs[f"child{number}"], rights = await self._spawn(claim)
+            await harness.advance(rights)
         tasks = {(claim.lane.job_id, claim.lane.node): claim for claim in await harness.claim(8)}
         first, second, third, fourth = (self.jobs[f"child{number}"] for number in range(4))
         for name in ("one", "two"):
@@ -138,8 +140,8 @@ class Stage(Scene):
         harness = self._harness
         await self._submit(ORPHANS)
         spawned = [await self._spawn(claim) for claim in await harness.claim(2, queues=["plan:child"])]
-        for _, right in reversed(spawned):
-            await harness.advance([right])
+        for _, rights in reversed(spawned):
+            await harness.advance(rights)
         claims = await harness.claim(5)
         tasks = {(claim.lane.job_id, claim.lane.node): claim for claim in claims}
         await self._end(tasks[self.jobs["orphans"], "bad"], "failed")
@@ -166,7 +168,7 @@ class Stage(Scene):
     ) -> list[Actor]:
         own, ending = self._harness.session, parent["ending"]
         first, second, _, _, fifth = parent["tasks"]
-        new = ("spawned", "", "spawned", "child", CHILD.hash, CHILD.text, ["one", "two"], "{}")
+        new = ("spawned", "", "spawned", "child", CHILD.hash, CHILD.text, ["one", "two"], "{}", None)
         held = encode([_report(claim) | {"started": True} for claim in (parent["limited"], *parent["inner"])])
         return [
             call("cancel parent", "cancel", self.jobs["parent"], "test"),
@@ -198,17 +200,15 @@ class Stage(Scene):
 
     async def _submit(self, workflow: Workflow) -> None:
         nested = nest({"child": Declaration(CHILD), workflow.id: Declaration(workflow)}).declarations[workflow.id]
-        submission = Submission(nested.workflow, {}, "test", workflow.priority, False, "c", nested.parts)
+        submission = Submission(nested.workflow, {}, "test", workflow.priority, False, "c", parts=nested.parts)
         submitted = await self._harness.store.submit(submission, self._harness.session)
-        assert submitted.right
         self.jobs[workflow.id] = submitted.job_id
-        await self._harness.advance([submitted.right])
+        await self._harness.advance(submitted.rights)
 
-    async def _spawn(self, claim: Claim) -> tuple[str, TakenRight]:
+    async def _spawn(self, claim: Claim) -> tuple[str, Sequence[TakenRight]]:
         spawned = await self._nursery.spawn(claim, {"n": claim.item})
         assert spawned
-        assert spawned.right
-        return spawned.job_id, spawned.right
+        return spawned.job_id, spawned.rights
 
     async def _end(self, claim: Claim, ended: str = "completed") -> None:
         """End a task, and apply what comes of it and no more: no child is reported, no orphan cancelled."""
@@ -219,11 +219,6 @@ class Stage(Scene):
             assert view
             workflow = await store.definition(view.workflow_hash)
             assert (await store.apply(right, session, view, _plan(workflow, view))).applied
-
-    def _identity(self, workflow: Workflow) -> tuple[object, ...]:
-        """What the same submission says once more."""
-        head, tail = f'{{"job_type":"{workflow.id}","ordinal":', ',"parameters":{},"scope":"test"}'
-        return head, tail, "test", workflow.id, workflow.hash, workflow.text, workflow.names, "{}"
 
     def _id(self, name: str) -> int:
         row = self._admin.execute("select id from app.jobs where job_id = %s", [self.jobs[name]]).fetchone()

@@ -92,6 +92,7 @@ class Stage(Scene):
         hand = encode(
             [{**_report(claims[name]), "started": True, "progress": {"at": 1}} for name in ("right0", "left0")]
         )
+        left0 = claims["left0"]
         reports = {
             name: encode([_report(claims[task], ended) for task in tasks])
             for name, ended, tasks in (
@@ -116,6 +117,8 @@ class Stage(Scene):
             call("take rights", "take_rights", c, 10),
             call("free rights", "free_rights", a, [done.id]),
             call("beat", "beat", a, hand),
+            call("progress", "progress", a, hand),
+            call("checkpoint", "checkpoint", a, *left0.key, left0.attempt, 1, "phase", "{}"),
             call("reconcile", "reconcile", b, "[]"),
             call("sweep", "sweep", c, timedelta(seconds=5), 100),
             call("release dead", "release_dead", 100),

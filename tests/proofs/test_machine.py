@@ -43,8 +43,9 @@ from anabranch.engine.model import (
     TaskKey,
 )
 from anabranch.engine.nesting import nest
-from anabranch.engine.ports import SessionGone, Spawned, Submission, TakenRight, Wanted
+from anabranch.engine.ports import SessionGone, Spawned, TakenRight, Wanted
 from anabranch.engine.retry import choose_again
+from anabranch.engine.submission import Submission
 from anabranch.engine.workflow import Kind, Node, OnFailure, Retry, Spread, Workflow
 from anabranch.testing.clock import Clock
 from anabranch.testing.machine import LEASE, Model
@@ -122,8 +123,8 @@ LIMITS = [
 ]
 
 TABLES = (
-    "workflows, jobs, nodes, lanes, items, claims, due, outcomes, attempts, traces, rights, waits, signals, children, "
-    "limits, events, sessions, duties"
+    "workflows, jobs, nodes, lanes, items, claims, due, outcomes, attempts, checkpoints, traces, rights, waits, "
+    "signals, children, limits, idempotency_keys, events, sessions, duties"
 )
 SNAPSHOT = Path(__file__).with_name("snapshot.sql").read_bytes()
 
@@ -397,7 +398,7 @@ class EngineMachine(RuleBasedStateMachine):
     def _submit(self, shape: str, priority: int, session: int, *, starts: bool) -> None:
         name = f"{shape}{len(self.names)}"
         declared = SHAPES[shape]
-        submission = Submission(declared.workflow, {"name": name}, "test", priority, False, "c", declared.parts)
+        submission = Submission(declared.workflow, {"name": name}, "test", priority, False, "c", parts=declared.parts)
         submitted = self.run(self.store.submit(submission, SessionId(session)))
         again = self.run(self.store.submit(submission, SessionId(session)))
         assert (submitted.created, again.created, again.job_id) == (True, False, submitted.job_id)
@@ -724,7 +725,7 @@ class ControlMachine(EngineMachine):
         if spawned:
             self.names[spawned.job_id] = name
             again = self.run(self.store.spawn(claim, child, SessionId(attempt.session)))
-            assert again == Spawned(spawned.job_id, None)
+            assert again == Spawned(spawned.job_id)
         if is_new:
             self._move_to_reported([attempt])
 

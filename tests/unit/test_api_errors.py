@@ -11,6 +11,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from anabranch.access import NotAuthenticated, Scope
 from anabranch.api.errors import respond, status_of
 from anabranch.api.main import app_from_environment, create_app
 from anabranch.api.routes.health import judge
@@ -79,7 +80,10 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  
         (InputError("request.too_large", ""), 413),
         (InputError("request.media_type", ""), 415),
         (AnabranchError("request.host", ""), 403),
-        (AnabranchError("auth.required", ""), 401),
+        (NotAuthenticated("auth.missing", ""), 401),
+        (AnabranchError("auth.forbidden", ""), 403),
+        (InputError("auth.misplaced", ""), 422),
+        (InputError("database.not_allowed", ""), 403),
         (Unavailable("database.unreachable", ""), 503),
         (SessionGone(SessionId(1)), 503),
         (DefinitionError("workflow.input", ""), 500),
@@ -289,14 +293,14 @@ async def test_s1_beyond_loopback_only_probes_are_served(settings: Settings, pat
     app = create_app(settings.model_copy(update={"host": "0.0.0.0"}), NOWHERE)
     async with calling(app, "http://anabranch.example") as api:
         answer = await api.get(path)
-        problem(answer, 401, "auth.required")
+        problem(answer, 401, "auth.missing")
         assert answer.headers["www-authenticate"]
         assert (await api.get("/livez")).status_code == 200
 
 
 async def test_s1_a_socket_beyond_loopback_is_noticed_whatever_the_settings_say(app: FastAPI) -> None:
     async with calling(app, "http://192.0.2.1") as api:
-        problem(await api.get("/api/jobs", headers={"Host": "127.0.0.1"}), 401, "auth.required")
+        problem(await api.get("/api/jobs", headers={"Host": "127.0.0.1"}), 401, "auth.missing")
 
 
 async def test_o6_a_method_that_a_path_lacks_is_a_problem_that_names_the_others(api: httpx.AsyncClient) -> None:
@@ -342,8 +346,10 @@ async def test_the_description_is_openapi_31_and_whole(api: httpx.AsyncClient) -
     names = {ref.split('"')[0] for ref in text.split('"#/components/schemas/')[1:]}
     assert names <= told["components"]["schemas"].keys()
     operations = [operation for path in told["paths"].values() for operation in path.values()]
-    assert len(operations) == 22
+    assert len(operations) == 44
+    assert told["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
     for operation in operations:
+        assert operation.get("security", []) in ([], *([{"key": [scope]}] for scope in Scope))
         assert {"401", "403", "500"} <= operation["responses"].keys()
         assert operation["responses"]["500"]["content"].keys() == {"application/problem+json"}
         assert "HTTPValidationError" not in json.dumps(operation)

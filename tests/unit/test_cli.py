@@ -20,9 +20,9 @@ from rich.progress import Progress
 from anabranch.cli import history, jobs
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
 from anabranch.cli.main import call
-from anabranch.cli.place import find_home
+from anabranch.cli.place import Remote, find_home, find_remote
 from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, escape, print_json, print_table
+from anabranch.cli.show import coloured, escape, print_json, print_table, spell_progress
 from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home
 from anabranch.engine.errors import (
@@ -74,7 +74,7 @@ def logs() -> Iterator[None]:
         (AnabranchError("internal", ""), 1),
         (UsageMistake("usage", ""), 2),
         (NotFound("job.not_found", ""), 3),
-        (NotAllowed("auth.required", ""), 4),
+        (NotAllowed("auth.missing", ""), 4),
         (InputError("database.not_allowed", ""), 4),
         (InputError("job.parameters", ""), 5),
         (DefinitionError("workflow.invalid", ""), 5),
@@ -107,7 +107,14 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("up --port 70000", 2),
         ("down --purge", 2),
         ("db reset", 2),
-        ("up --host 0.0.0.0", 5),
+        ("keys", 2),
+        ("keys create ci", 2),
+        ("keys create ci --scope root", 2),
+        ("keys create ci --scope read --expires never", 2),
+        ("keys create ci --scope read --expires 0d", 5),
+        ("keys create ci --scope read", 9),
+        ("keys list", 9),
+        ("keys revoke abc", 9),
         ("submit hello_world -p n", 5),
         ("run hello_world -p file=@x", 5),
         ("status abc", 9),
@@ -119,6 +126,9 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("cancel", 2),
         ("workers", 9),
         ("submit hello_world", 9),
+        ("submit hello_world --bulk - -p n=1", 2),
+        ("submit hello_world --bulk - --wait", 2),
+        ("submit hello_world --bulk none", 9),
         ("db url", 9),
         ("workflows", 2),
         ("workflows reload", 9),
@@ -127,6 +137,63 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
 )
 def test_a_command_ends_with_the_code_that_is_promised(command: str, code: int) -> None:
     assert call(command.split()) == code
+
+
+@pytest.mark.parametrize("command", ["up", "up --detach", "run hello_world", "api"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_s1_no_stack_listens_beyond_loopback_without_keys(
+    command: str, host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_AUTH", "none")
+    monkeypatch.setenv("ANABRANCH_HOST", host)
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", "postgresql://127.0.0.1:1/nowhere")
+    assert call(command.split()) == 5
+    assert f"can't listen on {host} without keys" in capsys.readouterr().err
+
+
+def test_a_url_that_is_given_stands_above_the_stack_of_the_home(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    monkeypatch.setenv("ANABRANCH_API_URL", "http://127.0.0.1:1")
+    for command in (["jobs"], ["run", "hello_world"], ["keys", "list"]):
+        assert call(command) == 9
+        assert "the API at http://127.0.0.1:1 does not answer" in capsys.readouterr().err
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("where", ["environment", "file"])
+def test_the_api_and_its_key_are_those_of_the_settings(where: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    if where == "environment":
+        monkeypatch.setenv("ANABRANCH_API_URL", "https://api.example")
+        monkeypatch.setenv("anabranch_api_key", "anb_x")
+    else:
+        home.mkdir()
+        (home / "anabranch.toml").write_text('api_url = "https://api.example"\napi_key = "anb_x"\n')
+    assert find_remote() == Remote("https://api.example", "anb_x")
+
+
+def test_s5_the_key_of_the_settings_is_masked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_API_KEY", "anb_hidden")
+    monkeypatch.setenv("ANABRANCH_API_URL", "https://api.example")
+    for command in (["config", "show"], ["config", "show", "--json"]):
+        assert call(command) == 0
+        shown = capsys.readouterr().out
+        assert "hidden" not in shown
+        assert "https://api.example" in shown
+
+
+@pytest.mark.parametrize("key", ["anb_hid\nden", "anb_hiddén", "anb hidden"])
+def test_s5_a_key_that_cannot_be_sent_is_not_shown(
+    key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_API_KEY", key)
+    monkeypatch.setenv("ANABRANCH_API_URL", "http://127.0.0.1:1")
+    assert call(["jobs"]) == 5
+    said = capsys.readouterr().err
+    assert "ANABRANCH_API_KEY" in said
+    assert "hid" not in said
 
 
 def test_an_error_says_what_and_what_to_do_on_stderr(capsys: pytest.CaptureFixture[str], home: Path) -> None:
@@ -433,7 +500,28 @@ def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> Non
     assert [(bar.description, bar.completed, bar.total) for bar in bars.tasks] == [("first", 3, 4), ("second", 0, None)]
 
 
-@pytest.mark.parametrize("command", [["--help"], ["workflows", "--help"], ["status", "abc"], ["down"]])
+@pytest.mark.parametrize(
+    ("progress", "words"),
+    [
+        (None, None),
+        ({"done": 3, "total": 10, "message": "fetching\nmuch"}, "3 of 10: fetching much"),
+        ({"done": 0.5, "total": None, "message": ""}, "0.5"),
+    ],
+)
+def test_the_progress_of_a_task_is_told_in_a_few_words(progress: dict[str, Any] | None, words: str | None) -> None:
+    assert spell_progress(progress) == words
+
+
+def test_bars_show_what_a_task_says_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    bars = Progress(disable=True)
+    node = {**NODES[0], "progress": {"done": 1, "total": 2, "message": "[bold]\x1b[31mred"}}
+    Bars(bars).show(job(node))
+    assert bars.tasks[0].fields["state"] == "1 of 2: [bold]\\x1b[31mred"
+
+
+@pytest.mark.parametrize(
+    "command", [["--help"], ["workflows", "--help"], ["keys", "--help"], ["status", "abc"], ["down"]]
+)
 def test_light_commands_import_nothing_heavy(command: list[str]) -> None:
     program = [sys.executable, "-X", "importtime", "-m", "anabranch", *command]
     said = subprocess.run(program, capture_output=True, text=True, check=False).stderr

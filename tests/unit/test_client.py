@@ -25,13 +25,14 @@ class Script(ThreadingHTTPServer):
     daemon_threads = True
     lines: list[tuple[int, object]]
     asked: list[tuple[str, str, bytes]]
+    keys: list[str | None]
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
     def say(self, *lines: tuple[int, object]) -> None:
-        self.lines, self.asked = list(lines), []
+        self.lines, self.asked, self.keys = list(lines), [], []
 
 
 class Speaker(BaseHTTPRequestHandler):
@@ -40,6 +41,7 @@ class Speaker(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.asked.append((self.command, self.path, body))
+        self.server.keys.append(self.headers.get("Idempotency-Key"))
         status, answer = self.server.lines.pop(0) if len(self.server.lines) > 1 else self.server.lines[0]
         if status == DROP:
             return
@@ -189,6 +191,26 @@ def test_a_submission_sends_what_is_given_and_no_more(server: Script, client: Cl
     ((method, path, body),) = server.asked
     assert (method, path) == ("POST", "/api/jobs")
     assert json.loads(body) == {"workflow": "pair", "parameters": {"n": 2**70}, "rerun": False, "priority": 1}
+
+
+@pytest.mark.parametrize("rerun", [False, True])
+def test_e15_a_submission_is_repeated_under_one_key(server: Script, client: Client, clock: Clock, rerun: bool) -> None:
+    told = {"job_id": "abc", "job_type": "pair", "status": "pending", "created": True, "links": {}}
+    server.say((DROP, None), (503, {"code": "api.starting", "detail": "not yet"}), (202, told))
+
+    client.submit("pair", rerun=rerun)
+    client.submit("pair", rerun=rerun)
+
+    *repeated, fresh = server.keys
+    assert len(repeated) == 3
+    assert len(set(repeated)) == 1
+    assert fresh not in (None, repeated[0])
+
+
+def test_e15_a_key_of_the_callers_own_is_sent(server: Script, client: Client) -> None:
+    server.say((202, {"job_id": "abc", "job_type": "pair", "status": "pending", "created": True, "links": {}}))
+    client.submit("pair", idempotency_key="mine")
+    assert server.keys == ["mine"]
 
 
 def test_parameters_that_json_cannot_hold_are_refused_before_they_are_sent(server: Script, client: Client) -> None:

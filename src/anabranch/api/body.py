@@ -1,18 +1,22 @@
 """Bodies are read with a cap and parsed strictly: what PostgreSQL can't hold is refused here."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
+from pydantic import BaseModel, ValidationError
 
+from anabranch.access import holds_key
 from anabranch.api.deps import CurrentSettings
+from anabranch.api.errors import InvalidRequest
 from anabranch.engine.canonical import Json, decode
 from anabranch.engine.errors import InputError
 
-__all__ = ["YAML_TYPES", "JsonObject", "YamlText"]
+__all__ = ["YAML_TYPES", "JsonObject", "YamlText", "check_body", "check_media_type", "parse_object", "too_large"]
 
+Model = TypeVar("Model", bound=BaseModel)
 JSON_TYPES = ("application/json",)
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
@@ -22,18 +26,23 @@ async def read_object(request: Request, settings: CurrentSettings) -> dict[str, 
     body = await _read(request, settings.max_body_bytes)
     if not body:
         return {}
-    _check_media_type(request, JSON_TYPES, "Send JSON, with Content-Type: application/json.")
-    value = _parse(body)
-    if not isinstance(value, dict):
-        raise InputError("request.json", "the body must be a JSON object", remedy='Send one, like {"n": 5}.')
-    return value
+    check_media_type(request, JSON_TYPES, "Send JSON, with Content-Type: application/json.")
+    return parse_object(body)
 
 
 async def read_yaml(request: Request, settings: CurrentSettings) -> bytes:
     """The YAML in the body, as it came: the loader says what is wrong with it."""
     body = await _read(request, settings.max_body_bytes)
-    _check_media_type(request, YAML_TYPES, "Send YAML, with Content-Type: application/yaml.")
+    check_media_type(request, YAML_TYPES, "Send YAML, with Content-Type: application/yaml.")
     return body
+
+
+def check_body(model: type[Model], given: Mapping[str, Json]) -> Model:
+    """A body as its model; every mistake in it is told."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise InvalidRequest.of(error.errors(), "body") from error
 
 
 JsonObject = Annotated[dict[str, Json], Depends(read_object)]
@@ -43,19 +52,34 @@ YamlText = Annotated[bytes, Depends(read_yaml)]
 async def _read(request: Request, most: int) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
-        raise _too_large(most)
+        raise too_large(most, "ANABRANCH_MAX_BODY_BYTES")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most:
-            raise _too_large(most)
+            raise too_large(most, "ANABRANCH_MAX_BODY_BYTES")
+    if b"anb_" in body and holds_key(body.decode("latin-1")):
+        raise InputError(
+            "auth.misplaced",
+            "a key stands in the body: what is sent there is kept and shown",
+            remedy="Leave it out; it is sent as `Authorization: Bearer anb_…`.",
+        )
     return bytes(body)
 
 
-def _check_media_type(request: Request, wanted: Sequence[str], remedy: str) -> None:
+def check_media_type(request: Request, wanted: Sequence[str], remedy: str) -> None:
+    """Refuse a body that is said to be something else."""
     given = request.headers.get("content-type", "")
     if given.partition(";")[0].strip().lower() not in wanted:
         raise InputError("request.media_type", f"the body is said to be {given or 'of no type'!r}", remedy=remedy)
+
+
+def parse_object(body: bytes) -> dict[str, Json]:
+    """The object that is written in JSON; InputError when it is not one that can be stored."""
+    value = _parse(body)
+    if not isinstance(value, dict):
+        raise InputError("request.json", "the body must be a JSON object", remedy='Send one, like {"n": 5}.')
+    return value
 
 
 def _parse(body: bytes) -> Json:
@@ -87,9 +111,8 @@ def _refuse_twins(pairs: list[tuple[str, object]]) -> None:
         seen.add(name)
 
 
-def _too_large(most: int) -> InputError:
+def too_large(most: int, setting: str, what: str = "the body") -> InputError:
+    """The error that says how much is read."""
     return InputError(
-        "request.too_large",
-        f"the body is larger than {most} bytes",
-        remedy="Raise ANABRANCH_MAX_BODY_BYTES, or send less.",
+        "request.too_large", f"{what} is larger than {most} bytes", remedy=f"Raise {setting}, or send less."
     )

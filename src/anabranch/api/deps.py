@@ -1,18 +1,34 @@
 """What routes ask for by type."""
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.openapi.models import HTTPBearer
+from fastapi.openapi.models import SecurityBase as SecurityModel
+from fastapi.security.base import SecurityBase
 
+from anabranch.access import Principal, Scope
 from anabranch.app import Gateway
+from anabranch.engine.errors import AnabranchError, InputError
 from anabranch.settings import Settings
 
-__all__ = ["Caller", "CurrentCaller", "CurrentGateway", "CurrentSettings", "CurrentTick", "Tick"]
+__all__ = [
+    "Caller",
+    "CurrentCaller",
+    "CurrentGateway",
+    "CurrentSettings",
+    "CurrentTick",
+    "GivenKey",
+    "Needs",
+    "Tick",
+    "needs",
+]
 
-LOCAL = "local"
+IDEMPOTENCY_KEY = r"[\x20-\x7e]{1,255}"
 
 
 class Tick:
@@ -38,10 +54,15 @@ class Tick:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls: the scope of their jobs, and the correlation id of this request."""
+    """Who calls, and the correlation id of this request."""
 
-    scope: str
+    principal: Principal
     correlation_id: str
+
+    @property
+    def scope(self) -> str:
+        """The scope of their jobs: one owner's keys share them (E15)."""
+        return self.principal.owner
 
 
 async def get_gateway(request: Request) -> Gateway:
@@ -63,11 +84,52 @@ async def get_tick(request: Request) -> Tick:
 
 
 async def get_caller(request: Request) -> Caller:
-    """The local principal: beyond loopback nobody gets this far (S1)."""
-    return Caller(LOCAL, request.state.correlation_id)
+    """Who calls: the edge lets nobody else in (S1)."""
+    return Caller(request.state.principal, request.state.correlation_id)
+
+
+async def get_idempotency_key(request: Request) -> str | None:
+    """The caller's name for this request, if it has one."""
+    given = request.headers.getlist("Idempotency-Key")
+    if given and (len(given) > 1 or not re.fullmatch(IDEMPOTENCY_KEY, given[0])):
+        raise InputError(
+            "idempotency.key",
+            "an Idempotency-Key must be one line of 1 to 255 printable ASCII characters",
+            remedy="Send a fresh UUID for each new request, and the same one when you repeat it.",
+        )
+    return given[0] if given else None
 
 
 CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
+GivenKey = Annotated[str | None, Depends(get_idempotency_key)]
+
+
+class Needs(SecurityBase):
+    """Lets in who has a scope; the description of the API shows it."""
+
+    model: SecurityModel = HTTPBearer(
+        bearerFormat="anb_<id>_<secret>",
+        description="An API key. Each scope includes those before it: read, submit, operate, admin. On loopback no key "
+        "is asked for, unless the operator says so.",
+    )
+    scheme_name = "key"
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    async def __call__(self, caller: CurrentCaller) -> None:
+        """Refuse a caller whose scope doesn't include this one."""
+        if not caller.principal.scope.includes(self.scope):
+            raise AnabranchError(
+                "auth.forbidden",
+                f"this needs the scope {self.scope}, and the key has {caller.principal.scope}",
+                remedy=f"Use a key with the scope {self.scope}.",
+            )
+
+
+def needs(scope: Scope) -> Any:  # what FastAPI takes for a dependency
+    """What a route declares: the scope that its callers need."""
+    return Security(Needs(scope), scopes=[scope.value])

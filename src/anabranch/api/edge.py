@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from urllib.parse import unquote
 from uuid import uuid4
 
 import structlog
@@ -9,9 +10,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from anabranch.access import LOCAL, Principal, holds_key
+from anabranch.api.authentication import Authenticator
 from anabranch.api.errors import respond
 from anabranch.embedded.listener import is_address, is_loopback
-from anabranch.engine.errors import AnabranchError
+from anabranch.engine.errors import AnabranchError, InputError
 
 __all__ = ["CORRELATION_ID", "Edge"]
 
@@ -25,10 +28,11 @@ OPEN = frozenset({"/livez", "/readyz"})
 class Edge:
     """Gives every request an id, refuses who may not call, and lets no exception out."""
 
-    def __init__(self, app: ASGIApp, *, host: str) -> None:
-        """Before an application that listens on a host."""
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, keys: bool) -> None:
+        """Before an application whose callers need keys, or none on loopback."""
         self._app = app
-        self._loopback = is_loopback(host)
+        self._authenticator = authenticator
+        self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -37,6 +41,7 @@ class Edge:
             return
         state = scope.setdefault("state", {})
         state["correlation_id"] = _identify(Headers(scope=scope))
+        state["principal"] = None
         started = False
 
         async def send_marked(message: Message) -> None:
@@ -48,7 +53,7 @@ class Edge:
             await send(message)
 
         try:
-            self._admit(scope)
+            state["principal"] = await self._admit(scope)
             await self._app(scope, receive, send_marked)
             return
         except ClientDisconnect:
@@ -64,33 +69,37 @@ class Edge:
             error = AnabranchError("internal", "something went wrong inside the API", remedy="Its log says what.")
         await respond(error, path=scope["path"], correlation_id=state["correlation_id"])(scope, receive, send_marked)
 
-    def _admit(self, scope: Scope) -> None:
+    async def _admit(self, scope: Scope) -> Principal | None:
+        """Who calls; None is a stranger, who may look at the probes."""
+        _check_places(scope)
         headers = Headers(scope=scope)
-        if not self._is_local(scope):
-            if scope["path"] not in OPEN:
-                raise AnabranchError(
-                    "auth.required",
-                    "this API listens beyond loopback, and keys are not built yet",
-                    remedy="Listen on 127.0.0.1 (ANABRANCH_HOST) and call from the same machine.",
-                )
-            return
+        if self._asks_for_key(scope):
+            return None if scope["path"] in OPEN else await self._authenticate(headers)
         _check_host(headers.getlist("host"))
         _check_origin(headers.getlist("origin"), headers.getlist("host"))
+        structlog.contextvars.bind_contextvars(principal=LOCAL.name)
+        return LOCAL
 
-    def _is_local(self, scope: Scope) -> bool:
+    def _asks_for_key(self, scope: Scope) -> bool:
         # The socket may be one that was opened for us, on an address that the settings don't know (S1).
         server = scope.get("server")
-        return self._loopback and not (server and is_address(server[0]) and not is_loopback(server[0]))
+        return self._keys or bool(server and is_address(server[0]) and not is_loopback(server[0]))
+
+    async def _authenticate(self, headers: Headers) -> Principal:
+        principal = await self._authenticator.authenticate(headers.getlist("authorization"))
+        # The person who acts, in every line of this request (P7).
+        structlog.contextvars.bind_contextvars(principal=principal.name, key=principal.key_id)
+        return principal
 
 
 def _identify(headers: Headers) -> str:
     given = headers.get(HEADER)
-    valid = given is not None and re.fullmatch(CORRELATION_ID, given) is not None
+    valid = given is not None and re.fullmatch(CORRELATION_ID, given) is not None and not holds_key(given)
     correlation_id = given if given is not None and valid else uuid4().hex
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(correlation_id=correlation_id)
     if given is not None and not valid:
-        log.warning("correlation_id.replaced", reason="it must be 1 to 128 printable ASCII characters")
+        log.warning("correlation_id.replaced", reason="it must be 1 to 128 printable ASCII characters, and no key")
     return correlation_id
 
 
@@ -99,6 +108,23 @@ def _mark(start: Message, correlation_id: str) -> None:
     headers[HEADER] = correlation_id
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Cache-Control", "no-store")
+
+
+def _check_places(scope: Scope) -> None:
+    # URLs and headers are kept by proxies, browsers and logs: only one of them is made for keys (S5).
+    query = unquote(scope.get("query_string", b"").decode("latin-1"))
+    if holds_key(scope["path"]) or holds_key(query):
+        raise InputError(
+            "auth.misplaced",
+            "a key stands in the URL",
+            remedy="Send it as `Authorization: Bearer anb_…`, and revoke this one: what stood in a URL is not secret.",
+        )
+    if found := [name for name, value in Headers(scope=scope).items() if name != "authorization" and holds_key(value)]:
+        raise InputError(
+            "auth.misplaced",
+            f"a key stands in the header {found[0]}",
+            remedy="Send it as `Authorization: Bearer anb_…`.",
+        )
 
 
 def _check_host(hosts: Iterable[str]) -> None:

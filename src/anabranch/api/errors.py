@@ -13,10 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from anabranch.access import NotAuthenticated, redact
 from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 from anabranch.engine.ports import Refused, SessionGone
 
-__all__ = ["STATUS", "InvalidRequest", "Mistake", "Problem", "add_handlers", "respond", "status_of"]
+__all__ = ["STATUS", "InvalidRequest", "Mistake", "Problem", "add_handlers", "describe", "respond", "status_of"]
 
 log = structlog.get_logger()
 
@@ -24,21 +25,27 @@ MEDIA_TYPE = "application/problem+json"
 
 # A code stands above its class. What is in neither form is ours to mend: 500.
 STATUS: Mapping[str | type[AnabranchError], int] = {
-    "auth.required": 401,
+    "auth.forbidden": 403,
+    "database.not_allowed": 403,
     "request.host": 403,
     "request.origin": 403,
     "request.method": 405,
     "request.too_large": 413,
     "request.media_type": 415,
+    NotAuthenticated: 401,
     NotFound: 404,
     Conflict: 409,
     InputError: 422,
     Unavailable: 503,
     SessionGone: 503,
 }
-HEADERS: Mapping[int, Mapping[str, str]] = {
-    401: {"WWW-Authenticate": "Bearer"},
+CHALLENGE = 'Bearer realm="anabranch"'
+# Those of a code stand above those of its status.
+HEADERS: Mapping[int | str, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": f'{CHALLENGE}, error="invalid_token"'},
     503: {"Retry-After": "1"},
+    "auth.missing": {"WWW-Authenticate": CHALLENGE},
+    "auth.forbidden": {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'},
 }
 RETRYABLE = frozenset({503})
 ROUTES = "The routes and what they take are described at /openapi.json."
@@ -90,10 +97,10 @@ def status_of(error: AnabranchError) -> int:
     return next((STATUS[key] for key in keys if key in STATUS), 500)
 
 
-def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
-    """The answer that tells a caller of an error."""
+def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
+    """What a caller is told of an error."""
     status = status_of(error)
-    problem = Problem(
+    return Problem(
         type=f"/errors/{error.code}",
         title=HTTPStatus(status).phrase,
         status=status,
@@ -105,8 +112,14 @@ def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Respons
         correlation_id=correlation_id,
         errors=error.mistakes if isinstance(error, InvalidRequest) else None,
     )
+
+
+def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
+    """The answer that tells a caller of an error."""
+    problem = describe(error, path=path, correlation_id=correlation_id)
     body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
-    return Response(body, status, HEADERS.get(status), MEDIA_TYPE)
+    headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
+    return Response(redact(body), problem.status, headers, MEDIA_TYPE)
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -122,6 +135,8 @@ async def _answer(request: Request, error: Exception) -> Response:
     status = status_of(error)
     if status >= 500:
         log.warning("request.failed", code=error.code, reason=error.message, path=request.url.path, status=status)
+    if request.state.principal is None:
+        error = _for_strangers(error)
     return respond(error, path=request.url.path, correlation_id=request.state.correlation_id)
 
 
@@ -158,10 +173,17 @@ def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
     return InputError("request.invalid", str(error.detail), remedy=ROUTES)
 
 
+def _for_strangers(error: AnabranchError) -> AnabranchError:
+    # Which part fails is not for those who only look whether any does.
+    if isinstance(error, Unavailable | SessionGone):
+        return Unavailable("api.not_ready", "this API can't serve now", remedy="Try again.")
+    return error
+
+
 def _detail(error: AnabranchError) -> str:
     # What a driver says names servers, users and rows: that is for the log.
     if isinstance(error, Refused):
         return "the database refused what it was given; the API's log says why"
-    if error.code.startswith("database."):
+    if error.code.startswith("database.") and isinstance(error, Unavailable):
         return "the database can't be used now; the API's log says why"
     return error.message

@@ -8,12 +8,28 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from anabranch.api.authentication import Authenticator
 from anabranch.api.deps import Tick
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
 from anabranch.api.openapi import Api
-from anabranch.api.routes import graphs, handlers, health, history, jobs, workers, workflows
+from anabranch.api.routes import (
+    bulk,
+    control,
+    database,
+    description,
+    graphs,
+    handlers,
+    health,
+    history,
+    jobs,
+    keys,
+    limits,
+    workers,
+    workflows,
+)
 from anabranch.app import Gateway
+from anabranch.embedded.listener import asks_for_keys
 from anabranch.engine.errors import InputError
 from anabranch.logs import configure_logs
 from anabranch.settings import Settings, load_settings
@@ -40,6 +56,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         summary="Durable geospatial workflows on PostgreSQL.",
         version="1",
         lifespan=lifespan,
+        openapi_url=None,  # described by a route of ours, which needs a scope as all do
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -47,9 +64,27 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     )
     app.state.settings = settings
     app.state.tick = Tick()
-    app.add_middleware(Edge, host=settings.host)
+    app.add_middleware(
+        Edge,
+        authenticator=Authenticator(lambda: app.state.gateway.keys),
+        keys=asks_for_keys(settings.auth, settings.host),
+    )
     add_handlers(app)
-    for module in (jobs, history, graphs, workflows, handlers, workers, health):
+    for module in (
+        jobs,
+        bulk,
+        control,
+        history,
+        graphs,
+        workflows,
+        limits,
+        handlers,
+        workers,
+        keys,
+        database,
+        health,
+        description,
+    ):
         app.include_router(module.router)
     return app
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from anabranch.api.errors import MEDIA_TYPE, Problem
 
-__all__ = ["Api", "Responses", "body", "problems"]
+__all__ = ["Api", "Responses", "body", "keyed", "problems"]
 
 Schema = dict[str, Any]  # OpenAPI's own shape
 Responses = dict[int | str, Schema]
@@ -29,6 +29,17 @@ def problems(*statuses: int) -> Responses:
 def body(schema: Schema, *, required: bool, kinds: Sequence[str] = (JSON,)) -> Schema:
     """The part of an operation that says what its body is."""
     return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+def keyed(operation: Schema) -> Schema:
+    """The part of an operation, with the header that makes it safe to repeat."""
+    header = {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+        "description": "A name of your own for this request: repeated under it, it gets the answer of the first time.",
+    }
+    return {**operation, "parameters": [header]}
 
 
 class Api(FastAPI):

@@ -9,7 +9,20 @@ from anabranch.api.edge import CORRELATION_ID
 from anabranch.api.schemas import TaskStatus
 from anabranch.engine.model import JobState
 
-__all__ = ["CancelRequest", "EventsQuery", "JobRequest", "JobsQuery", "LogsQuery", "SubmitQuery", "TasksQuery"]
+__all__ = [
+    "CancelRequest",
+    "DeadLettersQuery",
+    "EventsQuery",
+    "JobRequest",
+    "JobsQuery",
+    "LimitRequest",
+    "LogsQuery",
+    "PauseRequest",
+    "ReplayRequest",
+    "RetryRequest",
+    "SubmitQuery",
+    "TasksQuery",
+]
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
 Priority = Annotated[int, Field(ge=1, le=9, description="1 is the most urgent.")]
@@ -54,6 +67,51 @@ class CancelRequest(Input):
     reason: str = Field("it was cancelled on request", max_length=1000, description="Kept as the job's error.")
 
 
+class RetryRequest(Input):
+    """What to run again; without a choice, what failed the job."""
+
+    model_config = ConfigDict(strict=True)
+    nodes: list[Name] = Field(default_factory=list, max_length=1000, description="Only failed tasks of these nodes.")
+    from_node: Name | None = Field(None, description="Run this node whole, and all that is behind it.")
+    dry_run: bool = Field(False, description="Only tell what would run.")
+
+
+class LimitRequest(Input):
+    """How many tasks may run at once."""
+
+    model_config = ConfigDict(strict=True)
+    most: int = Field(ge=1, lt=2**31)
+    reason: str = Field("", max_length=1000)
+
+
+class PauseRequest(Input):
+    """Why something is paused."""
+
+    model_config = ConfigDict(strict=True)
+    reason: str = Field("", max_length=1000)
+
+
+class DeadLettersQuery(Input):
+    """Which dead letters to list."""
+
+    limit: int = Field(50, ge=1, le=500)
+    after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
+    workflow: Name | None = None
+    handler: Name | None = None
+    code: Name | None = Field(None, description="The code of the error.")
+
+
+class ReplayRequest(Input):
+    """Which dead letters to replay; at least one choice is needed."""
+
+    model_config = ConfigDict(strict=True)
+    jobs: list[Name] = Field(default_factory=list, max_length=1000, description="Ids of jobs, or starts of them.")
+    workflow: Name | None = None
+    handler: Name | None = None
+    code: Name | None = Field(None, description="The code of the error.")
+    limit: int = Field(1000, ge=1, le=10_000, description="How many dead letters to look at.")
+
+
 class JobsQuery(Input):
     """Which jobs to list."""
 
@@ -61,6 +119,7 @@ class JobsQuery(Input):
     before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")
     state: JobState | None = None
     workflow: Name | None = None
+    parent: Name | None = Field(None, description="Only jobs that run for this one.")
 
 
 class TasksQuery(Input):

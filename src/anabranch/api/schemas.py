@@ -146,12 +146,32 @@ class TaskCounts(View):
         return cls(**{name: sum(getattr(node, name) for node in nodes) for name in cls.model_fields})
 
 
+class ProgressView(View):
+    """How far a handler says that its running task is."""
+
+    done: int | float
+    total: int | float | None
+    message: str
+    at: datetime
+
+    @classmethod
+    def of(cls, said: Mapping[str, JsonValue] | None) -> Self | None:
+        """The view of what was said, if anything was."""
+        return None if said is None else cls.model_validate(said)
+
+    @property
+    def share(self) -> float:
+        """The share that is done, where it can be told."""
+        return min(max(self.done / self.total, 0.0), 1.0) if self.total else 0.0
+
+
 class NodeView(View):
     """A node of a job."""
 
     name: str
     state: NodeState
     tasks: TaskCounts
+    progress: ProgressView | None = Field(description="How far its task is, where it has one that runs and says so.")
     error: ErrorView | None
     opened_at: datetime | None
     finished_at: datetime | None
@@ -163,6 +183,7 @@ class NodeView(View):
             name=node.name,
             state=node.state,
             tasks=TaskCounts.of(node),
+            progress=ProgressView.of(node.said[0] if node.said and node.total == 1 else None),
             error=ErrorView.of(node.error),
             opened_at=node.opened_at,
             finished_at=node.finished_at,
@@ -180,10 +201,14 @@ class StageResult(View):
 class JobView(JobFields):
     """A job with its nodes, its progress and its result."""
 
+    generation: int = Field(description="How often it was retried.")
+    parent: str | None = Field(description="The job that runs it, if one does.")
     stage: int = Field(description="The number of the node that runs, or ran last; from 1.")
     total_stages: int
     nodes: list[NodeView]
-    progress: float = Field(ge=0, le=1, description="The share of the known tasks that have ended.")
+    progress: float = Field(
+        ge=0, le=1, description="The share of the known tasks that have ended, with the parts of running ones."
+    )
     tasks: TaskCounts
     stage_results: dict[str, StageResult] = Field(description="The finished nodes, by number.")
     parameters: dict[str, JsonValue]
@@ -197,10 +222,12 @@ class JobView(JobFields):
         tasks = TaskCounts.of(*detail.nodes)
         return cls(
             **_fields(detail.job),
+            generation=detail.job.generation,
+            parent=detail.parent_id,
             stage=_stage(detail),
             total_stages=len(nodes),
             nodes=nodes,
-            progress=_progress(detail.job.state, tasks),
+            progress=_progress(detail, tasks),
             tasks=tasks,
             stage_results={
                 str(number): StageResult(node=node.name, state=node.state, tasks=node.tasks)
@@ -229,6 +256,7 @@ class TaskView(View):
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None
+    progress: ProgressView | None = Field(description="How far it is, where it runs and says so.")
     result: JsonValue
     error: ErrorView | None
 
@@ -236,7 +264,7 @@ class TaskView(View):
     def of(cls, task: TaskDetail) -> Self:
         """The view of a task."""
         known = {name: getattr(task, name) for name in cls.model_fields}
-        return cls(**{**known, "error": ErrorView.of(task.error)})
+        return cls(**{**known, "progress": ProgressView.of(task.progress), "error": ErrorView.of(task.error)})
 
 
 class EventView(View):
@@ -244,7 +272,9 @@ class EventView(View):
 
     seq: int = Field(description="From 1, without gaps.")
     at: datetime
-    kind: str = Field(description="`job.` or `node.` and the state it went to, or `job.submitted`.")
+    kind: str = Field(
+        description="`job.` or `node.` and the state it went to, or `job.submitted`, `job.retried`, `gate.signalled`."
+    )
     node: str | None
     data: JsonValue = Field(description="The error or the output that came with it; {} where neither did.")
 
@@ -280,6 +310,7 @@ class WorkerView(View):
     queues: list[str]
     slots: int
     running: int
+    draining: bool = Field(description="Whether it takes nothing more.")
     began_at: datetime
     last_beat: datetime
 
@@ -294,6 +325,7 @@ class WorkerView(View):
             queues=session.queues,
             slots=session.slots,
             running=session.running,
+            draining=session.draining,
             began_at=session.began_at,
             last_beat=session.beat_at,
         )
@@ -321,7 +353,9 @@ def _stage(detail: JobDetail) -> int:
     return running[0] if running else max(opened, default=1)
 
 
-def _progress(state: JobState, tasks: TaskCounts) -> float:
+def _progress(detail: JobDetail, tasks: TaskCounts) -> float:
+    state = detail.job.state
     if state is JobState.COMPLETED or not tasks.total:
         return float(state is JobState.COMPLETED)
-    return (tasks.completed + tasks.failed) / tasks.total
+    parts = sum(ProgressView.model_validate(said).share for node in detail.nodes for said in node.said or ())
+    return min((tasks.completed + tasks.failed + parts) / tasks.total, 1.0)

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from anabranch.embedded.logfiles import open_log, read_tail
+from anabranch.embedded.supervisor import LISTEN_FD
 from anabranch.engine.errors import Unavailable
 from anabranch.settings import Settings
 
@@ -45,19 +47,25 @@ class Crew:
     @property
     def workers(self) -> list[int]:
         """The workers' pids."""
-        return [process.pid for role, process in self._processes.items() if role != "orchestrator"]
+        return [process.pid for role, process in self._processes.items() if role.startswith("worker")]
 
-    def start(self, workers: int) -> None:
-        """Start them all; they are ready when their sessions are."""
+    def start(self, workers: int, listener: socket.socket | None = None) -> None:
+        """Start them all, and with a listener an API that serves there; they are ready when their sessions are."""
+        if listener:
+            self._launch("api", {LISTEN_FD: str(listener.fileno()), "ANABRANCH_LOG_LEVEL": "info"}, listener.fileno())
         for role in ("orchestrator", *(f"worker-{number}" for number in range(1, workers + 1))):
-            log = open_log(self._logs / f"{role}.log")
-            try:
-                self._processes[role] = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "anabranch", role.partition("-")[0]],
-                    env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                )  # fmt: skip
-            finally:
-                os.close(log)
+            self._launch(role, {})
+
+    def _launch(self, role: str, more: Mapping[str, str], *descriptors: int) -> None:
+        log = open_log(self._logs / f"{role}.log")
+        try:
+            self._processes[role] = subprocess.Popen(
+                [sys.executable, "-P", "-m", "anabranch", role.partition("-")[0]],
+                env={**self._environment, **more}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, pass_fds=descriptors,
+            )  # fmt: skip
+        finally:
+            os.close(log)
 
     def check(self) -> None:
         """Unavailable, with its last words, when one of them is no more."""
@@ -68,6 +76,11 @@ class Crew:
     def peak_mb(self) -> float:
         """The most memory that any of the workers had so far, without its children."""
         return max(_peak_kb(pid) for pid in self.workers) / 1000
+
+    def api_seconds(self) -> float:
+        """The processor time that the API has used so far."""
+        fields = Path(f"/proc/{self._processes['api'].pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         """Stop them all: in order, or at once when that takes long."""
@@ -83,11 +96,13 @@ class Crew:
 
 
 @contextmanager
-def run_crew(folder: Path, settings: Settings, url: str, workers: int) -> Iterator[Crew]:
+def run_crew(
+    folder: Path, settings: Settings, url: str, workers: int, listener: socket.socket | None = None
+) -> Iterator[Crew]:
     """A crew that is stopped at the end."""
     crew = Crew(folder, settings, url)
     try:
-        crew.start(workers)
+        crew.start(workers, listener)
         yield crew
     finally:
         crew.stop()

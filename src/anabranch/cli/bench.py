@@ -60,6 +60,24 @@ def jobs(
     _measure(lambda bench: bench.jobs(jobs), database_url, workers, json)
 
 
+@cli.command()
+def http(
+    jobs: Annotated[int, typer.Option(min=1_000, max=10_000_000, help="Jobs in the table the second time.")] = 100_000,
+    connections: Annotated[int, typer.Option(min=1, max=1_000, help="Callers at once.")] = 64,
+    seconds: Annotated[int, typer.Option(min=1, max=600, help="How long each load lasts.")] = 10,
+    workers: Annotated[int, typer.Option(min=0, max=64, help="Worker processes that run the jobs meanwhile.")] = 0,
+    database_url: DatabaseUrl = None,
+    json: Json = False,
+) -> None:
+    """Measure submissions and looks at jobs through HTTP, with few and with many jobs in the table."""
+    from anabranch.bench.http import run_http_bench
+
+    prepare(quiet=True)
+    with stoppable():
+        figures = run_http_bench(database_url, workers=workers, jobs=jobs, connections=connections, seconds=seconds)
+    _show(asdict(figures), json)
+
+
 def _measure(
     measure: "Callable[[Bench], Awaitable[Any]]",  # a dataclass of figures
     url: str | None,
@@ -71,7 +89,11 @@ def _measure(
 
     prepare(quiet=True)
     with stoppable():
-        figures = asdict(run_bench(measure, url=url, workers=workers, steps=steps))
+        figures = run_bench(measure, url=url, workers=workers, steps=steps)
+    _show(asdict(figures), json)
+
+
+def _show(figures: dict[str, Any], json: bool) -> None:  # figures by name, and figures in them
     if json:
         print_json(figures)
         return

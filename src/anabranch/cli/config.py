@@ -25,13 +25,14 @@ def show(json: Json = False) -> None:
     settings = load_settings()
     warn_of_unknown()
     stack = Home(settings.home).read_stack()
-    api_url = stack.api_url if stack else None
+    api_url = settings.api_url or (stack.api_url if stack else None)
     known = list(origins(settings))
     if json:
         print_json({"api_url": api_url, "settings": {o.name: {"value": o.value, "origin": o.origin} for o in known}})
         return
-    rows = [[o.name, _spell(o.value), o.origin] for o in known]
-    print_table(["setting", "value", "origin"], [*rows, ["api_url", _spell(api_url), "the running stack"]])
+    rows = [[o.name, _spell(o.value), o.origin] for o in known if o.name != "api_url" or settings.api_url]
+    found = [] if settings.api_url else [["api_url", _spell(api_url), "the running stack"]]
+    print_table(["setting", "value", "origin"], [*rows, *found])
 
 
 def _spell(value: object) -> str:

@@ -1,16 +1,29 @@
-"""`cancel`: what a person may tell a job that runs."""
+"""`cancel`, `retry`, `signal` and `dead-letters`: what a person may tell a job."""
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.options import JobId, Json
+from anabranch.cli.follow import follow, print_end
+from anabranch.cli.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
+from anabranch.cli.parameters import read_parameters
 from anabranch.cli.place import connect
-from anabranch.cli.show import print_json, print_line
+from anabranch.cli.show import age, cut, note, print_json, print_line, print_table
+from anabranch.engine.errors import InputError
+
+if TYPE_CHECKING:
+    from anabranch.client import Client, Retry
 
 __all__ = ["cli"]
 
 cli = typer.Typer()
+dead_letters = typer.Typer(name="dead-letters", help="List and replay tasks that failed for good.")
+cli.add_typer(dead_letters)
+
+Workflow = Annotated[str | None, typer.Option(metavar="WORKFLOW", help="Only of this workflow.")]
+Handler = Annotated[str | None, typer.Option(metavar="HANDLER", help="Only of this handler.")]
+Code = Annotated[str | None, typer.Option(metavar="CODE", help="Only with this error code.")]
 
 
 @cli.command()
@@ -26,3 +39,120 @@ def cancel(
         print_json(cancelled.raw)
     else:
         print_line(f"job {cancelled.job_id} {cancelled.status}")
+
+
+@cli.command()
+def retry(
+    job: JobId,
+    node: Annotated[
+        list[str] | None, typer.Option(metavar="NODE", help="Only the failed tasks of this node; may be repeated.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="NODE", help="Run this node whole, and all that is behind it.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would run.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end; exit 7 when it failed.")] = False,
+    timeout: Timeout = None,
+    json: Json = False,
+) -> None:
+    """Run again what failed of a job; what completed is kept."""
+    with connect() as client:
+        plan = client.retry(job, nodes=node or (), from_node=start, dry_run=True)
+        if not json:
+            _show_plan(plan)
+        if dry_run:
+            if json:
+                print_json(plan.raw)
+            return
+        if not (yes or json or _agrees()):
+            raise typer.Exit(0)
+        retried = client.retry(plan.job_id, nodes=node or (), from_node=start)
+        _show_retried(client, retried, wait=wait or timeout is not None, timeout=timeout, json=json)
+
+
+@cli.command()
+def signal(
+    job: JobId,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="The gate.")],
+    param: ParameterList = None,
+    params: ParametersFile = None,
+    json: Json = False,
+) -> None:
+    """Tell a gate what it waits for; the parameters become its output, and the first signal stands."""
+    payload = read_parameters(param or (), params).values
+    with connect() as client:
+        accepted = client.signal(job, node, payload)
+    if json:
+        print_json({"job_id": job, "node": node, "accepted": accepted})
+    else:
+        print_line(f"{node} was told" if accepted else f"{node} was told the same before")
+
+
+@dead_letters.command("list")
+def list_dead_letters(
+    workflow: Workflow = None,
+    handler: Handler = None,
+    code: Code = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 50,
+    after: After = None,
+    json: Json = False,
+) -> None:
+    """List the tasks that failed for good and were not retried since, the newest first."""
+    with connect() as client:
+        page = client.dead_letters(limit=limit, after=after, workflow=workflow, handler=handler, code=code)
+    found = [letter.raw for letter in page.items]
+    if json:
+        print_json(found)
+    else:
+        facts = ("workflow", "node", "index", "attempts")
+        rows = (
+            [one["job_id"][:12], *(one[name] for name in facts), age(one["finished_at"]), cut(one["error"]["message"])]
+            for one in found
+        )
+        print_table(["job", *facts, "age", "error"], rows)
+    if page.next:
+        note(f"There are more: --after {page.next}")
+
+
+@dead_letters.command()
+def replay(
+    job: Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Only of these jobs.")] = None,
+    workflow: Workflow = None,
+    handler: Handler = None,
+    code: Code = None,
+    json: Json = False,
+) -> None:
+    """Retry the jobs of dead letters, each for its nodes that have some."""
+    if not (job or workflow or handler or code):
+        raise InputError(
+            "replay.choice",
+            "nothing says which dead letters to replay",
+            remedy="Name jobs, or give --workflow, --handler or --code.",
+        )
+    with connect() as client:
+        replayed = client.replay(jobs=job or (), workflow=workflow, handler=handler, code=code)
+    if json:
+        print_json([one.raw for one in replayed])
+        return
+    rows = ([one.job_id[:12], " ".join(one.nodes), one.error.message if one.error else "replayed"] for one in replayed)
+    print_table(["job", "nodes", "what came of it"], rows)
+
+
+def _show_plan(plan: "Retry") -> None:
+    rows = ([node.name, node.runs, "all" if node.tasks is None else node.tasks, node.kept] for node in plan.nodes)
+    print_table(["node", "runs", "tasks", "results kept"], rows)
+
+
+def _agrees() -> bool:
+    """Ask a person; what no person can answer is agreed to, as the command itself said it."""
+    return not sys.stdin.isatty() or typer.confirm("Run this?", err=True)
+
+
+def _show_retried(client: "Client", retried: "Retry", *, wait: bool, timeout: float | None, json: bool) -> None:
+    if wait:
+        print_end(follow(client, retried.job_id, timeout, json=json), json=json)
+    elif json:
+        print_json(retried.raw)
+    else:
+        print_line(f"job {retried.job_id} runs again")

@@ -7,7 +7,18 @@ import typer
 from anabranch.cli.follow import JobView, took
 from anabranch.cli.options import After, All, JobId, Json
 from anabranch.cli.place import connect
-from anabranch.cli.show import age, coloured, cut, escape, note, print_json, print_line, print_table, span
+from anabranch.cli.show import (
+    age,
+    coloured,
+    cut,
+    escape,
+    note,
+    print_json,
+    print_line,
+    print_table,
+    span,
+    spell_progress,
+)
 
 if TYPE_CHECKING:
     from anabranch.client import Graph
@@ -21,13 +32,14 @@ cli = typer.Typer()
 def jobs(
     state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
+    parent: Annotated[str | None, typer.Option(metavar="JOB", help="Only jobs that run for this one.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
     before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
     json: Json = False,
 ) -> None:
     """List jobs, the newest first."""
     with connect() as client:
-        page = client.jobs(state=state, workflow=workflow, limit=limit, before=before)
+        page = client.jobs(state=state, workflow=workflow, parent=parent, limit=limit, before=before)
     found = [job.raw for job in page.items]
     if json:
         print_json(found)
@@ -84,6 +96,10 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
     print_line(f"job       {job['job_id']}")
     print_line(f"workflow  {job['job_type']}")
     print_line(f"status    {coloured(job['status'])}")
+    if job["parent"]:
+        print_line(f"run by    {job['parent']}")
+    if job["generation"]:
+        print_line(f"retried   {job['generation']} times")
     print_line(f"created   {job['created_at']} ({age(job['created_at'])} ago)")
     print_line(f"took      {took(job)}")
     print_line(f"tasks     {_spell_counts(job)}")
@@ -103,11 +119,16 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
 
 def _show_nodes(job: JobView) -> None:
     counted = ("total", "completed", "failed")
-    rows = (
+    rows = [
         [node["name"], node["state"], *(node["tasks"][name] if _is_counted(node) else None for name in counted)]
         for node in job["nodes"]
-    )
-    print_table(["node", "state", "tasks", "completed", "failed"], rows)
+    ]
+    head = ["node", "state", "tasks", "completed", "failed"]
+    said = [spell_progress(node.get("progress")) for node in job["nodes"]]
+    if any(said):
+        head.append("progress")
+        rows = [[*row, words] for row, words in zip(rows, said, strict=True)]
+    print_table(head, rows)
 
 
 def _show_graph(graph: "Graph") -> None:
@@ -132,6 +153,6 @@ def _is_counted(node: JobView) -> bool:
 
 
 def _row(task: JobView) -> list[object]:
-    came = task["error"]["message"] if task["error"] else task["result"]
+    came = task["error"]["message"] if task["error"] else task["result"] or spell_progress(task.get("progress"))
     ran = span(task["claimed_at"], task["finished_at"])
     return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from anabranch.engine.errors import AnabranchError, InputError
 
-__all__ = ["Parameters", "read_parameters"]
+__all__ = ["Parameters", "parse_object", "read_parameters"]
 
 JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
 
@@ -68,13 +68,21 @@ def _read_file(file: Path) -> dict[str, JsonValue]:
         )
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
-        values = json.loads(text, parse_constant=_refuse, parse_int=_read_integer, object_pairs_hook=_unique)
     except OSError as error:
         raise InputError("parameters.unreadable", f"{file} can't be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError("parameters.invalid", f"{file} can't be used: {error}", remedy="Write it as JSON.") from error
+    return parse_object(text, str(file))
+
+
+def parse_object(text: str, where: str) -> dict[str, JsonValue]:
+    """The JSON object in a text; InputError says where it was to be."""
+    try:
+        values = json.loads(text, parse_constant=_refuse, parse_int=_read_integer, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise InputError("parameters.invalid", f"{where} can't be used: {error}", remedy="Write it as JSON.") from error
     if not isinstance(values, dict):
-        raise InputError("parameters.invalid", f"{file} does not hold a JSON object", remedy='Write {"n": 5}.')
+        raise InputError("parameters.invalid", f"{where} does not hold a JSON object", remedy='Write {"n": 5}.')
     return values
 
 

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,20 +15,38 @@ if TYPE_CHECKING:
     from anabranch.client import Client
     from anabranch.settings import Settings
 
-__all__ = ["connect", "database_url", "find_home", "find_stack", "is_ready", "open_client"]
+__all__ = ["Remote", "connect", "database_url", "find_home", "find_remote", "find_stack", "is_ready", "open_client"]
+
+
+@dataclass(frozen=True)
+class Remote:
+    """The API and the key that the settings name for commands; None where they leave it to the home."""
+
+    url: str | None
+    key: str | None
 
 
 def find_home() -> Home:
     """The home, without the cost of all the settings wherever the environment alone decides."""
-    environment = {name.upper(): value for name, value in os.environ.items()}
+    environment = _environment()
     if path := environment.get("ANABRANCH_HOME"):
         return Home(Path(path).expanduser())
-    default = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "anabranch"
-    if "ANABRANCH_CONFIG" in environment or (default / "anabranch.toml").exists():
+    if "ANABRANCH_CONFIG" in environment or (_default_home() / "anabranch.toml").exists():
         from anabranch.settings import load_settings
 
         return Home(load_settings().home)
-    return Home(default)
+    return Home(_default_home())
+
+
+def find_remote() -> Remote:
+    """What the settings say of the API, at the same cost."""
+    environment = _environment()
+    if environment.get("ANABRANCH_CONFIG") or (find_home().path / "anabranch.toml").exists():
+        from anabranch.settings import load_settings
+
+        settings = load_settings()
+        return Remote(settings.api_url, settings.api_key.get_secret_value() if settings.api_key else None)
+    return Remote(environment.get("ANABRANCH_API_URL") or None, environment.get("ANABRANCH_API_KEY") or None)
 
 
 def find_stack(home: Home) -> Stack:
@@ -40,22 +59,30 @@ def find_stack(home: Home) -> Stack:
 
 @contextmanager
 def connect(home: Home | None = None) -> Iterator["Client"]:
-    """A client of the API that runs in the home."""
+    """A client of the API that the settings name, else of the one that runs in the home.
+
+    The home's own key goes to the home's own API only.
+    """
+    remote = find_remote()
+    if remote.url is not None:
+        with open_client(remote.url, remote.key) as client:
+            yield client
+        return
     home = home or find_home()
     stack = find_stack(home)
     if stack.api_url is None:
         raise Unavailable("stack.starting", f"the stack in {home.path} is still starting", remedy="Try again.")
-    with open_client(stack.api_url) as client:
+    with open_client(stack.api_url, remote.key or home.read_key()) as client:
         yield client
 
 
 @contextmanager
-def open_client(url: str) -> Iterator["Client"]:
+def open_client(url: str, key: str | None = None) -> Iterator["Client"]:
     """A client of the API at a URL."""
     from anabranch.client import Client
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # a request is not news here
-    with Client(url) as client:
+    with Client(url, key=key) as client:
         yield client
 
 
@@ -73,3 +100,11 @@ def database_url(settings: "Settings") -> str:
     if url := find_stack(home).database_url:
         return url
     raise Unavailable("stack.starting", f"the stack in {home.path} is still starting", remedy="Try again.")
+
+
+def _environment() -> dict[str, str]:
+    return {name.upper(): value for name, value in os.environ.items()}
+
+
+def _default_home() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "anabranch"

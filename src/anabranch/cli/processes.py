@@ -8,7 +8,7 @@ import typer
 from anabranch.cli.options import Json
 from anabranch.cli.place import connect, database_url
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import age, print_json, print_table
+from anabranch.cli.show import age, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     import socket
@@ -18,19 +18,41 @@ if TYPE_CHECKING:
 __all__ = ["cli"]
 
 cli = typer.Typer()
+workers = typer.Typer(name="workers")
+cli.add_typer(workers)
+
+SessionNumber = Annotated[int, typer.Argument(metavar="ID", min=1, help="The session, as `workers` lists it.")]
 
 
-@cli.command()
-def workers(json: Json = False) -> None:
-    """List the live processes: workers, orchestrators and APIs."""
+@workers.callback(invoke_without_command=True)
+def list_workers(context: typer.Context, json: Json = False) -> None:
+    """List the live processes: workers, orchestrators and APIs; or let one take nothing more."""
+    if context.invoked_subcommand is not None:
+        return
     with connect() as client:
         sessions = [session.raw for session in client.workers()]
     if json:
         print_json(sessions)
         return
     facts = ("id", "kind", "host", "pid", "slots", "running")
-    rows = ([*(s[name] for name in facts), age(s["last_beat"]), " ".join(s["queues"]) or None] for s in sessions)
-    print_table([*facts, "last beat", "queues"], rows)
+    rows = (
+        [*(s[name] for name in facts), "draining" if s["draining"] else None, age(s["last_beat"]),
+         " ".join(s["queues"]) or None]
+        for s in sessions
+    )  # fmt: skip
+    print_table([*facts, "state", "last beat", "queues"], rows)
+
+
+@workers.command()
+def drain(session: SessionNumber, json: Json = False) -> None:
+    """Let a worker take nothing more; what it has goes on."""
+    _drain(session, draining=True, json=json)
+
+
+@workers.command()
+def resume(session: SessionNumber, json: Json = False) -> None:
+    """Let a worker take tasks again."""
+    _drain(session, draining=False, json=json)
 
 
 @cli.command()
@@ -61,19 +83,28 @@ def api() -> None:
     settings = prepare()
     # By the environment and by name: the API reads its own settings, and stands beside the command line, not under it.
     os.environ["ANABRANCH_DATABASE_URL"] = database_url(settings)
-    config = Config("anabranch.api.main:app_from_environment", factory=True, log_config=None)
+    # The API logs requests itself: uvicorn would show what stands in their queries (S5).
+    config = Config("anabranch.api.main:app_from_environment", factory=True, log_config=None, access_log=False)
     with _listener(settings) as listener:
         Server(config).run([listener])
+
+
+def _drain(session: int, *, draining: bool, json: bool) -> None:
+    with connect() as client:
+        client.drain(session, draining=draining)
+    if json:
+        print_json({"id": session, "draining": draining})
+    else:
+        print_line(f"session {session} {'takes nothing more' if draining else 'takes tasks again'}")
 
 
 def _listener(settings: "Settings") -> "socket.socket":
     import socket
 
-    from anabranch.cli.stack import require_loopback
-    from anabranch.embedded.listener import listen
+    from anabranch.embedded.listener import asks_for_keys, listen
     from anabranch.embedded.supervisor import LISTEN_FD
 
     if LISTEN_FD in os.environ:
         return socket.socket(fileno=int(os.environ[LISTEN_FD]))
-    require_loopback(settings.host)
+    asks_for_keys(settings.auth, settings.host)  # it refuses what must not be
     return listen(settings.host, settings.port)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from anabranch.cli.show import note, wants_colour
+from anabranch.cli.show import escape, note, spell_progress, wants_colour
 
 __all__ = ["Bars", "show_progress"]
 
@@ -27,7 +27,7 @@ def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
     console = Console(stderr=True, no_color=not wants_colour(terminal=True), highlight=False)
     columns = (
         TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[state]}"),
+        TextColumn("{task.fields[state]}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console) as bars:
         yield Bars(bars).show
@@ -66,4 +66,5 @@ class Bars:
                 # Without a total it would take 100, and be drawn so before the next line says better.
                 self._ids[name] = self._bars.add_task(name, total=None, state="")
             done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
-            self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=node["state"])
+            state = spell_progress(node.get("progress")) or node["state"]
+            self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=escape(state))

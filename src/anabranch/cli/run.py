@@ -9,7 +9,7 @@ import typer
 from anabranch.cli.follow import follow, hand_in, outcome, print_end, require_success, took
 from anabranch.cli.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
 from anabranch.cli.parameters import Parameters, read_parameters
-from anabranch.cli.place import connect, find_home
+from anabranch.cli.place import connect, find_home, find_remote
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line
 
@@ -63,7 +63,7 @@ def run(
 @contextmanager
 def borrow_stack() -> Iterator[None]:
     """The running stack, or one that is started now and stopped at the end, whatever the end is."""
-    if find_home().read_stack():
+    if find_remote().url or find_home().read_stack():
         yield
         return
     from anabranch.cli.stack import require_plugins, start, stoppable

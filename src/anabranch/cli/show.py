@@ -4,8 +4,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 __all__ = [
     "age",
@@ -18,6 +19,7 @@ __all__ = [
     "print_line",
     "print_table",
     "span",
+    "spell_progress",
     "wants_colour",
 ]
 
@@ -99,6 +101,14 @@ def age(moment: str | None) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def spell_progress(progress: Mapping[str, Any] | None) -> str | None:
+    """How far a task says that it is, in a few words; nothing stays nothing."""
+    if not progress:
+        return None
+    known = f"{progress['done']:g}" + (f" of {progress['total']:g}" if progress["total"] is not None else "")
+    return cut(": ".join(filter(None, (known, in_one_line(progress["message"])))))
 
 
 def span(start: str | None, end: str | None) -> str:

@@ -18,12 +18,12 @@ from anabranch.cli.place import find_home, is_ready
 from anabranch.cli.setup import prepare, warn_of_unknown
 from anabranch.cli.show import note, print_json, print_line
 from anabranch.embedded.home import Home, Stack
-from anabranch.engine.errors import DefinitionError, InputError
+from anabranch.engine.errors import DefinitionError
 
 if TYPE_CHECKING:
     from anabranch.settings import Settings
 
-__all__ = ["cli", "require_loopback", "require_plugins", "start", "stoppable"]
+__all__ = ["cli", "require_plugins", "start", "stoppable"]
 
 cli = typer.Typer()
 
@@ -43,7 +43,7 @@ def up(
         warn_of_unknown()
         require_plugins(settings)
     if detach:
-        _show(start(settings), Home(settings.home), json)
+        _show(start(settings), settings, json)
         return
     _supervise(settings, log_to_files, json)
 
@@ -81,10 +81,10 @@ def down(
 def start(settings: "Settings") -> Stack:
     """Start the stack in the background; it is ready when this returns, or nothing is left of it."""
     from anabranch.embedded.detach import SupervisorEnded, start_detached
-    from anabranch.embedded.listener import listen
+    from anabranch.embedded.listener import asks_for_keys, listen
     from anabranch.embedded.orphans import clear_orphans
 
-    require_loopback(settings.host)
+    asks_for_keys(settings.auth, settings.host)  # it refuses what must not be
     home = Home(settings.home)
     # Asked here, before a cluster is made. A killed stack's API may still hold the port, so what it left is cleared
     # first.
@@ -117,18 +117,6 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def require_loopback(host: str) -> None:
-    """Refuse to serve beyond this machine: there are no keys yet to ask for."""
-    from anabranch.embedded.listener import is_loopback
-
-    if not is_loopback(host):
-        raise InputError(
-            "stack.open_address",
-            f"the API can't listen on {host}: without keys, which are not available yet, it serves loopback only",
-            remedy="Use 127.0.0.1, ::1 or localhost.",
-        )
-
-
 def require_plugins(settings: "Settings") -> None:
     """Refuse to start without a plugin that the settings name; what else is refused is told, and the rest goes on."""
     from pathlib import Path
@@ -146,25 +134,35 @@ def require_plugins(settings: "Settings") -> None:
 def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
     from anabranch.app import connections_needed
     from anabranch.cli.burial import Undertaker
+    from anabranch.cli.custody import Custodian
     from anabranch.embedded.cluster import Cluster
+    from anabranch.embedded.listener import asks_for_keys
     from anabranch.embedded.supervisor import ChildSpec, Supervisor
+    from anabranch.settings import forget
 
-    require_loopback(settings.host)
+    custodian = Custodian(Home(settings.home), needed=asks_for_keys(settings.auth, settings.host))
+    forget("api_key")  # it is for commands; no process of the stack needs it (S5)
     home, undertaker = Home(settings.home), Undertaker(Home(settings.home), connections_needed(settings.workers))
     children = [
         ChildSpec("api", _command("api"), {"ANABRANCH_HOST": settings.host}, listens=True),
         ChildSpec("orchestrator", _command("orchestrator")),
         *(ChildSpec(f"worker-{number}", _command("worker")) for number in range(1, settings.workers + 1)),
     ]
+
+    def prepare(url: str) -> None:
+        undertaker.prepare(url)
+        custodian.begin(url)
+
     Supervisor(
         home,
         settings.database_url.get_secret_value() if settings.database_url else Cluster(home),
         children,
         host=settings.host,
         port=settings.port,
-        prepare=undertaker.prepare,
-        on_start=lambda stack: None if log_to_files else _announce(stack, home, json),
+        prepare=prepare,
+        on_start=lambda stack: None if log_to_files else _announce(stack, settings, json),
         on_death=undertaker.bury,
+        on_stop=custodian.end,
         grace=timedelta(seconds=40),  # longer than the grace that a worker gives its handlers
         log_to_files=log_to_files,
     ).run()
@@ -175,26 +173,32 @@ def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "anabranch", *arguments]
 
 
-def _announce(stack: Stack, home: Home, json: bool) -> None:
+def _announce(stack: Stack, settings: "Settings", json: bool) -> None:
     """Show the stack when it is ready, while its supervisor goes on."""
 
     def announce() -> None:
         while not is_ready(stack):
             sleep(0.1)
-        _show(stack, home, json)
+        _show(stack, settings, json)
 
     Thread(target=announce, daemon=True).start()
 
 
-def _show(stack: Stack, home: Home, json: bool) -> None:
+def _show(stack: Stack, settings: "Settings", json: bool) -> None:
+    from anabranch.embedded.listener import asks_for_keys
+
+    home, keys = Home(settings.home), asks_for_keys(settings.auth, settings.host)
     facts = {"url": stack.api_url, "home": str(home.path), "pid": stack.supervisor.pid, "logs": str(home.logs)}
     if json:
-        print_json(facts)
+        print_json({**facts, "auth": "keys" if keys else "none"})
     else:
         for name, value in facts.items():
             print_line(f"{name:5} {value}")
     sys.stdout.flush()
-    note("It listens on loopback only, so no key is asked for.")
+    if keys:
+        note("Callers need a key, but for commands of this home; `anabranch keys create` makes one.")
+    else:
+        note("It listens on loopback only, so no key is asked for.")
 
 
 def _purge(home: Home) -> None:

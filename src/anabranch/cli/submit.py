@@ -1,9 +1,11 @@
 """`submit`: hand a job to the running stack."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from anabranch.cli.exits import UsageMistake
 from anabranch.cli.follow import follow, hand_in, print_end
 from anabranch.cli.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
 from anabranch.cli.parameters import read_parameters
@@ -24,9 +26,18 @@ def submit(
     rerun: Rerun = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end; exit 7 when it failed.")] = False,
     timeout: Timeout = None,
+    bulk: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Submit a job for each line, a JSON object of parameters; - is stdin."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Submit a job; the same parameters are the same job."""
+    if bulk:
+        if param or params or wait or timeout is not None:
+            raise UsageMistake("usage", "--bulk goes with --priority, --rerun and --json only")
+        _submit_lines(workflow, bulk, priority, rerun, json)
+        return
     parameters = read_parameters(param or (), params)
     with connect() as client:
         submitted = hand_in(client, workflow, parameters, priority=priority, rerun=rerun)
@@ -36,3 +47,11 @@ def submit(
             print_json(submitted)
         else:
             print_line(submitted["job_id"])
+
+
+def _submit_lines(workflow: str, file: Path, priority: int | None, rerun: bool, json: bool) -> None:
+    from anabranch.cli.bulk import submit_lines
+
+    body = {"workflow": workflow, "rerun": rerun, **({} if priority is None else {"priority": priority})}
+    with connect() as client:
+        submit_lines(client, file, body, json=json)

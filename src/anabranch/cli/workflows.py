@@ -1,4 +1,4 @@
-"""`workflows`: what jobs can be made of: listed, checked, drawn and read again; only `reload` needs a stack."""
+"""`workflows`: what jobs can be made of; only to reload, pause and resume them a stack is needed."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -23,7 +23,7 @@ from anabranch.engine.errors import DefinitionError, InputError
 
 __all__ = ["cli"]
 
-cli = typer.Typer(name="workflows", help="List, show, check, draw and reload workflows.")
+cli = typer.Typer(name="workflows", help="List, show, check, draw, reload, pause and resume workflows.")
 
 
 @cli.command("list")
@@ -121,6 +121,26 @@ def reload(json: Json = False) -> None:
         print_line("nothing changed")
     _show_refused(told.refused)
     note("Python code is not read again, nor new queues served: for those, restart the stack.")
+
+
+@cli.command("pause")
+def pause_workflow(
+    workflow: WorkflowName,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for others to read.")] = "",
+    json: Json = False,
+) -> None:
+    """Give out no more tasks of a workflow's jobs; what runs goes on."""
+    from anabranch.cli.limits import pause
+
+    pause("workflow", workflow, reason, json=json)
+
+
+@cli.command("resume")
+def resume_workflow(workflow: WorkflowName, json: Json = False) -> None:
+    """Give out tasks of a workflow's jobs again."""
+    from anabranch.cli.limits import resume
+
+    resume("workflow", workflow, json=json)
 
 
 def _show_refused(refused: Mapping[str, str]) -> None:

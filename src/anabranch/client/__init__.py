@@ -1,6 +1,8 @@
 """The typed client of the HTTP API."""
 
+from anabranch.client.admin import Admin, CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
 from anabranch.client.answers import (
+    BulkAnswer,
     Component,
     Health,
     JobError,
@@ -8,6 +10,7 @@ from anabranch.client.answers import (
     JobSummary,
     Node,
     Page,
+    Progress,
     Reloaded,
     SubmittedJob,
     Task,
@@ -17,13 +20,18 @@ from anabranch.client.answers import (
     Workflows,
 )
 from anabranch.client.client import Client
+from anabranch.client.control import DeadLetter, Limit, NodeAgain, Queue, Replay, Retry
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
 
 __all__ = [
+    "Admin",
+    "BulkAnswer",
+    "CheckedFunctions",
     "Client",
     "Component",
+    "DeadLetter",
     "Event",
     "Graph",
     "GraphEdge",
@@ -32,14 +40,25 @@ __all__ = [
     "JobError",
     "JobStatus",
     "JobSummary",
+    "Key",
+    "Limit",
     "Log",
+    "NewKey",
     "Node",
+    "NodeAgain",
     "NotAllowed",
     "Page",
+    "Progress",
+    "Queue",
     "Reloaded",
+    "Replay",
+    "Retry",
+    "Statistics",
     "SubmittedJob",
+    "TableSize",
     "Task",
     "TaskCounts",
+    "TaskRow",
     "TimedOut",
     "Worker",
     "Workflow",

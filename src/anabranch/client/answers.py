@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from anabranch.client.errors import error_of
+from anabranch.engine.errors import AnabranchError
+
 __all__ = [
+    "BulkAnswer",
     "Component",
     "Health",
     "JobError",
@@ -13,6 +17,7 @@ __all__ = [
     "JobSummary",
     "Node",
     "Page",
+    "Progress",
     "Reloaded",
     "SubmittedJob",
     "Task",
@@ -42,6 +47,23 @@ class SubmittedJob:
     def of(cls, raw: Raw) -> "SubmittedJob":
         """Read an answer."""
         return cls(raw["job_id"], raw["job_type"], raw["status"], raw["created"], raw)
+
+
+@dataclass(frozen=True)
+class BulkAnswer:
+    """What became of one of many submissions, numbered from 1: a job, or why there is none."""
+
+    line: int
+    job_id: str | None
+    created: bool
+    error: AnabranchError | None
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "BulkAnswer":
+        """Read a line of the answer."""
+        error = None if "job_id" in raw else error_of(raw["status"], raw)
+        return cls(raw["line"], raw.get("job_id"), bool(raw.get("created")), error, raw)
 
 
 @dataclass(frozen=True)
@@ -79,12 +101,30 @@ class TaskCounts:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """How far a handler says that its running task is."""
+
+    done: float
+    total: float | None
+    message: str
+    at: datetime
+
+    @classmethod
+    def of(cls, raw: Raw | None) -> "Progress | None":
+        """Read what was said, if anything was."""
+        if raw is None:
+            return None
+        return cls(raw["done"], raw["total"], raw["message"], datetime.fromisoformat(raw["at"]))
+
+
+@dataclass(frozen=True)
 class Node:
     """A node of a job."""
 
     name: str
     state: str
     tasks: TaskCounts
+    progress: Progress | None
     error: JobError | None
     opened_at: datetime | None
     finished_at: datetime | None
@@ -97,6 +137,7 @@ class Node:
             name=raw["name"],
             state=raw["state"],
             tasks=TaskCounts.of(raw["tasks"]),
+            progress=Progress.of(raw.get("progress")),
             error=JobError.of(raw["error"]),
             opened_at=_moment(raw["opened_at"]),
             finished_at=_moment(raw["finished_at"]),
@@ -179,6 +220,7 @@ class Task:
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None
+    progress: Progress | None
     result: JsonValue
     error: JobError | None
     raw: Raw = field(repr=False)
@@ -187,8 +229,9 @@ class Task:
     def of(cls, raw: Raw) -> "Task":
         """Read a task."""
         moments = {name: _moment(raw[name]) for name in ("claimed_at", "started_at", "finished_at", "due_at")}
-        names = cls.__dataclass_fields__.keys() - {"raw"}
-        return cls(**{name: raw[name] for name in names} | moments | {"error": JobError.of(raw["error"]), "raw": raw})
+        names = cls.__dataclass_fields__.keys() - {"progress", "raw"}
+        told = {"progress": Progress.of(raw.get("progress")), "error": JobError.of(raw["error"])}
+        return cls(**{name: raw[name] for name in names} | moments | told | {"raw": raw})
 
 
 @dataclass(frozen=True)
@@ -202,6 +245,7 @@ class Worker:
     queues: tuple[str, ...]
     slots: int
     running: int
+    draining: bool
     began_at: datetime
     last_beat: datetime
     raw: Raw = field(repr=False)
@@ -217,6 +261,7 @@ class Worker:
             queues=tuple(raw["queues"]),
             slots=raw["slots"],
             running=raw["running"],
+            draining=raw["draining"],
             began_at=datetime.fromisoformat(raw["began_at"]),
             last_beat=datetime.fromisoformat(raw["last_beat"]),
             raw=raw,

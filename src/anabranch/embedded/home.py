@@ -48,6 +48,7 @@ class Home:
         self.path = Path(os.path.realpath(path))
         self.logs = self.path / "logs"
         self._stack_file = self.path / "run" / "stack.json"
+        self._key_file = self.path / "run" / "key"
         self._place_file = self.path / "cluster.json"
         self._lock: int | None = None
 
@@ -120,6 +121,18 @@ class Home:
     def clear_stack(self) -> None:
         """Record that nothing runs here."""
         self._stack_file.unlink(missing_ok=True)
+
+    def read_key(self) -> str | None:
+        """The key for commands of this home, where its stack asks for keys."""
+        return _read(self._key_file) or None
+
+    def write_key(self, key: str) -> None:
+        """Keep a key for the commands of this home, to be read by its owner only."""
+        _write(self._key_file, key)
+
+    def clear_key(self) -> None:
+        """Forget the key."""
+        self._key_file.unlink(missing_ok=True)
 
     def read_place(self) -> dict[str, Path]:
         """The folders of the cluster that are not inside the home, by name."""

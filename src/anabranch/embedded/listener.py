@@ -6,7 +6,7 @@ import socket
 
 from anabranch.engine.errors import Conflict, InputError
 
-__all__ = ["api_url", "is_address", "is_loopback", "listen"]
+__all__ = ["api_url", "asks_for_keys", "is_address", "is_loopback", "listen"]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -38,6 +38,17 @@ def is_loopback(host: str) -> bool:
     """Whether a host, by name or address, is this machine to itself."""
     host = host.removeprefix("[").removesuffix("]").lower()
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def asks_for_keys(auth: str, host: str) -> bool:
+    """Whether callers of an API on this host need keys, by the setting `auth`; beyond loopback they always do (S1)."""
+    if auth == "none" and not is_loopback(host):
+        raise InputError(
+            "auth.open_address",
+            f"the API can't listen on {host} without keys: whoever reaches it could do everything",
+            remedy="Set ANABRANCH_AUTH to keys or leave it out, or listen on 127.0.0.1, ::1 or localhost.",
+        )
+    return auth == "keys" or not is_loopback(host)
 
 
 def is_address(host: str) -> bool:

@@ -38,7 +38,8 @@ class Supervisor:
     """Runs the stack of a home until a signal asks it to stop.
 
     `database` is the cluster to run, or the URL of a server that others run. `prepare` gets the URL before any child
-    starts. `on_start` gets the stack when all have started; `on_death` gets role and pid, in a thread of its own.
+    starts. `on_start` gets the stack when all have started; `on_death` gets role and pid, in a thread of its own;
+    `on_stop` is called when all have ended and the database still runs.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Supervisor:
         prepare: Callable[[str], None] = _ignore,
         on_start: Callable[[Stack], None] = _ignore,
         on_death: Callable[[str, int], None] = _ignore,
+        on_stop: Callable[[], None] = _ignore,
         grace: timedelta = timedelta(seconds=30),
         log_to_files: bool = False,
     ) -> None:
@@ -59,7 +61,7 @@ class Supervisor:
         self._cluster = database if isinstance(database, Cluster) else None
         self._database_url = database if isinstance(database, str) else ""
         self._address = (host, port)
-        self._prepare, self._on_start, self._on_death = prepare, on_start, on_death
+        self._prepare, self._on_start, self._on_death, self._on_stop = prepare, on_start, on_death, on_stop
         self._grace = grace.total_seconds()
         self._log_to_files = log_to_files
         self._server = Kept("postgres", lambda _: database.launch()) if isinstance(database, Cluster) else None
@@ -160,6 +162,7 @@ class Supervisor:
         for child in self._children:
             child.kill()
         end(partial(find_orphans, self.home), (SIGKILL, 5.0))
+        _attempt(self._on_stop)
         if self._cluster:
             self._cluster.stop("fast", patience=3 if self._hastened else 30)
         self.home.clear_stack()

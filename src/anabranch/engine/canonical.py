@@ -55,9 +55,9 @@ def _require_sound(value: object) -> None:
 
 
 def _is_sound(value: object, depth: int) -> bool:
+    if isinstance(value, str):  # a state, too, which is a word
+        return _UNSTORABLE.search(value) is None
     kind = type(value)
-    if kind is str:
-        return _UNSTORABLE.search(value) is None  # type: ignore[call-overload]  # it is text
     if kind is int or kind is bool or value is None:
         return True
     if kind is float:
@@ -69,7 +69,9 @@ def _is_sound(value: object, depth: int) -> bool:
             type(key) is str and _UNSTORABLE.search(key) is None and _is_sound(item, depth + 1)
             for key, item in value.items()  # type: ignore[attr-defined]  # it is a dict
         )
-    return kind is list and all(_is_sound(item, depth + 1) for item in value)  # type: ignore[attr-defined]  # a list
+    if kind is not list and kind is not tuple:
+        return False
+    return all(_is_sound(item, depth + 1) for item in value)  # type: ignore[attr-defined]  # it is a list or a tuple
 
 
 def _explain(value: object, where: str, depth: int) -> None:

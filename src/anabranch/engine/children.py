@@ -7,27 +7,62 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import entry_points
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from types import FrameType
+from typing import Protocol
 
 from anabranch.engine.canonical import Json
+from anabranch.engine.errors import ContractViolationError, Interrupted, TaskError, Transient
 from anabranch.engine.lifeline import die_with_parent
 from anabranch.engine.perform import Call, Performed, perform
 from anabranch.engine.plugin import GROUP, is_folder, load_plugins
 from anabranch.engine.printed import Printed
 
-__all__ = ["Child", "ChildDied", "Children", "Overdue"]
+__all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue", "Saved"]
 
 LOADING_SECONDS = 120
+GLANCE_SECONDS = 0.5
 CallId = tuple[str, int]
-Progress = Callable[[dict[str, Json]], None]
+
+
+@dataclass(slots=True)
+class Saved:
+    """A checkpoint on its way to the worker, its state as JSON text; the number rises as long as the process lives."""
+
+    number: int
+    phase: str
+    state: str
+
+
+@dataclass(slots=True)
+class Answer:
+    """What became of the checkpoint with this number: it is kept, or the handler gets an error."""
+
+    number: int
+    error: TaskError | None
+
+
+class Listener(Protocol):
+    """Who hears what a handler says while it runs; called in the thread that waits for it."""
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        """Note how far it is."""
+
+    def keep(self, saved: Saved) -> "Future[TaskError | None]":
+        """Begin to keep a checkpoint; in the end, the error that the handler gets, if any."""
+
+
+Message = Performed | Saved | dict[str, Json]
 
 
 class ChildDied(Exception):
@@ -55,6 +90,7 @@ class Child:
         """Fork it from the preloaded server, and wait until its plugins are loaded."""
         context = multiprocessing.get_context("forkserver")
         self._connection, theirs = context.Pipe()
+        self._sending = threading.Lock()
         self._output, output = context.Pipe(duplex=False)
         self.process: ForkServerProcess = context.Process(
             target=_serve, args=(theirs, output, tuple(plugins), memory), daemon=True
@@ -67,14 +103,28 @@ class Child:
             raise self._overdue("handler.loading", f"its plugins took longer than {LOADING_SECONDS} s to load", printed)
         self._receive(printed)
 
-    def call(self, call: Call, longest: timedelta, silence: timedelta | None, progress: Progress) -> Performed:
+    def call(self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener) -> Performed:
         """Run one call."""
         printed = Printed(self._output)
+        keeping: Future[TaskError | None] | None = None
         try:
-            self._connection.send(call)
-            return self._await(printed, longest, silence, progress)
+            self._send(call)
+            patience = _Patience(longest, silence)
+            while True:
+                said = self._hear(printed, patience, waits=keeping is not None and not keeping.done())
+                if isinstance(said, Performed):
+                    said.log = printed.text()
+                    return said
+                if isinstance(said, Saved):
+                    keeping = listener.keep(said)
+                    keeping.add_done_callback(partial(self._answer, said.number))
+                elif said is not None:
+                    listener.progress(said)
         except OSError:
             raise self._death(printed) from None
+        finally:
+            if keeping:
+                keeping.cancel()
 
     def tell(self, signum: signal.Signals) -> None:
         """Tell the handler that it is cancelled (SIGUSR1) or that the worker stops (SIGTERM)."""
@@ -89,33 +139,39 @@ class Child:
             self.process.kill()
         self.process.join()
 
-    def _await(self, printed: Printed, longest: timedelta, silence: timedelta | None, progress: Progress) -> Performed:
-        end = time.monotonic() + longest.total_seconds()
-        heard = time.monotonic()
-        while True:
-            quiet = heard + silence.total_seconds() if silence else end
-            ready = wait([self._connection, self._output], max(0.0, min(end, quiet) - time.monotonic()))
-            if not ready:
-                over = time.monotonic() >= end
-                limit = longest if over else silence or longest
-                code, what = ("task.timed_out", "ran") if over else ("task.silent", "was silent")
-                raise self._overdue(code, f"it {what} longer than {limit.total_seconds():g} s", printed)
-            if self._output in ready and not printed.read():
-                raise self._overdue("handler.output", f"it printed more than {printed.MOST // 2**20} MB", printed)
-            if self._connection in ready:
-                heard = time.monotonic()
-                answer = self._receive(printed)
-                if isinstance(answer, Performed):
-                    answer.log = printed.text()
-                    return answer
-                progress(answer)
+    def _hear(self, printed: Printed, patience: "_Patience", *, waits: bool) -> Message | None:
+        """What the handler says next; None when it printed, or waits for an answer and so says nothing."""
+        if waits:
+            patience.heard()
+        ready = wait([self._connection, self._output], patience.left(waits=waits))
+        if not ready and (over := patience.exceeded(waits=waits)):
+            raise self._overdue(*over, printed)
+        if self._output in ready and not printed.read():
+            raise self._overdue("handler.output", f"it printed more than {printed.MOST // 2**20} MB", printed)
+        if self._connection not in ready:
+            return None
+        patience.heard()
+        return self._receive(printed)
 
-    def _receive(self, printed: Printed) -> Performed | dict[str, Json]:
+    def _receive(self, printed: Printed) -> Message:
         try:
-            answer: Performed | dict[str, Json] = self._connection.recv()
+            said: Message = self._connection.recv()
         except EOFError:
             raise self._death(printed) from None
-        return answer
+        return said
+
+    def _send(self, message: Call | Answer) -> None:
+        with self._sending:
+            self._connection.send(message)
+
+    def _answer(self, number: int, keeping: "Future[TaskError | None]") -> None:
+        """Tell the handler that its checkpoint is kept, or why it is not; called in the thread that knows first."""
+        if keeping.cancelled():
+            return
+        fault = keeping.exception()
+        error = Transient(f"the checkpoint was not kept: {fault}") if fault else keeping.result()
+        with suppress(OSError):  # it died meanwhile
+            self._send(Answer(number, error))
 
     def _death(self, printed: Printed) -> ChildDied:
         self.process.join(1)
@@ -126,6 +182,35 @@ class Child:
     def _overdue(self, code: str, message: str, printed: Printed) -> Overdue:
         self.kill()
         return Overdue(code, message, printed.text())
+
+
+class _Patience:
+    """How long a handler may still run and be silent; while it waits for an answer it can say nothing."""
+
+    def __init__(self, longest: timedelta, silence: timedelta | None) -> None:
+        self._longest = longest
+        self._silence = silence
+        self._end = time.monotonic() + longest.total_seconds()
+        self._quiet_until = self._end
+        self.heard()
+
+    def heard(self) -> None:
+        if self._silence:
+            self._quiet_until = time.monotonic() + self._silence.total_seconds()
+
+    def left(self, *, waits: bool) -> float:
+        """How long to listen, in seconds."""
+        left = max(0.0, min(self._end, self._quiet_until) - time.monotonic())
+        return min(left, GLANCE_SECONDS) if waits else left
+
+    def exceeded(self, *, waits: bool) -> tuple[str, str] | None:
+        """The limit that was passed, as a code and in words."""
+        now = time.monotonic()
+        if now >= self._end:
+            return "task.timed_out", f"it ran longer than {self._longest.total_seconds():g} s"
+        if self._silence and now >= self._quiet_until and not waits:
+            return "task.silent", f"it was silent longer than {self._silence.total_seconds():g} s"
+        return None
 
 
 class Children:
@@ -151,11 +236,11 @@ class Children:
         self._idle = list(await asyncio.gather(*started))
 
     async def run(
-        self, call: Call, longest: timedelta, silence: timedelta | None, progress: Progress, *, alone: bool
+        self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener, *, alone: bool
     ) -> Performed:
         """Run a call in a kept child, or `alone` in a fresh one; ChildDied or Overdue when it gave no answer."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._run, call, longest, silence, progress, alone)
+        return await loop.run_in_executor(self._threads, self._run, call, longest, silence, listener, alone)
 
     def tell(self, call_id: CallId, signum: signal.Signals) -> None:
         """Send a signal to the child that runs this call, if any."""
@@ -175,7 +260,7 @@ class Children:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _run(
-        self, call: Call, longest: timedelta, silence: timedelta | None, progress: Progress, alone: bool
+        self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener, alone: bool
     ) -> Performed:
         call_id = call.facts.task_id, call.facts.attempt
         child = self._new() if alone else self._take()
@@ -183,7 +268,7 @@ class Children:
         try:
             if call_id in self._doomed:
                 raise ChildDied(-signal.SIGKILL, None)
-            answer = child.call(call, longest, silence, progress)
+            answer = child.call(call, longest, silence, listener)
         except ChildDied:
             child.kill()
             raise
@@ -213,12 +298,38 @@ class _Line:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._pid = os.getpid()
+        self._speaking = threading.Lock()
+        self._in_call = False
+        self._saved = 0
         self.cancelled = False
         self.stopping = False
 
     def progress(self, progress: dict[str, Json]) -> None:
         if self.is_mine:
-            self._connection.send(progress)
+            with self._speaking:
+                if self._in_call:
+                    self._connection.send(progress)
+
+    def save(self, phase: str, state: str) -> None:
+        if not self.is_mine:
+            raise ContractViolationError("ctx.checkpoint was called in a process that the handler forked")
+        with self._speaking:
+            if not self._in_call:
+                raise Interrupted("the attempt has ended", code="task.lost")
+            self._saved += 1
+            self._connection.send(Saved(self._saved, phase, state))
+            error = self._hear_answer(self._saved)
+        if isinstance(error, Interrupted):
+            self.cancelled = True
+        if error is not None:
+            raise error
+
+    def _hear_answer(self, number: int) -> TaskError | None:
+        """The answer to this checkpoint, after those that nobody waited for: a signal may have ended the waiting."""
+        while True:
+            answer = self._connection.recv()
+            if isinstance(answer, Answer) and answer.number == number:
+                return answer.error
 
     @property
     def is_mine(self) -> bool:
@@ -231,8 +342,15 @@ class _Line:
         else:
             self.stopping = True
 
-    def forget(self) -> None:
+    def begin(self) -> None:
+        """Be the line of the next call."""
         self.cancelled = self.stopping = False
+        self._in_call = True
+
+    def end(self) -> None:
+        """Say nothing more: threads that a handler left would speak in the next one's name."""
+        with self._speaking:
+            self._in_call = False
 
 
 def _serve(connection: Connection, output: Connection, plugins: Sequence[str], memory: int) -> None:
@@ -255,10 +373,13 @@ def _serve(connection: Connection, output: Connection, plugins: Sequence[str], m
             call = connection.recv()
         except EOFError:
             return
-        line.forget()
+        if not isinstance(call, Call):  # an answer that nobody waits for any more
+            continue
+        line.begin()
         performed = perform(registry, call, line)
         if not line.is_mine:  # two would answer for one, and then for others
             os._exit(os.EX_SOFTWARE)
+        line.end()
         for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
             signal.setitimer(timer, 0)
         sys.stdout.flush()

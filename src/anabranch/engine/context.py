@@ -1,17 +1,22 @@
 """What a handler knows about its task, and what it may say while it runs."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from anabranch.engine.canonical import Json, encode
+from anabranch.engine.canonical import Json, decode, encode
 from anabranch.engine.errors import ContractViolationError, Permanent
+from anabranch.engine.model import Checkpoint
+from anabranch.engine.work import task_folder
 
-__all__ = ["Context", "Silence", "TaskFacts", "Voice"]
+__all__ = ["Context", "Saving", "Silence", "TaskFacts", "Voice"]
 
 MOST_HANDED = 64_000
+MOST_SAVED = 64_000
+LONGEST_PHASE = 200
+LONGEST_MESSAGE = 1_000
 
 
 @dataclass(slots=True)
@@ -27,6 +32,8 @@ class TaskFacts:
     correlation_id: str
     predecessor: list[Json] | None
     scratch: str
+    work: str = ""
+    checkpoint: Checkpoint | None = None
 
 
 class Voice(Protocol):
@@ -43,6 +50,10 @@ class Voice(Protocol):
     def progress(self, progress: dict[str, Json]) -> None:
         """Say how far the task is."""
 
+    def save(self, phase: str, state: str) -> Callable[[], Awaitable[None]] | None:
+        """Save a checkpoint, its state as JSON text; what a handler in a loop must await for it, or None when it is
+        saved already. Interrupted when the attempt is not the current one: from then on it is cancelled, too."""
+
 
 class Silence:
     """The line of a handler that is too short to say or hear anything."""
@@ -53,16 +64,48 @@ class Silence:
     def progress(self, progress: dict[str, Json]) -> None:
         """Nobody listens."""
 
+    def save(self, phase: str, state: str) -> None:
+        """Such a handler has nothing to go on from."""
+        raise ContractViolationError("ctx.checkpoint is not for quick handlers: declare this one without quick=True")
+
+
+class Saving:
+    """A checkpoint of an async handler, durable when it was awaited. Elsewhere it is durable already, and awaiting it
+    does nothing."""
+
+    __slots__ = ("_then", "_wait")
+
+    def __init__(self, wait: Callable[[], Awaitable[None]] | None, then: Callable[[], None]) -> None:
+        """Made by the context; `then` is called when it is durable."""
+        self._wait = wait
+        self._then = then
+        if wait is None:
+            then()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Wait until it is durable."""
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            yield from wait().__await__()
+            self._then()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it must still be awaited."""
+        return self._wait is not None
+
 
 class Context:
     """What a handler knows about its task, and what it may say while it runs."""
 
-    __slots__ = ("_facts", "_voice", "handed", "has_scratch", "metrics")
+    __slots__ = ("_checkpoint", "_facts", "_saving", "_voice", "handed", "has_scratch", "metrics")
 
     def __init__(self, facts: TaskFacts, voice: Voice) -> None:
         """Made by the engine for each attempt."""
         self._facts = facts
         self._voice = voice
+        self._checkpoint = facts.checkpoint
+        self._saving: Saving | None = None
         self.metrics: dict[str, Json] = {}
         self.handed: dict[str, Json] = {}
         self.has_scratch = False
@@ -116,23 +159,71 @@ class Context:
         return folder
 
     @property
+    def work(self) -> Path:
+        """A folder of this task's own that outlives the attempt, removed some time after the job has ended.
+
+        An older attempt may still write to it: write aside, check, and rename.
+        """
+        folder = task_folder(Path(self._facts.work), self.job_id, self.node_id, self.index)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
     def cancelled(self) -> bool:
-        """Whether the job was cancelled: stop soon, or be killed after the grace."""
+        """Whether the task was cancelled, or is no longer this attempt's: stop soon, or be killed after the grace."""
         return self._voice.cancelled
 
     @property
     def stopping(self) -> bool:
-        """Whether the worker is about to stop: save what you can within the grace."""
+        """Whether the worker is about to stop: save what you can within the grace, and raise Interrupted."""
         return self._voice.stopping
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Say how far the task is; a node with a heartbeat timeout must hear this in time."""
-        said: dict[str, Json] = {"done": done, "total": total, "message": message}
+        """Say how far the task is, for all to see within a second or two; a heartbeat timeout must hear it in time."""
+        if not (_is_number(done) and (total is None or _is_number(total))):
+            raise ContractViolationError(f"ctx.progress was told {done!r} of {total!r}; both are numbers")
+        said: dict[str, Json] = {"done": done, "total": total, "message": str(message)[:LONGEST_MESSAGE]}
         try:
             encode(said)
         except ValueError as error:
             raise ContractViolationError(f"ctx.progress was told what can't be stored: {error}") from error
         self._voice.progress(said)
+
+    def checkpoint(self, phase: str, state: Json = None) -> Saving:
+        """Save what the next attempt needs to go on from here; it is durable when this returns, and in an async handler
+        when it was awaited. Interrupted when the task is no longer this attempt's.
+
+        While the database is away this waits, as long as the task's time allows.
+        """
+        phase = str(phase)
+        if not 0 < len(phase) <= LONGEST_PHASE:
+            raise ContractViolationError(f"ctx.checkpoint: a phase has a name of 1 to {LONGEST_PHASE} characters")
+        try:
+            encode(phase)
+            text = encode(state)
+        except ValueError as error:
+            raise ContractViolationError(f"ctx.checkpoint was given what can't be stored: {error}") from error
+        if (size := len(text.encode())) > MOST_SAVED:
+            raise ContractViolationError(
+                f"ctx.checkpoint was given {size} bytes; at most {MOST_SAVED} are kept: write larger things to a file"
+                " in ctx.work or to storage, and save its name and checksum"
+            )
+        self.require_awaited()
+        point = Checkpoint(phase, decode(text), self.attempt)
+        self._saving = Saving(self._voice.save(phase, text), lambda: self._resume_from(point))
+        return self._saving
+
+    def resume(self) -> Checkpoint | None:
+        """The last checkpoint that was saved, by this attempt or an earlier one; None when there is none."""
+        return self._checkpoint
+
+    def require_awaited(self) -> None:
+        """Refuse a checkpoint that nobody waited for: it would never be saved."""
+        if self._saving is not None and self._saving.is_pending:
+            raise ContractViolationError("ctx.checkpoint was not awaited: in an async handler, await it")
+
+    def _resume_from(self, point: Checkpoint) -> None:
+        self._checkpoint = point
 
     def hand_over(self, **params: Json) -> None:
         """Give parameters to the task of the same index of the next stage; they count if this attempt's result does."""
@@ -160,3 +251,7 @@ class Context:
         return bool(self._facts.predecessor)
 
     get_predecessor_result = predecessor
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)

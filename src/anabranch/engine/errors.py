@@ -9,7 +9,8 @@ AnabranchError
     ├── Permanent       trying again can't help
     ├── Transient       trying again may help
     ├── Throttled       trying again later may help
-    └── Resource        memory, disk or time ran out
+    ├── Resource        memory, disk or time ran out
+    └── Interrupted     it was told to stop, and did
 """
 
 from datetime import timedelta
@@ -21,6 +22,7 @@ __all__ = [
     "ContractViolationError",
     "DefinitionError",
     "InputError",
+    "Interrupted",
     "NotFound",
     "Permanent",
     "Resource",
@@ -100,6 +102,18 @@ class Resource(TaskError):
     """Memory, disk or time ran out."""
 
     category = "resource"
+
+
+class Interrupted(TaskError):
+    """The handler was told to stop and did: the task is handed back, and no attempt is spent.
+
+    One that nobody told is charged with a transient failure.
+    """
+
+    category = "transient"
+
+    def __init__(self, message: str = "it stopped before its end", *, code: str = "", remedy: str = "") -> None:
+        super().__init__(message, code=code or "handler.interrupted", remedy=remedy)
 
 
 class ContractViolationError(TypeError):

@@ -13,11 +13,13 @@ from anabranch.engine.ports import Pulse
 __all__ = ["Heart"]
 
 log = structlog.get_logger()
+SAY_EVERY_SECONDS = 1.0
 
 
 class Heart:
     """Beats every third of the lease and passes on what it hears: doorbells, attempts to stop, and a lost session.
 
+    Between beats it lets the process say how far its work is: at most once a second, for all of it together.
     The callbacks are called from the heart's thread.
     """
 
@@ -28,6 +30,7 @@ class Heart:
         lease: timedelta,
         *,
         in_hand: Callable[[], Sequence[InHand]],
+        say: Callable[[Pulse], bool],
         on_ring: Callable[[], None],
         on_stop: Callable[[list[Attempt]], None],
         on_gone: Callable[[], None],
@@ -39,6 +42,7 @@ class Heart:
         self._session = session
         self._every = lease / 3
         self._in_hand = in_hand
+        self._say = say
         self._on_ring, self._on_stop, self._on_gone, self._on_heard = on_ring, on_stop, on_gone, on_heard
         self._on_beat = on_beat
         self._stop = threading.Event()
@@ -66,12 +70,14 @@ class Heart:
         pulse = self._connect()
         try:
             self._on_ring()
-            due = 0.0
+            due = said = 0.0
             while not self._stop.is_set():
                 if time.monotonic() >= due:
                     due = time.monotonic() + self._every.total_seconds()
                     if not self._beat(pulse):
                         return False
+                if time.monotonic() >= said + SAY_EVERY_SECONDS and self._say(pulse):
+                    said = time.monotonic()
                 if pulse.wait(timedelta(seconds=min(0.5, max(0.0, due - time.monotonic())))):
                     self._on_ring()
             return False

@@ -11,12 +11,15 @@ __all__ = [
     "TERMINAL",
     "Answer",
     "Attempt",
+    "Checkpoint",
     "ChildJob",
     "Claim",
+    "DeadLetter",
     "Event",
     "InHand",
     "Job",
     "JobDetail",
+    "JobEnd",
     "JobState",
     "LaneFacts",
     "Limit",
@@ -25,15 +28,18 @@ __all__ = [
     "NodeRow",
     "NodeState",
     "Purpose",
+    "QueueDetail",
     "Report",
     "RightId",
     "RightView",
+    "Said",
     "Session",
     "SessionDetail",
     "SessionId",
     "SessionKind",
     "TaskDetail",
     "TaskKey",
+    "TaskRow",
     "Trace",
     "Vitals",
 ]
@@ -185,7 +191,22 @@ class InHand(NamedTuple):
 
     attempt: Attempt
     started: bool
-    progress: dict[str, Json] | None = None
+
+
+class Said(NamedTuple):
+    """How far a handler says that its attempt is."""
+
+    attempt: Attempt
+    progress: dict[str, Json]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What an attempt of a task saved for the next one: how far it was, and what is needed to go on from there."""
+
+    phase: str
+    state: Json
+    attempt: int
 
 
 @dataclass(frozen=True)
@@ -219,6 +240,7 @@ class Claim:
     item: Json
     predecessor: list[Json] | None
     lane: LaneFacts
+    checkpoint: Checkpoint | None = None
 
     @property
     def task_id(self) -> str:
@@ -277,7 +299,10 @@ class RightView:
 
 @dataclass(frozen=True)
 class NodeDetail:
-    """A node with the count of its tasks by state; a node that isn't open yet has none."""
+    """A node with the count of its tasks by state; a node that isn't open yet has none.
+
+    `said` is how far the running ones are that said so, where few run.
+    """
 
     name: str
     state: NodeState
@@ -288,6 +313,7 @@ class NodeDetail:
     completed: int
     failed: int
     cancelled: int
+    said: list[dict[str, Json]] | None
     error: dict[str, Json] | None
     opened_at: datetime | None
     finished_at: datetime | None
@@ -295,10 +321,19 @@ class NodeDetail:
 
 @dataclass(frozen=True)
 class JobDetail:
-    """A job with its nodes."""
+    """A job with its nodes, and the id of the job that runs it, if one does."""
 
     job: Job
     nodes: list[NodeDetail]
+    parent_id: str | None = None
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """Where a job stands, and how long ago it ended if it has."""
+
+    state: JobState
+    ended_for: timedelta | None
 
 
 @dataclass(frozen=True)
@@ -318,9 +353,36 @@ class TaskDetail:
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None
+    progress: dict[str, Json] | None
     result: Json | None
     error: dict[str, Json] | None
     cursor: str
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A task as its row stands, with the session that holds it or held it last."""
+
+    task_id: str
+    node: str
+    generation: int
+    lane: int
+    position: int
+    index: str
+    state: str
+    handler: str
+    attempt: int
+    failures: int
+    crashes: int
+    session: int | None
+    host: str | None
+    pid: int | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    result: Json | None
+    error: dict[str, Json] | None
 
 
 @dataclass(frozen=True)
@@ -389,6 +451,37 @@ class Limit:
     reason: str
     set_by: str
     set_at: datetime
+
+
+@dataclass(frozen=True)
+class QueueDetail:
+    """A queue: how many tasks wait and run, how many lanes a limit holds back, and who serves it."""
+
+    name: str
+    ready: int
+    running: int
+    held: int
+    workers: int
+    most: int | None
+    paused: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A task that failed for good."""
+
+    job_id: str
+    workflow: str
+    job_state: JobState
+    task_id: str
+    node: str
+    index: int | str
+    handler: str
+    attempts: int
+    error: dict[str, Json] | None
+    finished_at: datetime
+    cursor: str
 
 
 @dataclass(frozen=True)

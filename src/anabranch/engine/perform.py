@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.context import Context, TaskFacts, Voice
-from anabranch.engine.errors import ContractViolationError, DefinitionError, TaskError
+from anabranch.engine.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
 from anabranch.engine.failure import describe_error
 from anabranch.engine.folding import fold_results, read_folding
 from anabranch.engine.handler import Handler, call_handler, check_result
@@ -36,6 +36,7 @@ class Call:
         claim: Claim,
         params: dict[str, Json],
         scratch: str,
+        work: str,
         results: Results,
         previous: Sequence[Json] | None = None,
     ) -> "Call":
@@ -52,6 +53,8 @@ class Call:
             correlation_id=claim.lane.correlation_id,
             predecessor=claim.predecessor and [results.bring_back(value) for value in claim.predecessor],
             scratch=scratch,
+            work=work,
+            checkpoint=claim.checkpoint,
         )
         folding = read_folding(claim.lane.policy.get("folding"))
         return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous, folding)
@@ -59,7 +62,10 @@ class Call:
 
 @dataclass(slots=True)
 class Performed:
-    """How an attempt went: its result or its error, what it measured, hands over and printed; values as JSON text."""
+    """How an attempt went: its result or its error, what it measured, hands over and printed; values as JSON text.
+
+    Interrupted: it was told to stop, and did; there is neither.
+    """
 
     result: str | None = None
     error: Mapping[str, Json] | None = None
@@ -67,6 +73,7 @@ class Performed:
     log: str | None = None
     has_scratch: bool = False
     handed: str | None = None
+    interrupted: bool = False
 
 
 def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
@@ -75,7 +82,7 @@ def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
     try:
         return _performed(context, _answer(registry, call, context), call.handler)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
-        return Performed(error=describe_error(error), has_scratch=context.has_scratch)
+        return _failed(context, voice, error)
 
 
 async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
@@ -83,6 +90,7 @@ async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
     context = Context(call.facts, voice)
     try:
         answer = await call_handler(found, context)
+        context.require_awaited()
         return _performed(context, check_result(found, answer, context.metrics), call.handler)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
@@ -90,7 +98,12 @@ async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
             raise
         return Performed(error=describe_error(error))  # nobody cancelled it: the handler raised it by itself
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
-        return Performed(error=describe_error(error))
+        return _failed(context, voice, error)
+
+
+def _failed(context: Context, voice: Voice, error: BaseException) -> Performed:
+    interrupted = isinstance(error, Interrupted) and (voice.stopping or voice.cancelled)
+    return Performed(error=describe_error(error), has_scratch=context.has_scratch, interrupted=interrupted)
 
 
 def _answer(registry: Registry, call: Call, context: Context) -> object:

@@ -15,22 +15,27 @@ from anabranch.engine.model import (
     ChildJob,
     Claim,
     InHand,
+    JobEnd,
     JobState,
     Limit,
     LimitKind,
     Report,
     RightId,
     RightView,
+    Said,
     SessionId,
     SessionKind,
+    TaskKey,
 )
 from anabranch.engine.retry import Again
+from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.workflow import Workflow
 
 __all__ = [
     "Applied",
     "FileStore",
     "JobStore",
+    "KeyTaken",
     "Pulse",
     "Refused",
     "ResultPage",
@@ -56,31 +61,30 @@ class SessionGone(Conflict):
         super().__init__("session.gone", f"session {session} was taken for dead")
 
 
+class KeyTaken(Conflict):
+    """The key was used before, for another request."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "idempotency.conflict",
+            "this idempotency key was used before, for another request",
+            remedy="Take a new key for a new request; one that is repeated must ask for the same.",
+        )
+
+
 class Refused(AnabranchError):
     """The store can't hold what it was given; trying the same again can't help."""
 
 
 @dataclass(frozen=True)
-class Submission:
-    """A job to create; `parts` are the workflows that child jobs of it will run."""
-
-    workflow: Workflow
-    parameters: dict[str, Json]
-    scope: str
-    priority: int
-    rerun: bool
-    correlation_id: str
-    parts: tuple[Workflow, ...] = ()
-
-
-@dataclass(frozen=True)
 class Submitted:
-    """The job of a submission, and the right to start it if it is new."""
+    """The job of a submission and the rights to go on with it, if it is new; or, replayed, an earlier answer."""
 
     job_id: str
     state: JobState
     created: bool
-    right: "TakenRight | None"
+    rights: "tuple[TakenRight, ...]" = ()
+    replayed: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,10 +97,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Spawned:
-    """The job that a task was traded for, and the right to start it if it is new."""
+    """The job that a task was traded for, and the rights to go on with it if it is new."""
 
     job_id: str
-    right: "TakenRight | None"
+    rights: "tuple[TakenRight, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -164,6 +168,10 @@ class JobStore(Protocol):
     """Jobs, their definitions and the rights to advance them."""
 
     async def submit(self, submission: Submission, session: SessionId) -> Submitted: ...
+    async def submit_batch(
+        self, submissions: Sequence[Submission], session: SessionId
+    ) -> list[Submitted | KeyTaken]: ...
+    async def recall(self, scope: str, key: IdempotencyKey) -> Submitted | None: ...
     async def definition(self, workflow_hash: str) -> Workflow: ...
     async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]: ...
     async def free_rights(self, session: SessionId, rights: Sequence[TakenRight]) -> None: ...
@@ -174,6 +182,7 @@ class JobStore(Protocol):
     async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None: ...
     async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None: ...
     async def cancel(self, job_id: str, reason: str) -> JobState: ...
+    async def job_ends(self, session: SessionId, every: timedelta, job_ids: Sequence[str]) -> dict[str, JobEnd]: ...
     async def cancel_orphans(self) -> int: ...
     async def signal(
         self, job_id: str, node: str, payload: dict[str, Json], sender: str, session: SessionId
@@ -192,6 +201,7 @@ class TaskQueue(Protocol):
         self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta
     ) -> SessionId: ...
     async def end_session(self, session: SessionId, reason: str) -> None: ...
+    async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool: ...
     async def drain(self, session: SessionId, *, draining: bool) -> bool: ...
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None: ...
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn: ...
@@ -209,10 +219,13 @@ class FileStore(Protocol):
 
 
 class Pulse(Protocol):
-    """A connection of its own for beats and doorbells; used from one thread, blocking."""
+    """A connection of its own for beats, progress and doorbells; used from one thread, blocking."""
 
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
+
+    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+        """Note how far tasks are; those that were noted: of others the attempt has ended, or somebody is at them."""
 
     def wait(self, timeout: timedelta) -> bool:
         """True when a doorbell rang before the timeout."""

@@ -4,27 +4,29 @@ import asyncio
 import shutil
 import signal
 import time
-from collections.abc import Sequence
-from concurrent.futures import Executor
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from anabranch.engine.canonical import Json, encode
-from anabranch.engine.children import ChildDied, Children, Overdue
+from anabranch.engine.children import ChildDied, Children, Overdue, Saved
 from anabranch.engine.context import Silence
-from anabranch.engine.errors import AnabranchError, TaskError, Unavailable
+from anabranch.engine.errors import AnabranchError, Interrupted, TaskError, Unavailable
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.handler import Handler, Runs
-from anabranch.engine.model import Claim, Purpose, Report, SessionId
+from anabranch.engine.model import Attempt, Claim, Purpose, Report, SessionId
 from anabranch.engine.perform import Call, Performed, perform, perform_async
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store, TakenRight
 from anabranch.engine.results import Results
+from anabranch.engine.saving import Keeper
 from anabranch.engine.spool import collect_results
 from anabranch.engine.subworkflows import Nursery, is_child_job
 from anabranch.engine.workflow import Workflow
@@ -52,8 +54,9 @@ class Held:
     cancelled: bool = False
     stopping: bool = False
     said: dict[str, Json] | None = None
+    told: dict[str, Json] | None = None
     begun: float = 0.0
-    right: TakenRight | None = None
+    rights: tuple[TakenRight, ...] = ()
 
     @property
     def runs_too_long(self) -> bool:
@@ -67,13 +70,55 @@ class Held:
         return self.claim.task_id, self.claim.attempt
 
     def progress(self, progress: dict[str, Json]) -> None:
-        """Note how far it is; the next beat carries it."""
+        """Note how far it is; the heart tells the store."""
         self.said = progress
 
-    def take_progress(self) -> dict[str, Json] | None:
-        """What was said since the last beat."""
-        said, self.said = self.said, None
-        return said
+
+class _Line:
+    """The worker's end of the line of a handler that runs in a child or in the loop."""
+
+    def __init__(self, held: Held, keeper: Keeper) -> None:
+        """Made in the loop."""
+        self._held = held
+        self._keeper = keeper
+        self._loop = asyncio.get_running_loop()
+        self._saved = 0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task was cancelled."""
+        return self._held.cancelled
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker is about to stop."""
+        return self._held.stopping
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        """Note how far it is."""
+        self._held.progress(progress)
+
+    def save(self, phase: str, state: str) -> Callable[[], Awaitable[None]]:
+        """For a handler in the loop: what it must await."""
+        self._saved += 1
+        return partial(self._save, Saved(self._saved, phase, state))
+
+    def keep(self, saved: Saved) -> "Future[TaskError | None]":
+        """For a handler in a child, from the thread that waits for it."""
+        return asyncio.run_coroutine_threadsafe(self._keep(saved), self._loop)
+
+    async def _save(self, saved: Saved) -> None:
+        if error := await self._keep(saved):
+            raise error
+
+    async def _keep(self, saved: Saved) -> TaskError | None:
+        claim = self._held.claim
+        attempt = Attempt(claim.key, claim.attempt)
+        error = await self._keeper.keep(attempt, saved.number, saved.phase, saved.state)
+        if isinstance(error, Interrupted):
+            log.warning("checkpoint.stale", task=claim.task_id, attempt=claim.attempt)
+            self._held.cancelled = True
+        return error
 
 
 class Runner:
@@ -86,6 +131,7 @@ class Runner:
         children: Children,
         results: Results,
         scratch: Path,
+        work: Path,
         thread: Executor,
         session: SessionId,
     ) -> None:
@@ -95,8 +141,10 @@ class Runner:
         self._children = children
         self.results = results
         self._definitions = Definitions(store)
+        self._keeper = Keeper(store, session)
         self._nursery = Nursery(store, registry, self._definitions, session)
         self._scratch = scratch
+        self._work = str(work)
         self._thread = thread
         self._now: Held | None = None
         self.quick_busy = False
@@ -156,7 +204,7 @@ class Runner:
         self._now = held
         folder = self._folder(held.claim)
         try:
-            call = Call.of(held.claim, _params(held), folder, self.results)
+            call = Call.of(held.claim, _params(held), folder, self._work, self.results)
             performed = perform(self._registry, call, Silence())
             report = self._settle(held, performed, time.monotonic() - held.begun)
             if performed.has_scratch:
@@ -181,7 +229,7 @@ class Runner:
             return _failed(held.claim, describe_error(error), timedelta(0), None)
         if spawned is None:
             return _again(held)
-        held.right = spawned.right
+        held.rights = spawned.rights
         log.info("job.spawned", task=held.claim.task_id, job=spawned.job_id)
         return None
 
@@ -212,13 +260,16 @@ class Runner:
             raise Unavailable("handler.missing", f"this worker has no handler {claim.handler!r}")
         previous = await self._load_previous(claim)
         held.workflow = await self._define(claim)
-        call = await asyncio.to_thread(Call.of, claim, _params(held), self._folder(claim), self.results, previous)
+        call = await asyncio.to_thread(
+            Call.of, claim, _params(held), self._folder(claim), self._work, self.results, previous
+        )
         longest = _longest(claim)
         held.begun = time.monotonic()
         held.started = True
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
             try:
-                return await asyncio.wait_for(perform_async(found, call, held), longest.total_seconds())
+                performing = perform_async(found, call, _Line(held, self._keeper))
+                return await asyncio.wait_for(performing, longest.total_seconds())
             except asyncio.CancelledError as error:
                 task = asyncio.current_task()
                 if task and task.cancelling():
@@ -228,7 +279,7 @@ class Runner:
                 raise Overdue("task.timed_out", f"it ran longer than {longest.total_seconds():g} s", None) from None
         silence = _seconds(policy, "heartbeat_timeout_seconds")
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
-        return await self._children.run(call, longest, silence, held.progress, alone=alone)
+        return await self._children.run(call, longest, silence, _Line(held, self._keeper), alone=alone)
 
     async def _define(self, claim: Claim) -> Workflow | None:
         """The workflow whose template a task's parameters are filled into, where they are."""
@@ -245,6 +296,8 @@ class Runner:
         claim, ran = held.claim, timedelta(seconds=seconds)
         if held.given_up:
             return _again(held)
+        if performed.interrupted:
+            return Report(claim.key, claim.attempt, "handed_back", log=performed.log)
         if performed.error is not None or performed.result is None:
             return _failed(claim, dict(performed.error or {}), ran, performed.log, performed.metrics)
         ended, body = "completed", performed.result

@@ -12,7 +12,7 @@ import structlog
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.heart import Heart
 from anabranch.engine.model import Attempt, InHand, SessionId, SessionKind
-from anabranch.engine.ports import Refused, SessionGone, Store
+from anabranch.engine.ports import Pulse, Refused, SessionGone, Store
 
 __all__ = ["Live", "Part", "keep_session"]
 
@@ -30,6 +30,7 @@ class Live:
         self.in_hand: Callable[[], Sequence[InHand]] = tuple
         self.on_stop: Callable[[list[Attempt]], None] = lambda _attempts: None
         self.on_lost: Callable[[], None] = lambda: None
+        self.speak: Callable[[Pulse], bool] = lambda _pulse: False
         self._bell = asyncio.Event()
         self._gone = False
         self._heard = time.monotonic()
@@ -56,6 +57,10 @@ class Live:
     def tell_in_hand(self) -> Sequence[InHand]:
         """What the session's process has in hand now."""
         return self.in_hand()
+
+    def say(self, pulse: Pulse) -> bool:
+        """Tell over the heart's connection how far the work is; False when there is nothing new."""
+        return self.speak(pulse)
 
     def ring(self) -> None:
         """Wake whoever waits."""
@@ -146,6 +151,7 @@ def _heart(store: Store, live: Live, lease: timedelta, on_stuck: Callable[[], No
         live.session,
         lease,
         in_hand=live.tell_in_hand,
+        say=live.say,
         on_ring=lambda: _threadsafe(loop, live.ring),
         on_stop=lambda attempts: _threadsafe(loop, live.on_stop, attempts),
         on_gone=lambda: _threadsafe(loop, live.lose),

@@ -12,10 +12,10 @@ import structlog
 from anabranch.engine.canonical import encode
 from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.failure import describe_error
-from anabranch.engine.model import Answer, Attempt, Claim, InHand, Report, TaskKey
+from anabranch.engine.model import Answer, Attempt, Claim, InHand, Report, Said, TaskKey
 from anabranch.engine.orchestrator import Advancer
 from anabranch.engine.pace import AHEAD, FAST, Pace
-from anabranch.engine.ports import Refused, Store, TakenRight, Turn, Wanted
+from anabranch.engine.ports import Pulse, Refused, Store, TakenRight, Turn, Wanted
 from anabranch.engine.runner import Held, Runner
 from anabranch.engine.session import Live
 
@@ -54,6 +54,7 @@ class Shift:
         live.on_stop = self._stop_attempts
         live.in_hand = self._in_hand
         live.on_lost = self.abandon
+        live.speak = self._tell_progress
 
     @property
     def is_busy(self) -> bool:
@@ -181,8 +182,8 @@ class Shift:
     def _let_go(self, held: Held) -> None:
         """Forget a task that became a job of its own, and start that."""
         self._held.pop(held.claim.key, None)
-        if held.right is not None:
-            self._start_advance([held.right])
+        if held.rights:
+            self._start_advance(held.rights)
 
     def _write(self, reports: Sequence[Report]) -> None:
         self._outbox.extend(reports)
@@ -227,10 +228,23 @@ class Shift:
         self._live.ring()
 
     def _in_hand(self) -> list[InHand]:
-        return [
-            InHand(Attempt(held.claim.key, held.claim.attempt), held.started, held.take_progress())
-            for held in list(self._held.values())
-        ]
+        return [InHand(Attempt(held.claim.key, held.claim.attempt), held.started) for held in list(self._held.values())]
+
+    def _tell_progress(self, pulse: Pulse) -> bool:
+        """Tell the store what handlers said since they were last told of; False when that is nothing."""
+        news = [(held, said) for held in list(self._held.values()) if (said := held.said) and said is not held.told]
+        if not news:
+            return False
+        told = [Said(Attempt(held.claim.key, held.claim.attempt), said) for held, said in news]
+        try:
+            noted = pulse.progress(self._live.session, told)
+        except Refused as error:
+            log.warning("progress.refused", reason=error.message)
+            noted = {held.claim.key for held, _ in news}
+        for held, said in news:
+            if held.claim.key in noted:
+                held.told = said
+        return True
 
     def _end_now(self, held: Held) -> None:
         """End what can be ended: a quick handler can't, and is as good as done."""

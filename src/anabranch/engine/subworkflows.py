@@ -8,8 +8,9 @@ from anabranch.engine.filling import Definitions
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import ChildJob, Claim, JobState, Report, SessionId
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import JobStore, Refused, Spawned, Submission, TakenRight, TaskQueue
+from anabranch.engine.ports import JobStore, Refused, Spawned, TakenRight, TaskQueue
 from anabranch.engine.results import Results
+from anabranch.engine.submission import Submission
 
 __all__ = ["Nursery", "collect_children", "is_child_job"]
 
@@ -39,7 +40,7 @@ class Nursery:
         declared = known if known and known.workflow.hash == workflow.hash else Declaration(workflow)
         scope = f"job:{lane.job_id}/{lane.node}/{claim.index}/{lane.generation}"
         checked = await asyncio.to_thread(declared.check, params)
-        child = Submission(workflow, checked, scope, workflow.priority, False, lane.correlation_id)
+        child = Submission(workflow, checked, scope, workflow.priority, False, lane.correlation_id, begins=True).sound()
         return await self._queue.spawn(claim, child, self._session)
 
 

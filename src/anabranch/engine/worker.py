@@ -10,6 +10,7 @@ from pathlib import Path
 import structlog
 
 from anabranch.engine.children import Children
+from anabranch.engine.clearing import Clearing
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store
@@ -26,12 +27,16 @@ PARTING_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """How a worker works: what it serves, how many handlers at once, and the grace they have when told to stop."""
+    """How a worker works: what it serves, how many handlers at once, and the grace they have when told to stop.
+
+    Handlers write to `scratch`, where only this process does, and to `work`, which others share.
+    """
 
     queues: Sequence[str]
     slots: int
     grace: timedelta
     scratch: Path
+    work: Path
 
 
 class Worker:
@@ -53,10 +58,18 @@ class Worker:
         options = self._options
         thread = ThreadPoolExecutor(1, thread_name_prefix="quick")
         runner = Runner(
-            self._store, self._registry, self._children, self._results, options.scratch, thread, live.session
+            self._store,
+            self._registry,
+            self._children,
+            self._results,
+            options.scratch,
+            options.work,
+            thread,
+            live.session,
         )
         shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
         waker = asyncio.create_task(_ring_at_stop(live, stop))
+        clearing = asyncio.create_task(Clearing(self._store, live.session, options.work).serve())
         try:
             while not stop.is_set():
                 live.check()
@@ -67,6 +80,7 @@ class Worker:
             await self._finish(shift, live)
         finally:
             waker.cancel()
+            clearing.cancel()
             shift.abandon()
             thread.shutdown(wait=False, cancel_futures=True)
             self.stuck = runner.quick_busy

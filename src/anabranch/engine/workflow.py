@@ -136,7 +136,7 @@ class Tolerance:
 
     def of(self, width: int) -> int:
         """How many that are of so many tasks."""
-        return max(self.count, int(Fraction(str(self.percent)) * width / 100))
+        return max(self.count, int(Fraction(str(self.percent)) * width / 100)) if self.percent else self.count
 
 
 @dataclass(frozen=True)

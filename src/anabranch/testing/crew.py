@@ -31,6 +31,7 @@ FAULTS = {
     "a stuck job": "select job_id, state from app.stuck_jobs",
     "a job that did not end": "select job_id, state from app.jobs where state in ('pending', 'running', 'waiting')",
     "a claim": "select lane, idx, attempt, session from app.claims",
+    "a child job that nobody reported for": "select job, lane, idx, ended_at from app.children",
     "a task that is due": "select d.* from app.due d join app.lanes l on l.id = d.lane where not l.closed",
     "a right": "select id, job, node, session from app.rights",
     "a lane with wrong counters": """
@@ -42,7 +43,7 @@ FAULTS = {
             or l.failed <> o.failures or o.ended <> l.width""",
     "a task whose attempts don't add up": """
         select o.lane, o.idx, o.attempt, a.attempts
-          from app.outcomes o cross join lateral (
+          from app.outcomes o join app.lanes l on l.id = o.lane and l.generation = 0 cross join lateral (
                 select coalesce(array_agg(a.attempt order by a.attempt), '{}') as attempts
                   from app.attempts a where a.lane = o.lane and a.idx = o.idx) a
          where a.attempts <> array(select generate_series(1, o.attempt - 1))""",
@@ -51,8 +52,8 @@ FAULTS = {
                 select array_agg(seq order by seq) as seqs from app.events e where e.job = j.id) e
          where e.seqs <> array(select generate_series(1, j.last_event))""",
     "a node that moved twice": """
-        select job, node, kind, count(*) from app.events where node is not null
-         group by job, node, kind having count(*) > 1""",
+        select e.job, e.node, e.kind, count(*) from app.events e join app.jobs j on j.id = e.job and j.generation = 0
+         where e.node is not null group by e.job, e.node, e.kind having count(*) > 1""",
     "a node that did not complete": """
         select n.job, n.name, n.state from app.nodes n join app.jobs j on j.id = n.job
          where j.state = 'completed' and n.state <> 'completed'""",

@@ -48,8 +48,7 @@ class EngineHarness:
         """Submit a job, and start it if it is new."""
         submission = Submission(workflow, parameters, scope, priority, rerun, "correlation")
         submitted = await self.store.submit(submission, self.session)
-        if submitted.right:
-            await self.advance([submitted.right])
+        await self.advance(submitted.rights)
         return submitted
 
     async def advance(self, rights: Sequence[TakenRight]) -> int:

@@ -308,7 +308,7 @@ class Model:
         for lane in self.lanes.values():
             for task in lane.tasks:
                 if lane.closed and task.place == "due":
-                    task.place, task.session, task.due_at = "cancelled", task.last_session, None
+                    task.place, task.session, task.due_at = "cancelled", task.last_session or 0, None
 
     def release(self, held: Sequence[tuple[Attempt, str]]) -> int:
         """End attempts on behalf of those who hold them; the rights that come of it are free."""

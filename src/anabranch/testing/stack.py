@@ -63,7 +63,7 @@ async def open_stack(url: str, folder: Path, plugins: Sequence[str]) -> AsyncIte
     children, store = Children(2, plugins, memory=2 * 2**30), PostgresStore(url, name="worker")
     await children.warm()
     await store.open()
-    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch)
+    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch, folder / "work" / "jobs")
     worker = Worker(store, registry, children, Results(LocalFiles(folder / "work")), options)
     serving = asyncio.create_task(
         keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)

@@ -5,6 +5,14 @@ grant usage on schema app to anabranch_app, anabranch_reader;
 
 revoke all on all tables in schema app from public, anabranch_app, anabranch_reader;
 grant select on all tables in schema app to anabranch_reader;
+-- The hash of a key's secret is nobody's to read.
+do $$
+begin
+    if to_regclass('app.keys') is not null then
+        revoke all on app.keys from anabranch_reader;
+    end if;
+end;
+$$;
 revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader;
 
 revoke all on all routines in schema app from public, anabranch_app, anabranch_reader;
@@ -18,7 +26,7 @@ begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
                    add_event, answer_reports, count_endings, end_wait, end_waits, expire_sessions, find_room, free_held,
-                   keep_lane, lock_lane, make_right, open_lane, open_wait, release, remove_claims, remove_due, ripen,
+                   keep_lane, lock_key, lock_lane, make_right, open_lane, open_wait, release, remove_claims, remove_due, ripen,
                    set_job, set_node, take_due, tick, try_again}') as part
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'

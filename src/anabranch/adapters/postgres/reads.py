@@ -12,15 +12,20 @@ from anabranch.engine.errors import Conflict, InputError, NotFound
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.model import (
+    DeadLetter,
     Event,
     Job,
     JobDetail,
     JobState,
+    Limit,
+    LimitKind,
     NodeDetail,
     NodeState,
+    QueueDetail,
     SessionDetail,
     SessionKind,
     TaskDetail,
+    TaskRow,
     Trace,
     Vitals,
 )
@@ -53,7 +58,8 @@ class PostgresReads:
         """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
         job = await self.find(job_id)
         job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
-        return JobDetail(job, await self.nodes(job.id))
+        parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
+        return JobDetail(job, await self.nodes(job.id), parent[0]["job_id"] if parent else None)
 
     async def find(self, job_id: str) -> Job:
         """A job as its row is, by its id or by a start of it that fits no other."""
@@ -106,6 +112,12 @@ class PostgresReads:
                 row["parameters"] = await self._fill_in(row, source, item)
         return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
 
+    async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
+        """The tasks of a job as their rows stand, in order."""
+        lane, position = _cursor(after, 2)
+        rows = await self._database.query("task_rows", job=job, lane=lane, position=position, limit=limit)
+        return [TaskRow(**row) for row in rows]
+
     async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """What happened to a job, in order."""
         return [Event(**row) for row in await self._database.query("events", job=job, after=after, limit=limit)]
@@ -126,6 +138,33 @@ class PostgresReads:
         """The live sessions."""
         rows = await self._database.query("sessions")
         return [SessionDetail(**{**row, "kind": SessionKind(row["kind"])}) for row in rows]
+
+    async def queues(self) -> list[QueueDetail]:
+        """The queues with what waits and runs in them, by name."""
+        return [QueueDetail(**row) for row in await self._database.query("queues")]
+
+    async def limits(self) -> list[Limit]:
+        """The limits and pauses."""
+        rows = await self._database.query("limits")
+        return [Limit(**{**row, "kind": LimitKind(row["kind"])}) for row in rows]
+
+    async def dead_letters(
+        self,
+        *,
+        limit: int,
+        after: str | None = None,
+        workflow: str | None = None,
+        handler: str | None = None,
+        code: str | None = None,
+        job_id: str | None = None,
+    ) -> list[DeadLetter]:
+        """The tasks that failed for good, the newest first."""
+        lane, position = _cursor(after, 2) if after else (2**63 - 1, -1)
+        rows = await self._database.query(
+            "dead_letters", lane=lane, position=position, workflow=workflow, handler=handler, code=code, job=job_id,
+            limit=limit,
+        )  # fmt: skip
+        return [_letter(row) for row in rows]
 
     async def vitals(self) -> Vitals:
         """What health is judged by."""
@@ -156,6 +195,12 @@ def _job(row: dict[str, object]) -> Job:
 def _task(row: dict[str, object]) -> TaskDetail:
     cursor = f"{row.pop('lane')}.{row.pop('position')}"
     return TaskDetail(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+
+
+def _letter(row: Row) -> DeadLetter:
+    cursor = f"{row.pop('lane')}.{row.pop('position')}"
+    known = {**row, "index": index_of(str(row["index"])), "job_state": JobState(row["job_state"])}
+    return DeadLetter(**known, cursor=cursor)
 
 
 def _trace(row: dict[str, object]) -> Trace:

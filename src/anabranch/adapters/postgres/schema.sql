@@ -7,6 +7,7 @@ create type app.lane_purpose as enum ('start', 'plan', 'work', 'aggregate', 'gat
 create type app.outcome as enum ('completed', 'failed', 'cancelled');
 create type app.attempt_end as enum ('failed', 'crashed', 'timed_out', 'handed_back', 'lost');
 create type app.session_kind as enum ('worker', 'orchestrator', 'api');
+create type app.key_scope as enum ('read', 'submit', 'operate', 'admin');
 
 -- An attempt that a batch of reports ends, between the statements that do so.
 create type app.ending as (
@@ -50,6 +51,21 @@ create table app.jobs (
 create index jobs_parent on app.jobs (parent) where parent is not null;
 
 -- Kept: it is tried again and goes on with the results it has.
+-- What a caller asked for under a key of theirs, by the hash of it, and the answer: the job, and how it stood then (E15).
+-- It refers to no row: the answer stays the same though the job may be gone.
+create table app.idempotency_keys (
+    scope text not null,
+    key text not null,
+    request text not null,
+    job_id text not null,
+    state app.job_state not null,
+    created boolean not null,
+    expires_at timestamptz not null,
+    primary key (scope, key)
+);
+
+create index idempotency_keys_expires on app.idempotency_keys (expires_at);
+
 create table app.nodes (
     job bigint not null references app.jobs on delete cascade,
     name text not null,
@@ -110,6 +126,8 @@ create table app.lanes (
 
 create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
 create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
+create index lanes_open on app.lanes (queue) where not closed;
+create index lanes_failed on app.lanes (id) where failed > 0 and not superseded;
 create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
 
@@ -182,6 +200,8 @@ create table app.outcomes (
     primary key (lane, idx)
 );
 
+create index outcomes_failed on app.outcomes (lane, idx) where outcome = 'failed';
+
 -- An attempt that did not end its task; the one that did is the outcome's own.
 create table app.attempts (
     lane bigint not null,
@@ -205,6 +225,18 @@ create table app.traces (
     log text,
     metrics jsonb,
     primary key (lane, idx, attempt)
+);
+
+-- What an attempt of a task saved for the next one: the newest only. Number: how many it saved, with this one.
+create table app.checkpoints (
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    number integer not null,
+    phase text not null,
+    state jsonb not null,
+    saved_at timestamptz not null,
+    primary key (lane, idx)
 );
 
 -- The right to advance a job, one per lane and generation (E6). Whoever holds it plans and applies what follows.
@@ -311,4 +343,21 @@ create table app.duties (
     every interval not null,
     unbroken_since timestamptz not null,
     ticked_at timestamptz not null
+);
+
+-- API keys: who may call, as whom, and until when. Of a secret only its hash is kept (S5). The scope of a job is the
+-- owner of the key that submitted it (E15).
+create table app.keys (
+    id bigint generated always as identity primary key,
+    key_id text not null unique,
+    digest bytea not null check (length(digest) = 32),
+    name text not null,
+    owner text not null,
+    scope app.key_scope not null,
+    made_at timestamptz not null,
+    made_by text not null,
+    expires_at timestamptz,
+    used_at timestamptz,
+    revoked_at timestamptz,
+    revoked_by text
 );

@@ -11,7 +11,8 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import Database, call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.engine.canonical import Json, canonical, decode, encode
+from anabranch.adapters.postgres.keys import PostgresKeys
+from anabranch.engine.canonical import Json, decode, encode
 from anabranch.engine.errors import NotFound, Unavailable
 from anabranch.engine.evaluator import OpenWait, SetJob, SetNode, Transition
 from anabranch.engine.expressions import Reference
@@ -19,9 +20,11 @@ from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import (
     Answer,
     Attempt,
+    Checkpoint,
     ChildJob,
     Claim,
     InHand,
+    JobEnd,
     JobState,
     LaneFacts,
     Limit,
@@ -31,16 +34,17 @@ from anabranch.engine.model import (
     Report,
     RightId,
     RightView,
+    Said,
     SessionId,
     SessionKind,
     TaskKey,
 )
 from anabranch.engine.ports import (
     Applied,
+    KeyTaken,
     ResultPage,
     Spawned,
     StoredValue,
-    Submission,
     Submitted,
     Swept,
     TakenRight,
@@ -49,9 +53,10 @@ from anabranch.engine.ports import (
     Wanted,
 )
 from anabranch.engine.retry import Again
+from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.workflow import Workflow
 
-__all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition"]
+__all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition", "write_batch"]
 
 CHANNEL = "anabranch"
 SWEEP_BATCH = 1000
@@ -83,6 +88,10 @@ class PostgresStore:
         """A connection of its own for beats and doorbells."""
         return PostgresPulse(self._url, f"{self._name} heart")
 
+    def keys(self) -> PostgresKeys:
+        """The keys of the same database, over the same connections."""
+        return PostgresKeys(self._database)
+
     async def open_session(self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta) -> SessionId:
         """Begin a session for this process."""
         host, pid = socket.gethostname(), os.getpid()
@@ -99,18 +108,28 @@ class PostgresStore:
         return int(await self._value("bury", members))
 
     async def submit(self, submission: Submission, session: SessionId) -> Submitted:
-        """Create a job whole, or find the one that is the same."""
-        head, tail = _identity(submission)
-        workflow = submission.workflow
-        if not workflow.parts <= self._known:
-            await self._keep_definitions((workflow, *submission.parts))
-        (row,) = await self._database.call(
-            "submit", head, tail, submission.scope, workflow.id, workflow.hash, workflow.text,
-            [node.name for node in workflow.nodes], encode(submission.parameters), submission.priority,
-            submission.rerun, submission.correlation_id, session,
-        )  # fmt: skip
-        right = TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None
-        return Submitted(row["job_id"], JobState(row["state"]), row["created"], right)
+        """Create a job whole, or find the one that is the same; KeyTaken when the key belongs to another request."""
+        (answer,) = await self.submit_batch([submission], session)
+        if isinstance(answer, KeyTaken):
+            raise answer
+        return answer
+
+    async def submit_batch(self, submissions: Sequence[Submission], session: SessionId) -> list[Submitted | KeyTaken]:
+        """Create many jobs in one transaction: all of them or none; an answer for each, in order."""
+        for submission in submissions:
+            if not submission.workflow.parts <= self._known:
+                await self._keep_definitions((submission.workflow, *submission.parts))
+        rows = await self._database.call("submit_batch", session, *write_batch(submissions))
+        answers = {row["place"]: _submitted(row) for row in rows}
+        return [answers[place] for place in range(len(submissions))]
+
+    async def recall(self, scope: str, key: IdempotencyKey) -> Submitted | None:
+        """The answer that was given under a key; KeyTaken when it was given to another request."""
+        rows = await self._database.call("recall", scope, key.text, key.request)
+        answer = _submitted({**rows[0], "replayed": True, "rights": []}) if rows else None
+        if isinstance(answer, KeyTaken):
+            raise answer
+        return answer
 
     async def definition(self, workflow_hash: str) -> Workflow:
         """The workflow that jobs were pinned to."""
@@ -152,6 +171,11 @@ class PostgresStore:
         rows = await self._database.call("node_results", job_id, node, after)
         return ResultPage(**rows[0]) if rows else None
 
+    async def job_ends(self, session: SessionId, every: timedelta, job_ids: Sequence[str]) -> dict[str, JobEnd]:
+        """Whether and when these jobs ended; those that are not there are left out."""
+        rows = await self._database.call("job_ends", session, every, list(job_ids))
+        return {row["job_id"]: JobEnd(JobState(row["state"]), row["ended_for"]) for row in rows}
+
     async def ring(self, queues: Sequence[str]) -> None:
         """Ring the doorbell of queues; a hint and no more (E12)."""
         await self._database.call("ring", list(queues))
@@ -164,6 +188,14 @@ class PostgresStore:
         """End attempts, a batch in one transaction."""
         (row,) = await self._database.call("report", session, _reports(reports))
         return _answers(row), _rights(row)
+
+    async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool:
+        """Keep what an attempt saved, the state as JSON text; False when it is not the current one.
+
+        `number` counts what the attempt saved: a call that comes late changes nothing.
+        """
+        lane, place = attempt.key
+        return bool(await self._value("checkpoint", session, lane, place, attempt.number, number, phase, state))
 
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn:
         """Report and claim in one transaction; with nothing to report, wait for a lane that others are at."""
@@ -204,16 +236,15 @@ class PostgresStore:
 
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
         """Trade a claim for a child job; None when the claim was lost."""
-        head, tail = _identity(child)
-        workflow = child.workflow
+        (head, tail), workflow = child.identity, child.workflow
+        start = None if child.start is None else encode([_change(transition) for transition in child.start])
         rows = await self._database.call(
             "spawn", session, claim.key.lane, claim.key.place, claim.attempt, head, tail, child.scope, workflow.id,
-            workflow.hash, workflow.text, [node.name for node in workflow.nodes], encode(child.parameters),
+            workflow.hash, workflow.text, [node.name for node in workflow.nodes], child.parameters_text, start,
         )  # fmt: skip
         if not rows:
             return None
-        right = rows[0]["right_id"]
-        return Spawned(rows[0]["job_id"], TakenRight(RightId(right), 1) if right else None)
+        return Spawned(rows[0]["job_id"], tuple(_rights(rows[0])))
 
     async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]:
         """Take child jobs that ended, to report for them."""
@@ -247,6 +278,7 @@ class PostgresStore:
         await self._value("tidy_due", SWEEP_BATCH)
         await self._value("heal_holds", SWEEP_BATCH)
         await self.cancel_orphans()
+        await self._value("purge_idempotency_keys", SWEEP_BATCH)
         return Swept(expired, dead + overdue + unserved)
 
     async def _keep_definitions(self, workflows: Sequence[Workflow]) -> None:
@@ -274,17 +306,20 @@ class PostgresPulse:
 
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
-        held = [
-            {"lane": h.attempt.key.lane, "idx": h.attempt.key.place, "attempt": h.attempt.number, "started": h.started,
-             "progress": h.progress}
-            for h in in_hand
-        ]  # fmt: skip
+        held = [{**_token(h.attempt), "started": h.started} for h in in_hand]
         with translate(self._url):
             row = self._connection.execute(call_text("beat").encode(), (session, encode(held))).fetchone()
             if row is None or row[0] is None:
                 return None
             self._connection.execute(call_text("reconcile").encode(), (session, encode(held)))
         return [Attempt(TaskKey(lane, index), number) for lane, index, number in row[0]]
+
+    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+        """Note how far tasks are; those that were noted."""
+        told = encode([{**_token(one.attempt), "progress": one.progress} for one in said])
+        with translate(self._url):
+            row = self._connection.execute(call_text("progress").encode(), (session, told)).fetchone()
+        return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
 
     def wait(self, timeout: timedelta) -> bool:
         """True when a doorbell rang before the timeout."""
@@ -294,6 +329,10 @@ class PostgresPulse:
     def close(self) -> None:
         """Give the connection up."""
         self._connection.close()
+
+
+def _token(attempt: Attempt) -> dict[str, Json]:
+    return {"lane": attempt.key.lane, "idx": attempt.key.place, "attempt": attempt.number}
 
 
 def read_definition(found: Json) -> Workflow:
@@ -306,11 +345,44 @@ def read_definition(found: Json) -> Workflow:
         ) from error
 
 
-def _identity(submission: Submission) -> tuple[str, str]:
-    """The canonical JSON of a job's identity, cut where the ordinal stands: the database knows the ordinal."""
-    workflow, parameters = canonical(submission.workflow.id), canonical(submission.parameters)
-    head = f'{{"job_type":{workflow},"ordinal":'
-    return head, f',"parameters":{parameters},"scope":{canonical(submission.scope)}}}'
+def write_batch(submissions: Sequence[Submission]) -> tuple[str, str]:
+    """The workflows and the submissions as app.submit_batch reads them, in JSON."""
+    workflows = {submission.workflow.hash: submission.workflow for submission in submissions}
+    written = ",".join(_submission(place, given) for place, given in enumerate(submissions))
+    return encode([_workflow(workflow) for workflow in workflows.values()]), f"[{written}]"
+
+
+def _workflow(workflow: Workflow) -> dict[str, Json]:
+    """A definition as app.submit_batch reads it: as text, for it is stored already but for the first time."""
+    nodes: list[Json] = [node.name for node in workflow.nodes]
+    return {"hash": workflow.hash, "workflow": workflow.id, "definition": workflow.text, "nodes": nodes}
+
+
+def _submission(place: int, submission: Submission) -> str:
+    """A submission as JSON text; the parameters are JSON text already and are not encoded again."""
+    head, tail = submission.identity
+    given: dict[str, Json] = {
+        "place": place,
+        "head": head,
+        "tail": tail,
+        "scope": submission.scope,
+        "hash": submission.workflow.hash,
+        "priority": submission.priority,
+        "rerun": submission.rerun,
+        "correlation_id": submission.correlation_id,
+    }
+    if key := submission.key:
+        given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")
+    if submission.start is not None:
+        given["start"] = [_change(transition) for transition in submission.start]
+    return f'{encode(given)[:-1]},"parameters":{submission.parameters_text}}}'
+
+
+def _submitted(row: Row) -> Submitted | KeyTaken:
+    if row["job_id"] is None:
+        return KeyTaken()
+    rights = tuple(TakenRight(RightId(made), 1) for made in row["rights"])
+    return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"])
 
 
 def _change(transition: Transition) -> dict[str, Json]:
@@ -356,8 +428,8 @@ def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks":
     lanes = {int(lane): _facts(facts) for lane, facts in found["lanes"].items()}
     claims = [
         Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler or lanes[lane].handler, item,
-              predecessor, lanes[lane])
-        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor in found["tasks"]
+              predecessor, lanes[lane], Checkpoint(*saved[0]) if saved else None)
+        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor, *saved in found["tasks"]
     ]  # fmt: skip
     for lane, first, count, items in found["fresh"]:
         claims += _fresh(lane, lanes[lane], range(first, first + count), items)

@@ -4,7 +4,8 @@ import asyncio
 
 from fastapi import APIRouter, Response
 
-from anabranch.api.deps import CurrentGateway
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, GraphView, answer_svg
 from anabranch.api.openapi import problems
 from anabranch.app import Gateway
@@ -16,7 +17,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
-@router.get("/{job_id}/graph", responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/graph", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def show_graph(job_id: str, gateway: CurrentGateway) -> GraphView:
     """The nodes and edges of a job's workflow, as it was pinned: where each is drawn, and the nodes' states."""
     job = await gateway.reads.find(job_id)
@@ -24,7 +25,12 @@ async def show_graph(job_id: str, gateway: CurrentGateway) -> GraphView:
     return GraphView.of(job, layout, await _states(gateway, job))
 
 
-@router.get("/{job_id}/graph.svg", response_class=Response, responses={**DRAWN, **problems(404, 409, 422, 503)})
+@router.get(
+    "/{job_id}/graph.svg",
+    dependencies=[needs(Scope.READ)],
+    response_class=Response,
+    responses={**DRAWN, **problems(404, 409, 422, 503)},
+)
 async def draw_job(job_id: str, gateway: CurrentGateway) -> Response:
     """The same as SVG, each node in the colour of its state."""
     job = await gateway.reads.find(job_id)

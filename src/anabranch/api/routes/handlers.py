@@ -2,8 +2,9 @@
 
 from fastapi import APIRouter
 
+from anabranch.access import Scope
 from anabranch.api.catalogue import HandlerView
-from anabranch.api.deps import CurrentGateway
+from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.openapi import problems
 
 __all__ = ["router"]
@@ -11,7 +12,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/handlers", tags=["handlers"])
 
 
-@router.get("", responses=problems())
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_handlers(gateway: CurrentGateway) -> list[HandlerView]:
     """The handlers by name, with the schemas of what they take and return."""
     handlers = gateway.registry.handlers

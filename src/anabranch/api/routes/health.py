@@ -3,10 +3,11 @@
 import asyncio
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from anabranch.api.deps import CurrentGateway, CurrentTick
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentGateway, CurrentTick, needs
 from anabranch.api.openapi import problems
 from anabranch.app import Gateway
 from anabranch.engine.errors import Unavailable
@@ -46,7 +47,7 @@ class Alive(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     status: Status
-    tick_age_seconds: float
+    tick_age_seconds: float | None = Field(description="Not for strangers.")
 
 
 class Ready(BaseModel):
@@ -56,7 +57,11 @@ class Ready(BaseModel):
     status: Status
 
 
-@router.get("/api/health", responses={503: {"model": Health, "description": "A part is down"}, **problems()})
+@router.get(
+    "/api/health",
+    dependencies=[needs(Scope.READ)],
+    responses={503: {"model": Health, "description": "A part is down"}, **problems()},
+)
 async def show_health(gateway: CurrentGateway, response: Response) -> Health:
     """The state of every part, and the depth of the queues."""
     try:
@@ -70,12 +75,13 @@ async def show_health(gateway: CurrentGateway, response: Response) -> Health:
     return Health(status=status, components=components, queues=queues)
 
 
-@router.get("/livez", responses=problems(503))
-async def show_life(tick: CurrentTick) -> Alive:
+@router.get("/livez", responses=problems(503), response_model_exclude_none=True)
+async def show_life(request: Request, tick: CurrentTick) -> Alive:
     """Whether the event loop turns, by the age of its own tick."""
     if tick.age > OLDEST_TICK_SECONDS:
         raise Unavailable("api.stalled", f"the event loop last ticked {tick.age:.0f} s ago", remedy="Restart the API.")
-    return Alive(status="ok", tick_age_seconds=round(tick.age, 3))
+    known = request.state.principal is not None
+    return Alive(status="ok", tick_age_seconds=round(tick.age, 3) if known else None)
 
 
 @router.get("/readyz", responses=problems(503))

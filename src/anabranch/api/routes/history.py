@@ -4,7 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from anabranch.api.deps import CurrentGateway
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.openapi import problems
 from anabranch.api.requests import EventsQuery, LogsQuery
 from anabranch.api.schemas import EventView, LogView, Page
@@ -14,7 +15,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
-@router.get("/{job_id}/events", responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway) -> Page[EventView]:
     """Every change of state of a job and its nodes, in order."""
     job = await gateway.reads.find(job_id)
@@ -25,7 +26,7 @@ async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gatew
     )
 
 
-@router.get("/{job_id}/logs", responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/logs", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_logs(job_id: str, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[LogView]:
     """What the attempts of a job's tasks printed and measured, in order; known when an attempt has ended."""
     job = await gateway.reads.find(job_id)

@@ -1,16 +1,16 @@
-"""Jobs: submit, list, look at, cancel."""
+"""Jobs: submit, list, look at."""
 
-from typing import Annotated, TypeVar
+from dataclasses import replace
+from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ValidationError
 
-from anabranch.api.body import JsonObject
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway
-from anabranch.api.errors import InvalidRequest
-from anabranch.api.openapi import Responses, body, problems
-from anabranch.api.requests import CancelRequest, JobRequest, JobsQuery, SubmitQuery, TasksQuery
+from anabranch.access import Scope
+from anabranch.api.body import JsonObject, check_body
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, GivenKey, needs
+from anabranch.api.openapi import Responses, body, keyed, problems
+from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
 
@@ -19,55 +19,64 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-Model = TypeVar("Model", bound=BaseModel)
-SUBMIT_PROBLEMS = problems(404, 413, 415, 422, 503)
+SUBMIT_PROBLEMS = problems(404, 409, 413, 415, 422, 503)
+REPLAYED = "Idempotency-Replayed"
 SAME: Responses = {200: {"model": SubmittedView, "description": "The same request made this job before"}}
 
 
 @router.post(
     "/submit/{job_type}",
+    dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
+    response_model=SubmittedView,
     responses={**SAME, **SUBMIT_PROBLEMS},
-    openapi_extra=body({"type": "object"}, required=False),
+    openapi_extra=keyed(body({"type": "object"}, required=False)),
 )
 async def submit_parameters(
     job_type: str,
     query: Annotated[SubmitQuery, Query()],
     parameters: JsonObject,
     caller: CurrentCaller,
+    key: GivenKey,
     gateway: CurrentGateway,
-    response: Response,
-) -> SubmittedView:
+) -> Response:
     """Accept a job; the body is its parameters. The same workflow and parameters are the same job."""
     request = JobRequest.model_construct(
         workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun
     )
-    return await _submit(gateway, caller, request, response)
+    return await _submit(gateway, caller, request, key)
 
 
 @router.post(
     "",
+    dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
+    response_model=SubmittedView,
     responses={**SAME, **SUBMIT_PROBLEMS},
-    openapi_extra=body(JobRequest.model_json_schema(), required=True),
+    openapi_extra=keyed(body(JobRequest.model_json_schema(), required=True)),
 )
 async def submit_job(
-    given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, request: Request, response: Response
-) -> SubmittedView:
+    given: JsonObject,
+    caller: CurrentCaller,
+    key: GivenKey,
+    gateway: CurrentGateway,
+    request: Request,
+) -> Response:
     """Accept a job. The same workflow and parameters are the same job."""
-    wanted = _check(JobRequest, given)
+    wanted = check_body(JobRequest, given)
     if wanted.correlation_id:
-        caller = Caller(caller.scope, wanted.correlation_id)
+        caller = replace(caller, correlation_id=wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
         structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
-    return await _submit(gateway, caller, wanted, response)
+    return await _submit(gateway, caller, wanted, key)
 
 
-@router.get("", responses=problems(422, 503))
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
     """Jobs, the newest first."""
+    parent = (await gateway.reads.find(query.parent)).id if query.parent else None
     found = await gateway.reads.jobs(
-        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow
+        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow, parent=parent
     )
     shown = found[: query.limit]
     return Page(
@@ -75,32 +84,19 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     )
 
 
-@router.get("/status/{job_id}", responses=problems(404, 409, 422, 503))
+@router.get("/status/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def show_status(job_id: str, gateway: CurrentGateway) -> JobView:
     """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other."""
     return JobView.of(await gateway.reads.job(job_id))
 
 
-@router.get("/{job_id}", responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def show_job(job_id: str, gateway: CurrentGateway) -> JobView:
     """The same as its status."""
     return JobView.of(await gateway.reads.job(job_id))
 
 
-@router.post(
-    "/{job_id}/cancel",
-    responses=problems(404, 409, 413, 415, 422, 503),
-    openapi_extra=body(CancelRequest.model_json_schema(), required=False),
-)
-async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) -> JobView:
-    """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
-    wanted = _check(CancelRequest, given)
-    cancelled = await gateway.cancel(job_id, wanted.reason)
-    log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)
-    return JobView.of(cancelled)
-
-
-@router.get("/{job_id}/tasks", responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
 async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
     job = await gateway.reads.find(job_id)
@@ -111,14 +107,7 @@ async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway
     return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
 
 
-def _check(model: type[Model], given: JsonObject) -> Model:
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        raise InvalidRequest.of(error.errors(), "body") from error
-
-
-async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response: Response) -> SubmittedView:
+async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, key: str | None) -> Response:
     submitted = await gateway.submit(
         wanted.workflow,
         wanted.parameters,
@@ -126,7 +115,16 @@ async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, response
         correlation_id=caller.correlation_id,
         priority=wanted.priority,
         rerun=wanted.rerun,
+        key=key,
     )
-    log.info("job.accepted", job=submitted.job_id, job_type=wanted.workflow, created=submitted.created)
-    response.status_code = 202 if submitted.created else 200
-    return SubmittedView.of(wanted.workflow, submitted)
+    log.info(
+        "job.accepted",
+        job=submitted.job_id,
+        job_type=wanted.workflow,
+        created=submitted.created,
+        replayed=submitted.replayed,
+    )
+    # As it is: the framework would check and copy it once more, and this is the busiest route.
+    body = SubmittedView.of(wanted.workflow, submitted).model_dump_json()
+    headers = {REPLAYED: "true"} if submitted.replayed else None
+    return Response(body, 202 if submitted.created else 200, headers, "application/json")

@@ -5,9 +5,10 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from anabranch.access import Scope
 from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.catalogue import CatalogueView, MistakeView, ReloadView, VerdictView, WorkflowView, schema_of
-from anabranch.api.deps import CurrentGateway
+from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, answer_svg
 from anabranch.api.openapi import body, problems
 from anabranch.engine.diagram import workflow_svg
@@ -18,14 +19,17 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/workflows", tags=["workflows"])
 
 
-@router.get("", responses=problems())
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_workflows(gateway: CurrentGateway) -> CatalogueView:
     """The workflows by name, and what was refused."""
     return CatalogueView.of(gateway.registry)
 
 
 @router.post(
-    "/validate", responses=problems(413, 415), openapi_extra=body({"type": "string"}, required=True, kinds=YAML_TYPES)
+    "/validate",
+    dependencies=[needs(Scope.READ)],
+    responses=problems(413, 415),
+    openapi_extra=body({"type": "string"}, required=True, kinds=YAML_TYPES),
 )
 async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> VerdictView:
     """Check a workflow in YAML against the rules and the handlers; nothing of it is kept."""
@@ -33,25 +37,30 @@ async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> VerdictV
     return VerdictView(valid=not loaded.mistakes, mistakes=[MistakeView.of(mistake) for mistake in loaded.mistakes])
 
 
-@router.post("/reload", responses=problems())
+@router.post("/reload", dependencies=[needs(Scope.OPERATE)], responses=problems())
 async def reload_workflows(gateway: CurrentGateway) -> ReloadView:
     """Read the workflow files again. Python code is not read again, and jobs in flight keep their definition."""
     return ReloadView.of(await gateway.reload())
 
 
-@router.get("/{workflow_id}", responses=problems(404, 422))
+@router.get("/{workflow_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 422))
 async def show_workflow(workflow_id: str, gateway: CurrentGateway) -> WorkflowView:
     """A workflow with its definition and the JSON Schema of its inputs."""
     return WorkflowView.of(gateway.declaration(workflow_id))
 
 
-@router.get("/{workflow_id}/schema", responses=problems(404, 422))
+@router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems(404, 422))
 async def show_schema(workflow_id: str, gateway: CurrentGateway) -> dict[str, Any]:  # JSON Schema
     """The JSON Schema of a workflow's inputs."""
     return schema_of(gateway.declaration(workflow_id))
 
 
-@router.get("/{workflow_id}/graph.svg", response_class=Response, responses={**DRAWN, **problems(404, 422)})
+@router.get(
+    "/{workflow_id}/graph.svg",
+    dependencies=[needs(Scope.READ)],
+    response_class=Response,
+    responses={**DRAWN, **problems(404, 422)},
+)
 async def draw_workflow(workflow_id: str, gateway: CurrentGateway) -> Response:
     """A workflow's nodes and edges as SVG."""
     return answer_svg(await asyncio.to_thread(workflow_svg, gateway.declaration(workflow_id).workflow))

@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-import time
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch import Context, Permanent, Resource, Throttled, Transient, handler
 from anabranch.engine.canonical import Json
+from anabranch.plugins.demo.phases import work_in_phases
 
 __all__ = ["chunk_processor", "echo", "fail", "flaky", "list_items", "memory_hog", "multi_phase", "size_check", "sleep"]
 
@@ -77,12 +77,9 @@ class PhaseParams(Strict):
 
 
 @handler("multi_phase")
-def multi_phase(params: PhaseParams, ctx: Context) -> dict[str, int]:
-    """Work in phases, and say which one it is in."""
-    for phase in range(params.phases):
-        ctx.progress(phase, params.phases, f"phase {phase + 1}")
-        time.sleep(params.seconds)
-    return {"phases": params.phases}
+def multi_phase(params: PhaseParams, ctx: Context) -> dict[str, Json]:
+    """Work in phases, and go on from the last one that is done when it is tried again."""
+    return work_in_phases(params.phases, params.seconds, ctx)
 
 
 class SizeParams(Strict):

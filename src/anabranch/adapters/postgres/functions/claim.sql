@@ -3,7 +3,7 @@
 -- A claim is of at most 32 lanes, for each brings its job's parameters. Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
 -- A session that drains gets nothing; a lane for which a limit leaves no room is held back, so that each is met once.
 -- Answers {"lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
--- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor], …]}, or null. A dead session is told so (AN001).
+-- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor, checkpoint?], …]}, or null. A dead session is told so (AN001).
 -- Its plans and those of its parts are pinned: nothing depends on what the planner knows of tables that fill and empty.
 create function app.claim(_session bigint, _queues text[], _limit integer, _fast jsonb, _wait boolean)
 returns jsonb language plpgsql

@@ -1,5 +1,5 @@
 -- Claimed tasks with what each has of its own, as app.claim answers them. What a task was handed stands below its own
--- parameters.
+-- parameters. What an earlier attempt saved stands last, where one did: [phase, state, attempt].
 create function app.describe_claims(_lanes bigint[], _indexes integer[]) returns jsonb language plpgsql stable as $$
 begin
     return case when _lanes = '{}' then '[]' else (
@@ -9,7 +9,9 @@ begin
                        coalesce(app.handed_to(l.heir_of, coalesce(i.key, t.idx::text)), '{}')
                        || coalesce(i.parameters, '{}') end,
                    case when l.lineage is not null then
-                       app.task_result(l.job, l.lineage, coalesce(i.key, t.idx::text)) end) order by t.place)
+                       app.task_result(l.job, l.lineage, coalesce(i.key, t.idx::text)) end)
+                   || coalesce((select jsonb_build_array(jsonb_build_array(k.phase, k.state, k.attempt))
+                                  from app.checkpoints k where k.lane = t.lane and k.idx = t.idx), '[]') order by t.place)
           from unnest(_lanes, _indexes) with ordinality as t(lane, idx, place)
          cross join lateral (
                select x.attempt, x.failures, x.crashes from app.claims x where x.lane = t.lane and x.idx = t.idx limit 1) c

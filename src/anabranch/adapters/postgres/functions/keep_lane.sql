@@ -1,5 +1,5 @@
 -- Open a node's lane of the last generation anew: what completed is copied, all else is due at once and goes on from its
--- last attempt (E3, E4). The old lane stays closed, so that what was claimed from it reports in vain. A lane with nothing
+-- last attempt and what that saved (E3, E4, W5). The old lane stays closed, so that what was claimed from it reports in vain. A lane with nothing
 -- left to try is closed at once and gives its right; opening it twice is a no-op. Answers that right, or null.
 create function app.keep_lane(_job bigint, _generation integer, _node text, _session bigint)
 returns bigint language plpgsql as $$
@@ -30,6 +30,8 @@ begin
     select _lane, o.idx, o.outcome, o.attempt, o.session, o.failures, o.crashes, o.claimed_at, o.started_at,
            o.finished_at, o.result, o.reference, o.error, o.forced, o.handed
       from app.outcomes o where o.lane = _old.id and o.outcome = 'completed';
+    insert into app.checkpoints (lane, idx, attempt, number, phase, state, saved_at)
+    select _lane, k.idx, k.attempt, k.number, k.phase, k.state, k.saved_at from app.checkpoints k where k.lane = _old.id;
     insert into app.due (lane, idx, attempt, failures, crashes, first_at, due_at, expires_at)
     select _lane, i, coalesce(tried.attempt, _old.tried), 0, 0, app.now(), app.now(),
            app.now() + make_interval(secs => (_old.policy ->> 'total_timeout_seconds')::float)

@@ -12,8 +12,11 @@ alter table app.lanes add column claimable boolean not null generated always as 
     ) stored;
 create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
 create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
+create index lanes_open on app.lanes (queue) where not closed;
+create index lanes_failed on app.lanes (id) where failed > 0 and not superseded;
 create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
 
+create index outcomes_failed on app.outcomes (lane, idx) where outcome = 'failed';
 alter table app.workflows add column parts text[] not null default '{}';
 alter table app.jobs add column parent bigint;
 create index jobs_parent on app.jobs (parent) where parent is not null;

@@ -1,0 +1,165 @@
+"""Who may do what: scopes, principals, and the keys that stand for them."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from anabranch.engine.errors import AnabranchError, InputError
+
+__all__ = [
+    "KEY",
+    "LOCAL",
+    "Credential",
+    "Key",
+    "KeyRequest",
+    "KnownKey",
+    "NotAuthenticated",
+    "Principal",
+    "Scope",
+    "holds_key",
+    "redact",
+]
+
+KEY = re.compile(r"anb_([0-9a-f]{12})_([0-9a-f]{64})")
+NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+LONGEST = timedelta(days=3650)
+
+
+class NotAuthenticated(AnabranchError):
+    """The caller is nobody that is known."""
+
+
+class Scope(StrEnum):
+    """What a principal may do; each includes those before it."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    OPERATE = "operate"
+    ADMIN = "admin"
+
+    def includes(self, other: "Scope") -> bool:
+        """Whether who has this one may do what needs the other."""
+        order = list(Scope)
+        return order.index(self) >= order.index(other)
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who acts, and the owner of the jobs that come of it; without a key, the person at this machine."""
+
+    name: str
+    owner: str
+    scope: Scope
+    key_id: str | None = None
+
+
+LOCAL = Principal("local", "local", Scope.ADMIN)
+
+
+@dataclass(frozen=True)
+class KeyRequest:
+    """A key to make: two keys of one owner share jobs, two owners don't (E15)."""
+
+    name: str
+    scope: Scope
+    owner: str = LOCAL.owner
+    lasts: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        for what, text in (("name", self.name), ("owner", self.owner)):
+            if not NAME.fullmatch(text) or text.isspace() or holds_key(text):
+                raise InputError(
+                    "key.invalid", f"the {what} of a key must be 1 to 200 printable characters, and no key itself"
+                )
+        if self.lasts is not None and not timedelta(0) < self.lasts <= LONGEST:
+            raise InputError("key.invalid", f"a key lasts more than nothing and at most {LONGEST.days} days")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key as it may be shown: without its secret, which nobody keeps."""
+
+    id: int
+    key_id: str
+    name: str
+    owner: str
+    scope: Scope
+    state: str
+    made_at: datetime
+    made_by: str
+    expires_at: datetime | None
+    used_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str | None
+
+
+@dataclass(frozen=True)
+class Credential:
+    """The two halves of a key. Whoever has it may act, so it is never shown by accident (S5)."""
+
+    key_id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Credential({self.key_id})"
+
+    @classmethod
+    def make(cls) -> "Credential":
+        """A new one: a public id, and a secret of 256 random bits."""
+        return cls(secrets.token_hex(6), secrets.token_hex(32))
+
+    @classmethod
+    def parse(cls, text: str) -> "Credential | None":
+        """The credential that a key says, if it is one."""
+        found = KEY.fullmatch(text)
+        return cls(*found.groups()) if found else None
+
+    @property
+    def text(self) -> str:
+        """The key as its holder sends it."""
+        return f"anb_{self.key_id}_{self.secret}"
+
+    @property
+    def digest(self) -> bytes:
+        """What is stored. One round of SHA-256 is enough: 256 random bits can't be guessed, as a password can."""
+        return hashlib.sha256(self.secret.encode()).digest()
+
+
+@dataclass(frozen=True)
+class KnownKey:
+    """What authentication needs of a stored key, as the database's clock sees it."""
+
+    digest: bytes
+    name: str
+    owner: str
+    scope: Scope
+    expired: bool
+    revoked: bool
+    unnoted: bool
+
+    def fits(self, credential: Credential) -> bool:
+        """Whether the secret is this key's, in the same time whether it is or not."""
+        return hmac.compare_digest(self.digest, credential.digest)
+
+    def principal(self, key_id: str) -> Principal:
+        """Who acts with it."""
+        return Principal(f"{self.owner}/{self.name}", self.owner, self.scope, key_id)
+
+
+def holds_key(text: str) -> bool:
+    """Whether a text has a key in it."""
+    return "anb_" in text and KEY.search(text) is not None
+
+
+def redact(text: str) -> str:
+    """The text with the secret of every key in it gone (S5)."""
+    return KEY.sub(_without_secret, text) if "anb_" in text else text
+
+
+def _without_secret(found: "re.Match[Any]") -> str:
+    return f"anb_{found[1]}_***"

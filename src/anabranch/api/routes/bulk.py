@@ -1,0 +1,120 @@
+"""Many jobs in one request, a line each."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+
+from anabranch.access import Scope
+from anabranch.api.body import check_media_type, parse_object, too_large
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentSettings, GivenKey, needs
+from anabranch.api.errors import InvalidRequest, describe, status_of
+from anabranch.api.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
+from anabranch.api.openapi import body, keyed, problems
+from anabranch.api.requests import JobRequest
+from anabranch.app import Gateway
+from anabranch.engine.errors import AnabranchError, InputError
+from anabranch.engine.ports import Submitted
+from anabranch.engine.submission import Order
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+
+ANSWER = {"schema": {"type": "object", "required": ["line", "status"]}}
+DESCRIPTION = "One object a line, in the order of the request: `line`, `status`, and a job or a problem"
+
+
+@router.post(
+    "/bulk",
+    dependencies=[needs(Scope.SUBMIT)],
+    response_class=Response,
+    responses={200: {"description": DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER}}, **problems(413, 415, 422, 503)},
+    openapi_extra=keyed(body(JobRequest.model_json_schema(), required=True, kinds=MEDIA_TYPES)),
+)
+async def submit_jobs(
+    request: Request, caller: CurrentCaller, key: GivenKey, gateway: CurrentGateway, settings: CurrentSettings
+) -> Response:
+    """Accept jobs, one in each line, and answer each in a line; what is wrong with one hurts no other."""
+    check_media_type(request, MEDIA_TYPES, f"Send lines of JSON, with Content-Type: {MEDIA_TYPES[0]}.")
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > settings.max_bulk_bytes:
+        raise too_large(settings.max_bulk_bytes, "ANABRANCH_MAX_BULK_BYTES")
+    gateway.require_session()
+    bulk = _Bulk(gateway, caller, key, request, settings.max_body_bytes, settings.max_bulk_bytes)
+    return NdjsonResponse(bulk.answer)
+
+
+class _Bulk:
+    """One request of many lines."""
+
+    def __init__(
+        self, gateway: Gateway, caller: Caller, key: str | None, request: Request, longest: int, most: int
+    ) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._key = key
+        self._request = request
+        self._longest = longest
+        self._most = most
+
+    async def answer(self) -> AsyncIterator[bytes]:
+        """The answers to each batch of lines when it is committed. After one that can't be served no more are read."""
+        last = 0
+        try:
+            async for lines in read_batches(self._request, longest=self._longest, most=self._most):
+                last = lines[-1].number
+                answers = await self._submit(lines)
+                yield b"".join(map(self._write, lines, answers))
+                if any(isinstance(answer, AnabranchError) and status_of(answer) == 503 for answer in answers):
+                    return
+        except InputError as error:
+            yield self._write(Line(last + 1, None), error)
+
+    async def _submit(self, lines: Sequence[Line]) -> list[Submitted | AnabranchError]:
+        read = [self._read(line) for line in lines]
+        made = iter(await self._hand_in([order for order in read if isinstance(order, Order)]))
+        told = [next(made) if isinstance(order, Order) else order for order in read]
+        created = sum(isinstance(answer, Submitted) and answer.created for answer in told)
+        refused = sum(isinstance(answer, AnabranchError) for answer in told)
+        log.info("jobs.accepted", first_line=lines[0].number, lines=len(lines), created=created, refused=refused)
+        return told
+
+    async def _hand_in(self, orders: Sequence[Order]) -> list[Submitted | AnabranchError]:
+        try:
+            return await self._gateway.submit_batch(orders)
+        except AnabranchError as error:  # the answer has begun: it can only be told in the lines
+            return [error] * len(orders)
+
+    def _read(self, line: Line) -> Order | AnabranchError:
+        try:
+            if line.text is None:
+                raise too_large(self._longest, "ANABRANCH_MAX_BODY_BYTES", what="the line")
+            wanted = JobRequest.model_validate(parse_object(line.text))
+        except ValidationError as error:
+            return InvalidRequest.of(error.errors(), "body")
+        except InputError as error:
+            return error
+        return Order(
+            wanted.workflow,
+            wanted.parameters,
+            self._caller.scope,
+            wanted.correlation_id or self._caller.correlation_id,
+            wanted.priority,
+            wanted.rerun,
+            # A caller's own key has no line break: the keys of lines are no others.
+            None if self._key is None else f"{self._key}\n{line.number}",
+        )
+
+    def _write(self, line: Line, answer: Submitted | AnabranchError) -> bytes:
+        told: dict[str, Any]  # JSON
+        if isinstance(answer, Submitted):
+            told = {"status": 202 if answer.created else 200, "job_id": answer.job_id, "created": answer.created}
+        else:
+            problem = describe(answer, path=self._request.url.path, correlation_id=self._caller.correlation_id)
+            told = problem.model_dump(exclude_none=True)
+        return json.dumps({"line": line.number, **told}).encode() + b"\n"

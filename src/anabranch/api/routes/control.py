@@ -1,0 +1,107 @@
+"""Control of jobs: cancel, retry, signal; and the tasks that failed for good."""
+
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Query, Response
+
+from anabranch.access import Scope
+from anabranch.api.body import JsonObject, check_body
+from anabranch.api.control import DeadLetterView, ReplayView, RetryView, SignalView
+from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
+from anabranch.api.openapi import body, problems
+from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
+from anabranch.api.schemas import JobView, Page
+from anabranch.controls import Retry
+from anabranch.engine.errors import InputError
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+router = APIRouter(prefix="/api", tags=["control"])
+OPERATE = needs(Scope.OPERATE)
+PROBLEMS = problems(404, 409, 413, 415, 422, 503)
+
+
+@router.post(
+    "/jobs/{job_id}/cancel",
+    dependencies=[OPERATE],
+    responses=PROBLEMS,
+    openapi_extra=body(CancelRequest.model_json_schema(), required=False),
+)
+async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) -> JobView:
+    """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
+    wanted = check_body(CancelRequest, given)
+    cancelled = await gateway.controls.cancel(job_id, wanted.reason)
+    log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)
+    return JobView.of(cancelled)
+
+
+@router.post(
+    "/jobs/{job_id}/retry",
+    status_code=202,
+    dependencies=[OPERATE],
+    responses={200: {"model": RetryView, "description": "A dry run: nothing has changed"}, **PROBLEMS},
+    openapi_extra=body(RetryRequest.model_json_schema(), required=False),
+)
+async def retry_job(job_id: str, given: JsonObject, gateway: CurrentGateway, response: Response) -> RetryView:
+    """Run again what failed of a job that has ended, or a node and all behind it. Results that stand are kept."""
+    wanted = check_body(RetryRequest, given)
+    choice = Retry(tuple(wanted.nodes), wanted.from_node)
+    if wanted.dry_run:
+        response.status_code = 200
+        return RetryView.of(await gateway.controls.plan_retry(job_id, choice), dry_run=True)
+    plan = await gateway.controls.retry(job_id, choice)
+    log.info("job.retried", job=plan.job.job_id, nodes=[node.name for node in plan.nodes])
+    return RetryView.of(plan, dry_run=False)
+
+
+@router.post(
+    "/jobs/{job_id}/signal/{node}",
+    dependencies=[OPERATE],
+    responses=PROBLEMS,
+    openapi_extra=body({"type": "object"}, required=False),
+)
+async def signal_gate(
+    job_id: str, node: str, payload: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
+) -> SignalView:
+    """Tell a gate what it waits for: the body becomes its output. The first signal stands."""
+    job = await gateway.reads.find(job_id)
+    accepted = await gateway.controls.signal(job.job_id, node, payload, caller.principal.name)
+    log.info("gate.signalled", job=job.job_id, node=node, accepted=accepted)
+    return SignalView(job_id=job.job_id, node=node, accepted=accepted)
+
+
+@router.get("/dead-letters", dependencies=[needs(Scope.READ)], responses=problems(422, 503))
+async def list_dead_letters(
+    query: Annotated[DeadLettersQuery, Query()], gateway: CurrentGateway
+) -> Page[DeadLetterView]:
+    """The tasks that failed for good and were not retried since, the newest first."""
+    found = await gateway.reads.dead_letters(
+        limit=query.limit + 1, after=query.after, workflow=query.workflow, handler=query.handler, code=query.code
+    )
+    shown = found[: query.limit]
+    more = shown[-1].cursor if len(found) > len(shown) else None
+    return Page(items=[DeadLetterView.of(letter) for letter in shown], next=more)
+
+
+@router.post(
+    "/dead-letters/replay",
+    dependencies=[OPERATE],
+    responses=PROBLEMS,
+    openapi_extra=body(ReplayRequest.model_json_schema(), required=True),
+)
+async def replay_dead_letters(given: JsonObject, gateway: CurrentGateway) -> list[ReplayView]:
+    """Retry the jobs of dead letters, each for its nodes that have some."""
+    wanted = check_body(ReplayRequest, given)
+    if not (wanted.jobs or wanted.workflow or wanted.handler or wanted.code):
+        raise InputError(
+            "replay.choice",
+            "nothing says which dead letters to replay",
+            remedy="Name jobs, a workflow, a handler or a code.",
+        )
+    replayed = await gateway.controls.replay(
+        workflow=wanted.workflow, handler=wanted.handler, code=wanted.code, job_ids=wanted.jobs, limit=wanted.limit
+    )
+    log.info("dead_letters.replayed", jobs=[one.job_id for one in replayed if one.error is None])
+    return [ReplayView.of(one) for one in replayed]

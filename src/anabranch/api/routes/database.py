@@ -1,0 +1,61 @@
+"""The database as operators look at it; what changes it needs a confirmation (S6)."""
+
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Query
+
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentGateway, needs
+from anabranch.api.inspection import (
+    FunctionsView,
+    RedeployedView,
+    RedeployQuery,
+    StatisticsView,
+    TaskRowsQuery,
+    TaskRowView,
+)
+from anabranch.api.openapi import problems
+from anabranch.api.schemas import Page
+from anabranch.engine.errors import InputError
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+router = APIRouter(prefix="/api/db", tags=["database"])
+
+
+@router.get("/tasks/{job_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 409, 422, 503))
+async def list_task_rows(
+    job_id: str, query: Annotated[TaskRowsQuery, Query()], gateway: CurrentGateway
+) -> Page[TaskRowView]:
+    """The tasks of a job as their rows stand, with lane, session and process; large results are references."""
+    job = await gateway.reads.find(job_id)
+    found = await gateway.reads.task_rows(job.id, limit=query.limit + 1, after=query.after)
+    shown = found[: query.limit]
+    return Page(
+        items=[TaskRowView.of(row) for row in shown],
+        next=f"{shown[-1].lane}.{shown[-1].position}" if len(found) > len(shown) else None,
+    )
+
+
+@router.get("/stats", dependencies=[needs(Scope.ADMIN)], responses=problems(503))
+async def show_statistics(gateway: CurrentGateway) -> StatisticsView:
+    """Sizes of the database and its tables, the oldest transaction, and the jobs by state."""
+    return StatisticsView.of(await gateway.inspection.statistics())
+
+
+@router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(409, 503))
+async def check_functions(gateway: CurrentGateway) -> FunctionsView:
+    """Whether functions, tables and rights are those of this release; it changes nothing."""
+    return FunctionsView.of(await gateway.inspection.check())
+
+
+@router.post("/schema/redeploy", dependencies=[needs(Scope.ADMIN)], responses=problems(409, 422, 503))
+async def redeploy_schema(query: Annotated[RedeployQuery, Query()], gateway: CurrentGateway) -> RedeployedView:
+    """Make functions, views, triggers and grants anew, in one transaction; tables and their rows stay."""
+    if query.confirm != "yes":
+        raise InputError("request.unconfirmed", "this replaces functions that jobs use", remedy="Say `?confirm=yes`.")
+    functions = await gateway.inspection.redeploy()
+    log.info("schema.redeployed", functions=functions)
+    return RedeployedView(redeployed=True, functions=functions)

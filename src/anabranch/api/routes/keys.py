@@ -1,0 +1,54 @@
+"""API keys: make, list and revoke."""
+
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Query
+from pydantic import ValidationError
+
+from anabranch.access import Scope
+from anabranch.api.body import JsonObject
+from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
+from anabranch.api.errors import InvalidRequest
+from anabranch.api.keys import KeysQuery, KeyView, MakeKeyRequest, NewKeyView
+from anabranch.api.openapi import body, problems
+from anabranch.api.schemas import Page
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+router = APIRouter(prefix="/api/keys", tags=["keys"])
+
+
+@router.post(
+    "",
+    dependencies=[needs(Scope.ADMIN)],
+    status_code=201,
+    responses=problems(413, 415, 422, 503),
+    openapi_extra=body(MakeKeyRequest.model_json_schema(), required=True),
+)
+async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> NewKeyView:
+    """Make a key. What its holder sends is in this answer, and never told again."""
+    try:
+        wanted = MakeKeyRequest.model_validate(given).wanted()
+    except ValidationError as error:
+        raise InvalidRequest.of(error.errors(), "body") from error
+    key, credential = await gateway.keys.make(wanted, caller.principal.name)
+    log.info("key.made", made=key.key_id, name=key.name, owner=key.owner, scope=key.scope)
+    return NewKeyView.told(key, credential)
+
+
+@router.get("", dependencies=[needs(Scope.ADMIN)], responses=problems(422, 503))
+async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGateway) -> Page[KeyView]:
+    """The keys, the newest first, those that ended in the last month too; their secrets are kept nowhere."""
+    found = await gateway.keys.list(limit=query.limit + 1, before=query.before)
+    shown = found[: query.limit]
+    return Page(items=[KeyView.of(key) for key in shown], next=str(shown[-1].id) if len(found) > len(shown) else None)
+
+
+@router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 422, 503))
+async def revoke_key(key_id: str, caller: CurrentCaller, gateway: CurrentGateway) -> KeyView:
+    """Revoke a key for good: within a second no process takes it any more."""
+    revoked = await gateway.keys.revoke(key_id, caller.principal.name)
+    log.info("key.revoked", revoked=revoked.key_id, name=revoked.name, owner=revoked.owner)
+    return KeyView.of(revoked)

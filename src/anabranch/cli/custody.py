@@ -1,0 +1,86 @@
+"""The key that a stack makes for the commands of its own home."""
+
+import asyncio
+from datetime import timedelta
+from threading import Event, Lock, Thread
+
+import structlog
+
+from anabranch.access import Credential, KeyRequest, Scope
+from anabranch.adapters.postgres.keys import open_keys
+from anabranch.embedded.home import Home
+from anabranch.engine.errors import AnabranchError
+
+__all__ = ["Custodian"]
+
+log = structlog.get_logger()
+
+BY = "the stack"
+
+
+class Custodian:
+    """Keeps an admin key in the home while the stack runs, where callers need keys.
+
+    It lasts a day and is replaced twice a day, so one that a killed stack left is soon worth nothing.
+    """
+
+    LASTS = timedelta(days=1)
+    EVERY = timedelta(hours=12)
+    AGAIN = timedelta(minutes=1)
+
+    def __init__(self, home: Home, *, needed: bool) -> None:
+        """Nothing is made yet."""
+        self._home = home
+        self._needed = needed
+        self._url = ""
+        self._ended = Event()
+        self._one = Lock()
+
+    def begin(self, url: str) -> None:
+        """Make the key, and revoke one that a killed stack left."""
+        self._url = url
+        if self._needed:
+            asyncio.run(self._replace())
+            Thread(target=self._renew, daemon=True).start()
+        elif self._home.read_key():
+            self.end()
+
+    def end(self) -> None:
+        """Revoke the key; where nothing began, one that was left is for the next stack to revoke."""
+        self._ended.set()
+        with self._one:
+            if self._url and (left := self._home.read_key()):
+                self._home.clear_key()
+                asyncio.run(self._revoke(left))
+
+    def _renew(self) -> None:
+        wait = self.EVERY
+        while not self._ended.wait(wait.total_seconds()):
+            with self._one:
+                if self._ended.is_set():
+                    return
+                try:
+                    asyncio.run(self._replace())
+                    wait = self.EVERY
+                except AnabranchError as error:  # there is half a day to try again
+                    log.warning("key.not_renewed", reason=error.message)
+                    wait = self.AGAIN
+
+    async def _replace(self) -> None:
+        former = self._home.read_key()
+        async with open_keys(self._url) as keys:
+            wanted = KeyRequest("commands of the stack's home", Scope.ADMIN, lasts=self.LASTS)
+            _, credential = await keys.make(wanted, BY)
+        self._home.write_key(credential.text)
+        if former:
+            await self._revoke(former)
+
+    async def _revoke(self, text: str) -> None:
+        credential = Credential.parse(text)
+        if credential is None:
+            return
+        try:
+            async with open_keys(self._url) as keys:
+                await keys.revoke(credential.key_id, BY)
+        except AnabranchError as error:  # it may be another database's; else it expires by itself
+            log.warning("key.not_revoked", key=credential.key_id, reason=error.message)

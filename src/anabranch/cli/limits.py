@@ -1,0 +1,108 @@
+"""`queues` and `limits`: how much waits, and how much may run at once."""
+
+from typing import Annotated
+
+import typer
+
+from anabranch.cli.options import Json
+from anabranch.cli.place import connect
+from anabranch.cli.show import age, print_json, print_line, print_table
+
+__all__ = ["cli"]
+
+cli = typer.Typer()
+queues = typer.Typer(name="queues", help="List, pause and resume queues.")
+limits = typer.Typer(name="limits", help="List, set and remove limits of what may run at once.")
+cli.add_typer(queues)
+cli.add_typer(limits)
+
+Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+Kind = Annotated[str, typer.Argument(metavar="KIND", help="queue, workflow, handler or key.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for others to read.")]
+
+
+@queues.command("list")
+def list_queues(json: Json = False) -> None:
+    """List the queues that have work, are served or are limited."""
+    with connect() as client:
+        found = [queue.raw for queue in client.queues()]
+    if json:
+        print_json(found)
+        return
+    facts = ("name", "ready", "running", "workers", "most")
+    rows = ([*(one[name] for name in facts), "paused" if one["paused"] else None, one["reason"]] for one in found)
+    print_table(["queue", *facts[1:], "state", "reason"], rows)
+
+
+@queues.command("pause")
+def pause_queue(queue: Queue, reason: Reason = "", json: Json = False) -> None:
+    """Give out no more tasks of a queue; what runs goes on."""
+    pause("queue", queue, reason, json=json)
+
+
+@queues.command("resume")
+def resume_queue(queue: Queue, json: Json = False) -> None:
+    """Give out tasks of a queue again."""
+    resume("queue", queue, json=json)
+
+
+@limits.command("list")
+def list_limits(json: Json = False) -> None:
+    """List what is limited or paused."""
+    with connect() as client:
+        found = [limit.raw for limit in client.limits()]
+    if json:
+        print_json(found)
+        return
+    facts = ("kind", "name", "most", "paused", "reason", "set_by")
+    print_table([*facts, "age"], ([*(one[name] for name in facts), age(one["set_at"])] for one in found))
+
+
+@limits.command("set")
+def set_limit(
+    kind: Kind,
+    name: Name,
+    most: Annotated[int, typer.Argument(metavar="MOST", min=1, help="How many tasks may run at once.")],
+    reason: Reason = "",
+    json: Json = False,
+) -> None:
+    """Let so many tasks of a queue, workflow, handler or key run at once."""
+    with connect() as client:
+        limit = client.set_limit(kind, name, most, reason)
+    if json:
+        print_json(limit.raw)
+    else:
+        print_line(f"at most {limit.most} tasks of the {kind} {name} run at once")
+
+
+@limits.command("remove")
+def remove_limit(kind: Kind, name: Name, json: Json = False) -> None:
+    """Take a limit away; a pause stays."""
+    with connect() as client:
+        client.remove_limit(kind, name)
+    if json:
+        print_json({"kind": kind, "name": name, "most": None})
+    else:
+        print_line(f"the {kind} {name} has no limit any more")
+
+
+def pause(kind: str, name: str, reason: str, *, json: bool) -> None:
+    """Pause a queue or a workflow, and say so."""
+    with connect() as client:
+        client.pause(kind, name, reason)
+    _say(kind, name, json=json, paused=True)
+
+
+def resume(kind: str, name: str, *, json: bool) -> None:
+    """Resume a queue or a workflow, and say so."""
+    with connect() as client:
+        client.resume(kind, name)
+    _say(kind, name, json=json, paused=False)
+
+
+def _say(kind: str, name: str, *, json: bool, paused: bool) -> None:
+    if json:
+        print_json({"kind": kind, "name": name, "paused": paused})
+    else:
+        print_line(f"{kind} {name} {'is paused' if paused else 'goes on'}")

@@ -1,0 +1,177 @@
+"""What admins ask of the API: keys, and the database."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Self
+from urllib.parse import quote
+
+from anabranch.client.answers import JsonValue, Page, Raw
+from anabranch.client.transport import Transport
+
+__all__ = ["Admin", "CheckedFunctions", "Key", "NewKey", "Statistics", "TableSize", "TaskRow"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is read from an object of the same names."""
+
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> Self:
+        """Read an answer."""
+        names = [one.name for one in fields(cls) if one.name != "raw"]
+        return cls(**{name: _value(name, raw[name]) for name in names}, raw=raw)
+
+
+@dataclass(frozen=True)
+class Key(Answer):
+    """A key, without its secret."""
+
+    id: str
+    name: str
+    owner: str
+    scope: str
+    state: str
+    made_at: datetime
+    made_by: str
+    expires_at: datetime | None
+    used_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str | None
+
+
+@dataclass(frozen=True)
+class NewKey(Key):
+    """A key that was just made, with what its holder sends: it is told only now."""
+
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TaskRow(Answer):
+    """A task as its row stands."""
+
+    task_id: str
+    node: str
+    generation: int
+    lane: int
+    position: int
+    index: str
+    state: str
+    handler: str
+    attempt: int
+    failures: int
+    crashes: int
+    session: int | None
+    host: str | None
+    pid: int | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    result: JsonValue
+    error: JsonValue
+
+
+@dataclass(frozen=True)
+class TableSize(Answer):
+    """A table; rows are what the server estimates."""
+
+    name: str
+    rows: int
+    dead_rows: int
+    table_bytes: int
+    index_bytes: int
+    vacuumed_at: datetime | None
+    analyzed_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """How large all is, and how the jobs stand."""
+
+    database_bytes: int
+    connections: int
+    max_connections: int
+    oldest_transaction_seconds: float | None
+    jobs: Mapping[str, int]
+    tables: tuple[TableSize, ...]
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Statistics":
+        """Read an answer."""
+        oldest = raw["oldest_transaction"]
+        return cls(
+            database_bytes=raw["database_bytes"],
+            connections=raw["connections"],
+            max_connections=raw["max_connections"],
+            oldest_transaction_seconds=oldest and oldest["seconds"],
+            jobs=raw["jobs"],
+            tables=tuple(TableSize.of(table) for table in raw["tables"]),
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True)
+class CheckedFunctions(Answer):
+    """Whether the database is what the API's release says; what differs is in `differences`."""
+
+    ok: bool
+    functions: int
+    differences: list[Raw]
+
+
+class Admin:
+    """Calls that need the scope admin."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Over the connections of a client."""
+        self._transport = transport
+
+    def make_key(
+        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
+    ) -> NewKey:
+        """Make a key; what its holder sends is told only now."""
+        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
+        body = json.dumps({name: value for name, value in given.items() if value is not None}).encode()
+        return self._transport.call(NewKey.of, "POST", "/api/keys", body=body)
+
+    def list_keys(self, *, limit: int | None = None, before: str | None = None) -> Page[Key]:
+        """Keys, the newest first."""
+        query = {"limit": limit, "before": before}
+        return self._transport.call(lambda raw: Page.of(Key.of, raw), "GET", "/api/keys", query=query)
+
+    def revoke_key(self, key_id: str) -> Key:
+        """Revoke a key for good."""
+        return self._transport.call(Key.of, "DELETE", f"/api/keys/{_part(key_id)}")
+
+    def task_rows(self, job_id: str, *, limit: int | None = None, after: str | None = None) -> Page[TaskRow]:
+        """The tasks of a job as their rows stand."""
+        path, query = f"/api/db/tasks/{_part(job_id)}", {"limit": limit, "after": after}
+        return self._transport.call(lambda raw: Page.of(TaskRow.of, raw), "GET", path, query=query)
+
+    def statistics(self) -> Statistics:
+        """Sizes of the database and its tables, and the jobs by state."""
+        return self._transport.call(Statistics.of, "GET", "/api/db/stats")
+
+    def check_functions(self) -> CheckedFunctions:
+        """Whether functions and tables are those of the API's release."""
+        return self._transport.call(CheckedFunctions.of, "GET", "/api/db/functions/test")
+
+    def redeploy_schema(self) -> int:
+        """Make the functions anew; how many there are."""
+        path = "/api/db/schema/redeploy"
+        return self._transport.call(lambda raw: int(raw["functions"]), "POST", path, query={"confirm": "yes"})
+
+
+def _value(name: str, value: JsonValue) -> JsonValue:
+    return datetime.fromisoformat(value) if name.endswith("_at") and value is not None else value
+
+
+def _part(text: str) -> str:
+    # Of dots a URL makes steps, and of nothing another route.
+    return quote(text, safe="", errors="surrogateescape") if text.strip(".") else "-"

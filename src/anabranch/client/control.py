@@ -1,0 +1,117 @@
+"""What the API answers to those who control jobs, queues and workers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from anabranch.client.answers import JobError
+
+__all__ = ["DeadLetter", "Limit", "NodeAgain", "Queue", "Replay", "Retry"]
+
+Raw = dict[str, Any]  # a JSON object of the API
+
+
+@dataclass(frozen=True)
+class NodeAgain:
+    """A node that runs again: whole, or only its failed tasks."""
+
+    name: str
+    runs: str
+    tasks: int | None
+    kept: int
+
+
+@dataclass(frozen=True)
+class Retry:
+    """What a retry runs, or would run."""
+
+    job_id: str
+    generation: int
+    dry_run: bool
+    nodes: Sequence[NodeAgain]
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Retry":
+        """Read an answer."""
+        nodes = tuple(NodeAgain(**node) for node in raw["nodes"])
+        return cls(raw["job_id"], raw["generation"], raw["dry_run"], nodes, raw)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue with what waits and runs in it."""
+
+    name: str
+    ready: int
+    running: int
+    held: int
+    workers: int
+    most: int | None
+    paused: bool
+    reason: str
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Queue":
+        """Read a queue."""
+        return cls(**raw, raw=raw)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many tasks of something may run at once; none while it is paused."""
+
+    kind: str
+    name: str
+    most: int | None
+    paused: bool
+    reason: str
+    set_by: str
+    set_at: datetime
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Limit":
+        """Read a limit."""
+        return cls(**{**raw, "set_at": datetime.fromisoformat(raw["set_at"])}, raw=raw)
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A task that failed for good."""
+
+    job_id: str
+    workflow: str
+    job_status: str
+    task_id: str
+    node: str
+    index: int | str
+    handler: str
+    attempts: int
+    error: JobError | None
+    finished_at: datetime
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "DeadLetter":
+        """Read a dead letter."""
+        known = {**raw, "error": JobError.of(raw["error"]), "finished_at": datetime.fromisoformat(raw["finished_at"])}
+        return cls(**known, raw=raw)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What became of the dead letters of one job; `error` says why they were left."""
+
+    job_id: str
+    nodes: Sequence[str]
+    replayed: bool
+    error: JobError | None
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Replay":
+        """Read a replay."""
+        return cls(raw["job_id"], tuple(raw["nodes"]), raw["replayed"], JobError.of(raw["error"]), raw)

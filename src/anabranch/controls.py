@@ -1,0 +1,197 @@
+"""What people do to jobs, queues and workers: read how things stand, decide, and call the transition that does it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from anabranch.adapters.postgres.reads import PostgresReads
+from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.engine.mistakes import nearest
+from anabranch.engine.model import TERMINAL, Job, JobDetail, JobState, Limit, LimitKind, NodeDetail, SessionId
+from anabranch.engine.orchestrator import end_orphans
+from anabranch.engine.ports import TakenRight
+from anabranch.engine.retry import Again, choose_again
+from anabranch.engine.workflow import Kind, Workflow
+
+__all__ = ["Controls", "NodeAgain", "Replayed", "Retry", "RetryPlan"]
+
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Retry:
+    """What to run again: the failed tasks of the job or of some nodes, or one node and all behind it."""
+
+    nodes: tuple[str, ...] = ()
+    from_node: str | None = None
+
+
+@dataclass(frozen=True)
+class NodeAgain:
+    """A node that runs again: with how many tasks, as far as that is known, and how many results are kept."""
+
+    name: str
+    is_whole: bool
+    tasks: int | None
+    kept: int
+
+
+@dataclass(frozen=True)
+class RetryPlan:
+    """What a retry runs."""
+
+    job: Job
+    nodes: tuple[NodeAgain, ...]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What became of the dead letters of one job; `error` says why they were left."""
+
+    job_id: str
+    nodes: tuple[str, ...]
+    error: AnabranchError | None = None
+
+
+class Controls:
+    """Retry, cancel, signal, limit, pause and drain, under the session of this process."""
+
+    def __init__(
+        self,
+        store: PostgresStore,
+        reads: PostgresReads,
+        session: Callable[[], SessionId],
+        start: Callable[[Sequence[TakenRight]], None],
+    ) -> None:
+        """With these parts; `start` spends rights."""
+        self._store = store
+        self._reads = reads
+        self._session = session
+        self._start = start
+
+    async def cancel(self, job_id: str, reason: str) -> JobDetail:
+        """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5)."""
+        job = await self._reads.find(job_id)
+        if job.state in TERMINAL:
+            raise _ended(job.job_id, job.state)
+        state = await self._store.cancel(job.job_id, reason)
+        if state is not JobState.CANCELLED:  # it ended meanwhile
+            raise _ended(job.job_id, state)
+        if (await self._reads.workflow(job)).parts:
+            await end_orphans(self._store)
+        return await self._reads.job(job.job_id)
+
+    async def plan_retry(self, job_id: str, wanted: Retry) -> RetryPlan:
+        """What a retry would run; nothing is changed."""
+        job, again, nodes = await self._choose(job_id, wanted)
+        return _plan(job, again, nodes)
+
+    async def retry(self, job_id: str, wanted: Retry) -> RetryPlan:
+        """Run again what failed, in a new generation; Conflict when the job can't be retried."""
+        for _ in range(ATTEMPTS):
+            job, again, nodes = await self._choose(job_id, wanted)
+            verdict = await self._store.retry(job.job_id, job.last_event, again, self._session())
+            if verdict.right:
+                self._start([verdict.right])
+                return _plan(job, again, nodes)
+            if verdict.word != "moved":
+                raise _unretryable(job, verdict.word)
+        raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
+
+    async def signal(self, job_id: str, node: str, payload: dict[str, Json], sender: str) -> bool:
+        """Tell a gate what it waits for; False when it was told the same before, Conflict when something else."""
+        job = await self._reads.find(job_id)
+        _require_gate(await self._reads.workflow(job), node)
+        verdict = await self._store.signal(job.job_id, node, payload, sender, self._session())
+        if verdict.right:
+            self._start([verdict.right])
+        if verdict.word in ("accepted", "same"):
+            return verdict.word == "accepted"
+        told = {"other": "was told something else already", "ended": "is over"}.get(verdict.word, "is not there")
+        raise Conflict(
+            f"gate.{verdict.word}",
+            f"{node} of job {job.job_id[:12]} {told}",
+            remedy=f"The first signal stands; see `anabranch events {job.job_id[:12]}`.",
+        )
+
+    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
+        """Set, pause, resume or take away a limit; as it stands now."""
+        return await self._store.limit(kind, name, change, by)
+
+    async def drain(self, session: int, *, draining: bool) -> None:
+        """Let a worker take nothing more, or again."""
+        if not await self._store.drain(SessionId(session), draining=draining):
+            raise NotFound(
+                "worker.not_found", f"there is no live session {session}", remedy="List them with `anabranch workers`."
+            )
+
+    async def replay(
+        self, *, workflow: str | None, handler: str | None, code: str | None, job_ids: Sequence[str], limit: int
+    ) -> list[Replayed]:
+        """Retry the jobs of dead letters, each for the nodes that have some; at most so many letters are looked at."""
+        found: dict[str, dict[str, None]] = {}
+        asked: list[str | None] = [(await self._reads.find(job_id)).job_id for job_id in job_ids]
+        for job_id in asked or [None]:
+            letters = await self._reads.dead_letters(
+                limit=limit, workflow=workflow, handler=handler, code=code, job_id=job_id
+            )
+            for letter in letters:
+                found.setdefault(letter.job_id, {})[letter.node] = None
+        return [await self._replay(name, tuple(nodes)) for name, nodes in found.items()]
+
+    async def _replay(self, job_id: str, nodes: tuple[str, ...]) -> Replayed:
+        try:
+            await self.retry(job_id, Retry(nodes))
+        except (Conflict, InputError) as error:
+            return Replayed(job_id, nodes, error)
+        return Replayed(job_id, nodes)
+
+    async def _choose(self, job_id: str, wanted: Retry) -> tuple[Job, Again, list[NodeDetail]]:
+        job = await self._reads.find(job_id)
+        if job.state not in TERMINAL:
+            raise _unretryable(job, "open")
+        workflow, nodes = await self._reads.workflow(job), await self._reads.nodes(job.id)
+        states, failed = {node.name: node.state for node in nodes}, {node.name: node.failed for node in nodes}
+        again = choose_again(workflow, states, failed, nodes=wanted.nodes, from_node=wanted.from_node)
+        return job, again, nodes
+
+
+def _plan(job: Job, again: Again, nodes: Sequence[NodeDetail]) -> RetryPlan:
+    known = {node.name: node for node in nodes}
+    return RetryPlan(job, tuple(_again(known[name], name in again.kept) for name in again.nodes))
+
+
+def _again(node: NodeDetail, is_kept: bool) -> NodeAgain:
+    if is_kept and node.total:
+        return NodeAgain(node.name, False, node.total - node.completed, node.completed)
+    return NodeAgain(node.name, True, None, 0)
+
+
+def _unretryable(job: Job, word: str) -> AnabranchError:
+    short = job.job_id[:12]
+    message, remedy = {
+        "open": (
+            f"is {job.state}: only what has ended can be retried",
+            f"Cancel it first: `anabranch cancel {short}`.",
+        ),
+        "child": ("was run by another job", "Retry that one; its status names it as parent."),
+        "older": ("is not the newest of its parameters", "Retry the newest, or submit it again."),
+    }.get(word, ("is gone", "List jobs with `anabranch jobs`."))
+    return Conflict(f"retry.{word}", f"job {short} {message}", remedy=remedy)
+
+
+def _require_gate(workflow: Workflow, node: str) -> None:
+    gates = [one.name for one in workflow.nodes if one.kind is Kind.GATE]
+    if node not in gates:
+        what = "is not a gate" if node in workflow.names else "is not a node"
+        hint = nearest(node, gates) or f"Its gates: {', '.join(gates) or 'none'}."
+        raise NotFound("gate.not_found", f"{node!r} {what} of workflow {workflow.id}", remedy=hint)
+
+
+def _ended(job_id: str, state: JobState) -> Conflict:
+    return Conflict(
+        "job.ended",
+        f"job {job_id} has ended: it is {state}",
+        remedy=f"Nothing is left of it to cancel; see it with `anabranch status {job_id[:12]}`.",
+    )

@@ -1,0 +1,70 @@
+"""From what callers ask for to jobs: orders checked against their workflow, and submitted."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.engine.from_stages import Declaration
+from anabranch.engine.gatherer import Answer, Gatherer
+from anabranch.engine.model import SessionId
+from anabranch.engine.ports import JobStore, Submitted
+from anabranch.engine.submission import IdempotencyKey, Order, Submission
+
+__all__ = ["Submitter"]
+
+
+class Submitter:
+    """Submits under one session; `find` gives the declaration of a workflow, and keys are kept for a while."""
+
+    def __init__(
+        self, store: JobStore, session: SessionId, find: Callable[[str], Declaration], keep: timedelta
+    ) -> None:
+        """For this session only: a new session needs a new one."""
+        self._store = store
+        self._gatherer = Gatherer(store, session)
+        self._find = find
+        self._keep = keep
+
+    async def submit(self, order: Order) -> Submitted:
+        """The job of an order; the same order is the same job, and the same key is the same answer (E15)."""
+        prepared = await self._prepare(order)
+        return await self._gatherer.submit(prepared) if isinstance(prepared, Submission) else prepared
+
+    async def submit_batch(self, orders: Sequence[Order]) -> list[Answer]:
+        """The jobs of many orders, in one commit; what is wrong with one hurts no other."""
+        prepared = [await self._try(order) for order in orders]
+        submissions = [one for one in prepared if isinstance(one, Submission)]
+        answers = iter(await self._gatherer.submit_batch(submissions) if submissions else [])
+        return [next(answers) if isinstance(one, Submission) else one for one in prepared]
+
+    async def _prepare(self, order: Order) -> Submission | Submitted:
+        """An order checked; or the answer to it under its key, where the workflow takes it no more."""
+        key = order.named(self._keep)
+        try:
+            return self._check(order, key)
+        except (InputError, NotFound):
+            if key and (known := await self._store.recall(order.scope, key)):
+                return known
+            raise
+
+    async def _try(self, order: Order) -> Submission | Answer:
+        try:
+            return await self._prepare(order)
+        except AnabranchError as error:
+            return error
+
+    def _check(self, order: Order, key: IdempotencyKey | None) -> Submission:
+        declared = self._find(order.workflow_id)
+        checked = declared.check(order.parameters)
+        priority = order.priority or declared.workflow.priority
+        return Submission(
+            declared.workflow,
+            checked,
+            order.scope,
+            priority,
+            order.rerun,
+            order.correlation_id,
+            key,
+            begins=True,
+            parts=declared.parts,
+        ).sound()
