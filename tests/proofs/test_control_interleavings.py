@@ -13,14 +13,11 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store import write_batch
 from anabranch.engine.canonical import encode
 from anabranch.engine.evaluator import Facts, LaneEnded, SetJob, SetNode, Transition, plan
-from anabranch.engine.filling import Definitions
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import Claim, LimitKind, RightView
 from anabranch.engine.nesting import nest
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.submission import Submission
-from anabranch.engine.subworkflows import Nursery
 from anabranch.engine.workflow import Kind, Node, Spread, Workflow
 from anabranch.testing.engine import EngineHarness, open_harness
 from anabranch.testing.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
@@ -58,7 +55,6 @@ class Stage(Scene):
         """Made by `set_up`."""
         super().__init__(admin)
         self._harness = harness
-        self._nursery = Nursery(harness.store, Registry(), Definitions(harness.store), harness.session)
         self.actors: dict[str, Actor] = {}
         self.jobs: dict[str, str] = {}
         self.lanes: dict[str, int] = {}
@@ -206,7 +202,9 @@ class Stage(Scene):
         await self._harness.advance(submitted.rights)
 
     async def _spawn(self, claim: Claim) -> tuple[str, Sequence[TakenRight]]:
-        spawned = await self._nursery.spawn(claim, {"n": claim.item})
+        """Trade a claim for a child that has yet to be started."""
+        child = Submission(CHILD, {}, f"child {claim.task_id}", 5, False, "c")
+        spawned = await self._harness.store.spawn(claim, child, self._harness.session)
         assert spawned
         return spawned.job_id, spawned.rights
 
