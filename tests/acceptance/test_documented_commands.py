@@ -90,6 +90,24 @@ def test_a_handler_is_mended_and_its_failed_task_retried_as_it_is_printed(folder
     assert "job.retried" in told
 
 
+@pytest.mark.parametrize(
+    ("page", "files", "told"),
+    [
+        ("approvals", ["review"], ['"item": "atlas"', '"why": "blurred"', "gate.signalled"]),
+        ("sub-workflows", ["scene", "mosaic"], ["2 workflows are sound", '"name": "north"', "scene"]),
+    ],
+)
+def test_workflows_of_the_how_tos_work_as_they_are_printed(
+    folder: Path, page: str, files: list[str], told: list[str]
+) -> None:
+    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text()
+    (folder / "plugins").mkdir()
+    for name, source in zip(files, re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL), strict=True):
+        (folder / "plugins" / f"{name}.yaml").write_text(source)
+    said = run(folder, *commands(ROOT / "docs" / "howto" / f"{page}.md"))
+    assert [words for words in told if words not in said] == []
+
+
 def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) -> None:
     plugins = folder / "plugins"
     plugins.mkdir()

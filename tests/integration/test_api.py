@@ -521,6 +521,17 @@ async def test_every_mistake_of_a_workflow_is_told_with_its_place(api: httpx.Asy
     assert (await check(api, "")).json()["valid"] is False
 
 
+async def test_a_workflow_is_checked_beside_those_it_runs(api: httpx.AsyncClient) -> None:
+    text = "workflow_id: outer\nnodes:\n  a: {type: workflow, workflow: flow, params: {size: 1}}\n"
+    told = (await check(api, text)).json()
+    assert [(mistake["line"], mistake["message"]) for mistake in told["mistakes"]][-1] == (
+        3,
+        "flow takes no input 'size'",
+    )
+    (mistake,) = (await check(api, text.replace("flow,", "flo,"))).json()["mistakes"]
+    assert (mistake["message"], mistake["hint"]) == ("there is no workflow 'flo'", "Did you mean 'flow'?")
+
+
 async def test_what_is_too_large_or_not_yaml_is_not_checked(api: httpx.AsyncClient) -> None:
     problem(await check(api, FLOW + "#" * 10_000), 413, "request.too_large")
     problem(await check(api, FLOW, "application/json"), 415, "request.media_type")

@@ -437,6 +437,22 @@ class TestChildJobs:
         await engine.finish(await engine.claim())
         assert await engine.state(job) is JobState.COMPLETED
 
+    async def test_e3_a_retry_counts_on_from_a_child_that_still_runs(self, engine: EngineHarness) -> None:
+        job = await submit(engine, parent())
+        await spawn(engine)
+        await engine.store.cancel(job, "test")
+        assert await retry(engine, job, from_node="sub") == "retried"
+        (claim,) = await engine.claim(queues=["plan:child"])
+        assert claim.attempt == 2
+
+    async def test_e10_a_result_that_is_gone_fails_its_task_alone(self, engine: EngineHarness) -> None:
+        job = await submit(engine, parent(retry=Retry(max_attempts=1)))
+        await spawn(engine)
+        gone: Json = {"href": "nowhere.json", "size": 1, "sha256": "0"}
+        _, rights = await engine.end(await engine.claim(), "referenced", gone)
+        await engine.advance(rights)
+        assert await engine.state(job) is JobState.FAILED
+
     async def test_tolerated_children_may_fail(self, engine: EngineHarness) -> None:
         job = await submit(engine, parent(3, tolerate=Tolerance(count=1)))
         await spawn(engine)
@@ -475,6 +491,26 @@ class TestLimits:
         await engine.submit(workflow, source="fast-server")
         assert len(await engine.claim()) == 2
         assert await engine.claim() == []
+
+    async def test_a_key_limits_tasks_that_run_as_jobs(self, engine: EngineHarness) -> None:
+        await engine.store.limit(LimitKind.KEY, "scarce", {"most": 2}, "tester")
+        job = await submit(engine, parent(3, limit="scarce"))
+        assert len(await spawn(engine)) == 2
+        assert await spawn(engine) == []
+        await engine.finish(await engine.claim(1))
+        assert len(await spawn(engine)) == 1
+        await engine.finish(await engine.claim())
+        assert await engine.state(job) is JobState.COMPLETED
+
+    async def test_e13_held_lanes_of_a_queue_that_nobody_serves_take_no_turn(self, engine: EngineHarness) -> None:
+        await engine.store.limit(LimitKind.KEY, "scarce", {"most": 1}, "tester")
+        for queue in ("unserved", "unserved", "unserved", "default"):
+            workflow = Workflow(queue, (Node("a", "h", spread=Spread.FIXED, count=2, queue=queue, limit="scarce"),))
+            await engine.submit(workflow, priority=1 if queue == "unserved" else 9, rerun=True)
+        (running,) = await engine.claim(queues=["unserved", "default"])
+        assert await engine.claim() == []
+        await engine.end([running])
+        assert len(await engine.claim()) == 1
 
     async def test_e13_lanes_without_room_are_in_nobodys_way(self, engine: EngineHarness) -> None:
         await engine.store.limit(LimitKind.WORKFLOW, "busy", {"most": 1}, "tester")

@@ -40,6 +40,56 @@ async def test_the_demo_workflows_give_what_they_promise(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        ({"approved": True}, {"published": "atlas", "put_aside": None}),
+        ({"approved": False, "why": "blurred"}, {"published": None, "put_aside": "blurred"}),
+        ({}, {"published": None, "put_aside": "no reason was given"}),
+    ],
+    ids=["approved", "rejected", "silent"],
+)
+async def test_a_gate_waits_and_what_it_is_told_decides(stack: Stack, answer: dict[str, Json], result: Json) -> None:
+    job_id = await stack.submit("approve", item="atlas")
+    await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+    assert await stack.gateway.controls.signal(job_id, "review", answer, "ann")
+    job = await stack.wait(job_id)
+    assert (job.job.state, job.job.error, job.job.result) == (JobState.COMPLETED, None, result)
+    await check_replay(stack, job)
+
+
+async def test_a_wait_holds_no_worker_and_goes_on_when_its_time_is_up(database_url: str, tmp_path: Path) -> None:
+    async with open_stack(database_url, tmp_path, [PLUGINS], orchestrated=True) as stack:
+        job_id = await stack.submit("pause", text="hi", seconds=0.5)
+        waiting = await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+        assert {node.name: node.running for node in waiting.nodes} == {"first": 0, "rest": 0, "again": 0}
+        job = await stack.wait(job_id)
+        assert (job.job.error, job.job.result) == (None, {"text": "hi, again"})
+        times = {node.name: (node.opened_at, node.finished_at) for node in job.nodes}["rest"]
+        assert times[0] is not None
+        assert times[1] is not None
+        assert (times[1] - times[0]).total_seconds() >= 0.5
+        await check_replay(stack, job)
+
+
+async def test_a_job_is_run_for_each_item_and_its_result_is_the_tasks(stack: Stack) -> None:
+    job = await stack.run("weigh_lots", lots=[3, 20, 0])
+    assert (job.job.error, job.job.result) == (None, {"lots": 3, "items": 23, "weight": 120})
+    assert [task.result for task in await stack.tasks(job, "each")] == [
+        {"items": 3, "weight": 6},
+        {"items": 20, "weight": 114},
+        {"items": 0, "weight": 0},
+    ]
+    await check_replay(stack, job)
+
+
+async def test_e10_parameters_that_a_workflow_does_not_take_fail_the_task_that_runs_it(stack: Stack) -> None:
+    job = await stack.run("weigh_lots", lots=[3, "many"])
+    assert job.job.error is not None
+    assert (job.job.state, job.job.error["node"], job.job.error["code"]) == ("failed", "each", "job.parameters")
+    assert "count must be an integer" in str(job.job.error["message"])
+
+
+@pytest.mark.parametrize(
     ("size", "way", "skipped"), [(10, "light", "heavy"), (500, "heavy", "light")], ids=["light", "heavy"]
 )
 async def test_g1_g2_one_branch_is_taken_and_the_join_behind_runs(

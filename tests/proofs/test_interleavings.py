@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from psycopg import Connection, sql
+from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
@@ -15,15 +15,11 @@ from anabranch.engine.evaluator import SetJob, SetNode, Transition
 from anabranch.engine.model import JobState, NodeState, RightView, SessionId
 from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.interleave import AUDIT, Actor, Connections, call, open_connections, orders, pin, pinned_orders
+from anabranch.testing.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
 
 pytestmark = pytest.mark.postgres
 
 HOUR = timedelta(hours=1)
-TABLES = (
-    "workflows", "sessions", "jobs", "nodes", "lanes", "claims", "due", "outcomes", "attempts", "checkpoints", "rights",
-    "events", "duties",
-)  # fmt: skip
 WORKFLOW = Workflow(
     "meeting",
     (
@@ -39,20 +35,20 @@ WORKFLOW = Workflow(
 OTHER = Workflow("other", (Node("single", "do"),))
 
 
-class Stage:
-    """One job with a lane in every condition, and another job; put back as it was before each order."""
+class Stage(Scene):
+    """One job with a lane in every condition, and another job."""
 
     def __init__(self, harness: EngineHarness, admin: Connection[TupleRow]) -> None:
         """Made by `set_up`."""
+        super().__init__(admin)
         self._harness = harness
-        self._admin = admin
         self.job = ""
         self.lanes: dict[str, int] = {}
         self.actors: dict[str, Actor] = {}
 
     async def set_up(self) -> None:
         """Build the scene by the functions themselves, and keep a copy of it."""
-        harness, admin = self._harness, self._admin
+        harness = self._harness
         a, b, c, d, silent = harness.session, *[await harness.new_session() for _ in range(4)]
         other = await harness.submit(OTHER, priority=1)
         self.job = (await harness.submit(WORKFLOW)).job_id
@@ -62,7 +58,7 @@ class Stage:
         self.lanes = {claim.lane.node: claim.key.lane for claim in claims.values()}
         for holder, held in ((b, ["lost0", "left1"]), (d, ["single0", "bad0", "right1"])):
             for name in held:
-                self._alter("claims", f"session = {holder}", f"(lane, idx) = {_place(claims[name])}")
+                self.alter("claims", f"session = {holder}", f"(lane, idx) = {_place(claims[name])}")
         _, done = await harness.end([claims["done0"]])
         _, bad = await harness.end([claims["bad0"]], "failed", session=d)
         _, lost = await harness.end([claims["lost0"]], session=b)
@@ -71,42 +67,13 @@ class Stage:
         await harness.store.end_session(d, "test")
         views = [await harness.store.load_right(right, s) for right, s in ((done[0], a), (bad[0], d))]
         past = "claimed_at - interval '1 hour'"
-        self._alter("claims", f"claimed_at = {past}, started_at = {past}", f"(lane, idx) = {_place(claims['left1'])}")
-        self._alter("claims", "started_at = claimed_at", f"session = {d}")
-        self._alter("rights", "taken_until = made_at", f"id = {lost[0].id}")
-        self._alter("lanes", "opened_at = opened_at - interval '1 hour'", "node = 'fresh'")
-        self._alter("sessions", "beat_at = beat_at - interval '1 hour', lease = '1 ms'", f"id = {silent}")
+        self.alter("claims", f"claimed_at = {past}, started_at = {past}", f"(lane, idx) = {_place(claims['left1'])}")
+        self.alter("claims", "started_at = claimed_at", f"session = {d}")
+        self.alter("rights", "taken_until = made_at", f"id = {lost[0].id}")
+        self.alter("lanes", "opened_at = opened_at - interval '1 hour'", "node = 'fresh'")
+        self.alter("sessions", "beat_at = beat_at - interval '1 hour', lease = '1 ms'", f"id = {silent}")
         self._make_actors(claims, (a, b, c, d), views)
-        admin.execute("create schema saved")
-        for table in TABLES:
-            admin.execute(sql.SQL("create table saved.{0} as table app.{0}").format(sql.Identifier(table)))
-
-    def put_back(self) -> None:
-        """Everything as it was."""
-        self._admin.execute(self._restore())
-
-    def wrongs(self) -> list[str]:
-        """What the audit finds."""
-        return [wrong for (wrong,) in self._admin.execute(AUDIT.encode()).fetchall()]
-
-    def _alter(self, table: str, change: str, where: str) -> None:
-        done = self._admin.execute(f"update app.{table} set {change} where {where}".encode())
-        assert done.rowcount
-
-    def _restore(self) -> str:
-        if not hasattr(self, "_script"):
-            forget = [f"delete from app.{table};" for table in reversed(TABLES)]
-            self._script = " ".join(forget + [self._insert(table) for table in TABLES])
-        return self._script
-
-    def _insert(self, table: str) -> str:
-        listed = self._admin.execute(
-            "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute"
-            " where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = ''",
-            [f"app.{table}"],
-        ).fetchone()
-        assert listed
-        return f"insert into app.{table} ({listed[0]}) overriding system value select {listed[0]} from saved.{table};"
+        self.keep()
 
     def _make_actors(
         self, claims: dict[str, Any], sessions: Sequence[SessionId], views: Sequence[RightView | None]
@@ -204,18 +171,6 @@ async def stage(database_url: str) -> AsyncIterator[Stage]:
             yield made
 
 
-async def _try(stage: Stage, connections: Connections, actors: Sequence[Actor], order: Sequence[int]) -> list[str]:
-    """What went wrong in this order."""
-    stage.put_back()
-    run = await connections.run(actors, order)
-    wrongs = [f"{name}: {error.sqlstate} {error.diag.message_primary}" for name, error in run.errors.items()]
-    wrongs += stage.wrongs()
-    applied = [answers[-1][0] for name, answers in run.answers.items() if name.startswith("apply") and answers]
-    if len({actor.name for actor in actors}) < len(actors) and applied.count(True) > 1:
-        wrongs.append("applied twice")
-    return [f"{wrong}  [{'; '.join(run.story)}]" for wrong in wrongs]
-
-
 async def _try_all(
     stage: Stage, url: str, meetings: Sequence[tuple[Sequence[Actor], Sequence[Sequence[int]]]]
 ) -> tuple[int, list[str]]:
@@ -223,7 +178,7 @@ async def _try_all(
     async with open_connections(url, 3) as connections:
         for actors, tries in meetings:
             for order in tries:
-                wrongs += await _try(stage, connections, actors, order)
+                wrongs += await stage.attempt(connections, actors, order)
                 tried += 1
     return tried, wrongs
 

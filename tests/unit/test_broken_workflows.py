@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from anabranch.engine.canonical import Json
+from anabranch.engine.from_stages import Declaration
 from anabranch.engine.from_yaml import FileMistake, Loaded, load_yaml
 from anabranch.engine.handler import handlers_in
 from anabranch.engine.mistakes import MAX_MISTAKES
+from anabranch.engine.workflow import Node, Workflow
 from anabranch.engine.yaml_keys import INPUT_KEYS, NODE_KEYS, RETRY_KEYS, WORKFLOW_KEYS
 from anabranch.plugins.demo import handlers as demo
 
@@ -41,8 +44,38 @@ ODD = [
 ]
 
 
+class Scene(BaseModel):
+    """What a workflow declared in Python takes."""
+
+    path: str
+    bands: int = 1
+
+
+def declare(text: str) -> Declaration:
+    return Declaration(load_yaml(text, "known.yaml", HANDLERS).require())
+
+
+DEEP = [f"{{workflow_id: deep{n}, nodes: {{a: {{type: workflow, workflow: deep{n - 1}}}}}}}" for n in range(2, 9)]
+KNOWN = [
+    """
+    workflow_id: child
+    inputs:
+      n: {type: integer, required: true, max: 10}
+      name: {type: string, default: x}
+      files: {type: array}
+    nodes: {a: {handler: echo, limit: scarce}}
+    """,
+    "{workflow_id: ring, nodes: {a: {type: workflow, workflow: broken}}}",
+    "{workflow_id: deep1, nodes: {a: {handler: echo}}}",
+    *DEEP,
+]
+BESIDE = {declared.workflow.id: declared for declared in map(declare, KNOWN)}
+BESIDE["scene"] = Declaration(Workflow("scene", (Node("a", "echo"),)), model=Scene)
+REFUSED = {"ruined": "plugins/ruined.yaml"}
+
+
 def load(text: str | bytes) -> Loaded:
-    return load_yaml(text, "file.yaml", HANDLERS)
+    return load_yaml(text, "file.yaml", HANDLERS).among(BESIDE, REFUSED)
 
 
 def tell(mistake: FileMistake) -> str:

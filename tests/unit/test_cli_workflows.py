@@ -147,6 +147,42 @@ def test_without_files_all_that_is_registered_is_judged(said: Said, folder: Path
     assert (f"{where}.py", None, "ZeroDivisionError: division by zero") in told
 
 
+CHILD = "workflow_id: inner\ninputs: {n: {type: integer, required: true}}\nnodes: {a: {handler: echo}}\n"
+PARENT = "workflow_id: outer\nnodes:\n  a: {type: workflow, workflow: inner, params: {n: 1}}\n"
+
+
+@pytest.mark.parametrize("order", ["inner.yaml outer.yaml", "outer.yaml inner.yaml"])
+def test_files_that_run_each_other_are_judged_together(order: str, said: Said, folder: Path) -> None:
+    (folder / "inner.yaml").write_text(CHILD)
+    (folder / "outer.yaml").write_text(PARENT)
+    assert said(f"workflows validate {order}") == "2 workflows are sound\n"
+    (folder / "outer.yaml").write_text(PARENT.replace("1", "one"))
+    assert said(f"workflows validate {order}", 5) == (
+        "outer.yaml:3:52: the input 'n' of inner must be an integer, not a string\n"
+    )
+    (folder / "outer.yaml").write_text(PARENT)
+    (folder / "inner.yaml").write_text(CHILD.replace("handler: echo", "type: workflow, workflow: outer"))
+    assert sorted(line.split(":")[0] for line in said(f"workflows validate {order}", 5).splitlines()) == [
+        "inner.yaml",
+        "outer.yaml",
+    ]
+    assert "a workflow can't run itself, and this one would: outer → inner → outer" in said.out
+    (folder / "inner.yaml").write_text(CHILD.replace("echo", "ecko"))
+    assert "the workflow 'inner' was refused. Mend inner.yaml first." in said(f"workflows validate {order}", 5)
+
+
+def test_a_file_is_judged_beside_what_is_registered(said: Said, folder: Path) -> None:
+    (folder / "outer.yaml").write_text(PARENT)
+    assert said("workflows validate outer.yaml", 5).startswith("outer.yaml:3:33: there is no workflow 'inner'. ")
+    (folder / "plugins" / "inner.yaml").write_text(CHILD)
+    assert said("workflows validate outer.yaml") == "1 workflow is sound\n"
+    (folder / "plugins" / "outer.yaml").write_text(PARENT.replace("n: 1", "n: 1, m: 2"))
+    told = said.json("workflows validate", 5)
+    assert [(Path(m["file"]).name, m["line"], m["message"]) for m in told] == [
+        ("outer.yaml", 3, "inner takes no input 'm'")
+    ]
+
+
 def test_a_file_is_checked_and_never_run(said: Said, folder: Path) -> None:
     (folder / "evil.py").write_text("open('ran', 'w')")
     said("workflows validate evil.py", 5)

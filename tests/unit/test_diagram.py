@@ -49,6 +49,29 @@ def test_a_workflow_is_drawn_with_its_handlers() -> None:
         """)
 
 
+def test_what_waits_and_what_runs_a_workflow_is_drawn_with_its_sign_and_says_so() -> None:
+    workflow = read("""
+        workflow_id: waits
+        inputs: {n: {type: integer, required: true}}
+        nodes:
+          approve: {type: gate, timeout_seconds: 3600, next: pause}
+          pause: {type: wait, duration_seconds: "{{ inputs.n }}", next: night}
+          night: {type: wait, until: "2030-01-31T22:00:00Z", next: each}
+          each: {type: fan_out, source: [1], task: {workflow: child}, next: last}
+          last: {type: workflow, workflow: child}
+        """)
+    assert notes(workflow) == {
+        "approve": "up to 3600 s",
+        "pause": "inputs.n s",
+        "night": "until 2030-01-31T22:00:00Z",
+        "each": f"child {TIMES} items",
+        "last": "child",
+    }
+    assert [line.split("│")[1].split()[0] for line in workflow_text(workflow).splitlines()[1::5]] == list("‖◷◷⇉▣")
+    shapes = re.findall(r'class="node (\w+)"', workflow_svg(workflow))
+    assert shapes == ["gate", "wait", "wait", "fan_out", "workflow"]
+
+
 def test_branches_carry_their_conditions() -> None:
     found = edges(DEMO.declaration("route_by_size").workflow)
     assert (found["route", "light"], found["route", "heavy"]) == ("< 100", "default")

@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -8,17 +9,21 @@ from anabranch.engine.canonical import Json
 from anabranch.engine.evaluator import (
     ABSENT,
     Absent,
+    Event,
     Facts,
     LaneEnded,
     Needs,
+    OpenWait,
     SetJob,
     SetNode,
+    Signalled,
     Started,
+    TimeUp,
     Transition,
 )
 from anabranch.engine.expressions import Missing, Reference, walk
 from anabranch.engine.from_yaml import load_yaml
-from anabranch.engine.lanes import OpenLane
+from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import JobState, NodeState, Purpose
 from anabranch.engine.workflow import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
 
@@ -65,6 +70,7 @@ class Story:
         self.failure: dict[str, Json] | None = None
         self.outputs: dict[str, Json] = {}
         self.lanes: dict[str, OpenLane] = {}
+        self.waits: dict[str, OpenWait] = {}
         self.moves: dict[str, SetNode] = {}
         self.job = SetJob(JobState.PENDING)
         self.tell(Started())
@@ -74,18 +80,20 @@ class Story:
         self.outputs[node] = {"error": ERROR} if failed else result
         return self.tell(LaneEnded(node, self.lanes[node].purpose, failed, ERROR if failed else None, width))
 
-    def tell(self, event: Started | LaneEnded) -> "Story":
+    def tell(self, event: Event) -> "Story":
         for change in self._plan(event):
             if isinstance(change, OpenLane):
                 self.lanes[change.node] = change
+            elif isinstance(change, OpenWait):
+                self.waits[change.node] = change
             elif isinstance(change, SetNode):
                 self._move(change)
             elif isinstance(change, SetJob):
                 self.job = change
         return self
 
-    def _plan(self, event: Started | LaneEnded) -> tuple[Transition, ...]:
-        facts = Facts("job", self.inputs, self.states, self.taken, self.failure, state=state_of(self.states))
+    def _plan(self, event: Event) -> tuple[Transition, ...]:
+        facts = Facts("job", self.inputs, self.states, self.taken, self.failure, state=self.job.state)
         values: dict[tuple[str | int, ...], Json | Absent] = {}
         while isinstance(planned := evaluator.plan(self.workflow, facts, event, values), Needs):
             values |= {reference.path: self._look_up(reference) for reference in planned.references}
@@ -566,3 +574,163 @@ def test_g3_an_any_join_is_one_wherever_its_edges_are_written() -> None:
     for lines in ([join, *parents], [*parents, join]):
         text = "\n  ".join(["workflow_id: w\nnodes:", *lines])
         assert Story(load_yaml(text, "w.yaml").require()).end("a").of("running") == ["b", "c"]
+
+
+def gate(name: str, *after: str, **more: object) -> Node:
+    return Node(name, kind=Kind.GATE, after=after, **more)  # type: ignore[arg-type]  # fields of Node
+
+
+def wait(name: str, *after: str, **more: object) -> Node:
+    return Node(name, kind=Kind.WAIT, after=after, **more)  # type: ignore[arg-type]  # fields of Node
+
+
+def test_a_job_waits_while_nothing_is_open_but_gates_and_waits() -> None:
+    story = Story(workflow(task("a"), gate("g"), wait("w", duration_seconds=60), task("b", "g")))
+    assert story.job == SetJob(JobState.RUNNING)
+    assert story.end("a").job == SetJob(JobState.WAITING)
+    assert story.tell(TimeUp("w")).job == SetJob(JobState.WAITING)
+    assert story.tell(Signalled("g", {})).job == SetJob(JobState.RUNNING)
+    assert story.end("b").job.state is JobState.COMPLETED
+
+
+def test_a_job_of_gates_alone_waits_at_once_and_ends_with_the_last() -> None:
+    story = Story(workflow(gate("g")))
+    assert story.job == SetJob(JobState.WAITING)
+    assert story.tell(Signalled("g", {"n": 1})).job.state is JobState.COMPLETED
+
+
+def test_what_a_gate_is_told_is_its_output_and_a_rejection_is_data() -> None:
+    ways = (Branch(("publish",), "nodes.g.output.approved == true"), Branch(("drop",), is_default=True))
+    choose = Node("choose", kind=Kind.CONDITIONAL, after=("g",), branches=ways)
+    flow = workflow(gate("g"), choose, task("publish", "choose"), task("drop", "choose"))
+    assert Story(flow).tell(Signalled("g", {"approved": True})).of("running") == ["publish"]
+    rejected = Story(flow).tell(Signalled("g", {"approved": False, "why": "blurred"}))
+    assert (rejected.of("running"), rejected.of("skipped")) == (["drop"], ["publish"])
+    assert rejected.outputs["g"] == {"approved": False, "why": "blurred"}
+
+
+def test_a_gate_that_nobody_signals_in_time_fails_the_job() -> None:
+    story = Story(workflow(gate("g", timeout=timedelta(hours=1)), task("a", "g")))
+    assert story.waits["g"] == OpenWait("g", is_gate=True, seconds=3600)
+    story.tell(TimeUp("g"))
+    assert (story.of("failed"), story.of("skipped"), story.job.state) == (["g"], ["a"], JobState.FAILED)
+    assert story.job.error is not None
+    assert (story.job.error["code"], story.job.error["node"]) == ("gate.timed_out", "g")
+
+
+def test_on_failure_continue_goes_on_after_a_gate_that_nobody_signalled() -> None:
+    last = task("a", "g", params={"told": "{{ default(nodes.g.output.approved, false) }}"})
+    story = Story(workflow(gate("g", timeout=timedelta(seconds=1), on_failure=OnFailure.CONTINUE), last))
+    story.tell(TimeUp("g"))
+    assert (story.of("completed"), story.of("running")) == (["g"], ["a"])
+    assert story.moves["g"].output is not None
+    assert story.moves["g"].output["error"] == {
+        "code": "gate.timed_out",
+        "message": "nobody signalled it in time",
+        "category": "permanent",
+        "remedy": "Signal it sooner, or give g a longer timeout_seconds.",
+    }
+    assert story.end("a").job.state is JobState.COMPLETED
+
+
+def test_on_failure_finish_of_a_gate_lets_others_wait_on() -> None:
+    finish = gate("g", timeout=timedelta(seconds=1), on_failure=OnFailure.FINISH)
+    story = Story(workflow(finish, gate("other"), task("a", "other"))).tell(TimeUp("g"))
+    assert (story.job, story.of("running")) == (SetJob(JobState.WAITING), ["other"])
+    assert story.tell(Signalled("other", {})).job.state is JobState.FAILED
+
+
+def test_e5_a_gate_is_decided_once() -> None:
+    story = Story(workflow(gate("g", timeout=timedelta(seconds=1)), task("a", "g"))).tell(Signalled("g", {"n": 1}))
+    before = dict(story.states)
+    assert story.tell(TimeUp("g")).tell(Signalled("g", {"n": 2})).states == before
+    assert story.outputs["g"] == {"n": 1}
+
+
+def test_a_failure_elsewhere_cancels_a_gate_that_is_open() -> None:
+    story = Story(workflow(task("a"), gate("g"))).end("a", failed=1)
+    assert (story.of("failed"), story.of("cancelled"), story.job.state) == (["a"], ["g"], JobState.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("more", "opened"),
+    [
+        ({"duration_seconds": 90}, {"seconds": 90}),
+        ({"duration_seconds": "{{ inputs.n }}"}, {"seconds": 2.5}),
+        ({"until": "2030-01-31T12:00:00Z"}, {"until": "2030-01-31T12:00:00+00:00"}),
+        ({"until": "{{ inputs.day }}T00:00:00+02:00"}, {"until": "2030-05-01T00:00:00+02:00"}),
+    ],
+)
+def test_a_wait_knows_how_long_or_until_when(more: dict[str, Json], opened: dict[str, object]) -> None:
+    story = Story(workflow(wait("w", **more)), n=2.5, day="2030-05-01")
+    assert story.waits["w"] == OpenWait("w", is_gate=False, **opened)  # type: ignore[arg-type]  # its fields
+    assert story.tell(TimeUp("w")).job.state is JobState.COMPLETED
+
+
+@pytest.mark.parametrize("n", [-1, 10**9 + 1, True, "5", None])
+def test_e10_a_wait_of_no_possible_length_fails_its_node(n: Json) -> None:
+    story = Story(workflow(wait("w", duration_seconds="{{ inputs.n }}")), n=n)
+    assert (story.job.state, story.of("failed")) == (JobState.FAILED, ["w"])
+
+
+@pytest.mark.parametrize(
+    ("key", "right"), [("a", True), ("x" * 255, True), ("", False), ("x" * 256, False), (5, False)]
+)
+def test_a_limit_is_a_text_of_some_length(key: Json, right: bool) -> None:
+    story = Story(workflow(task("a", params={}, limit="{{ inputs.key }}")), key=key)
+    assert story.of("running") == (["a"] if right else [])
+    assert not right or story.lanes["a"].limit_key == key
+
+
+def test_a_node_that_runs_a_workflow_asks_for_its_definition_by_hash() -> None:
+    node = Node("sub", kind=Kind.WORKFLOW, workflow="child", workflow_hash="abc", params={"n": "{{ inputs.n }}"})
+    lane = Story(workflow(node), n=1).lanes["sub"]
+    assert (lane.queue, lane.handler, lane.policy["workflow"]) == ("plan:child", "anabranch.workflow", "abc")
+
+
+def begin_again(flow: Workflow, known: dict[str, NodeState], *kept: str, **taken: int) -> tuple[Transition, ...]:
+    facts = Facts("job", {"x": 1}, known, taken, state=JobState.PENDING, kept=frozenset(kept))
+    planned = evaluator.plan(flow, facts, Started())
+    assert not isinstance(planned, Needs)
+    return planned
+
+
+def test_a_retry_opens_what_is_pending_and_leaves_alone_what_completed() -> None:
+    flow = workflow(task("a"), task("b", "a"), task("c", "b"), task("d"))
+    changes = begin_again(flow, states(a="completed", b="pending", c="pending", d="completed"))
+    assert changes[0] == SetJob(JobState.RUNNING)
+    assert opened(changes) == [("b", Purpose.WORK)]
+    assert [(change.node, change.state) for change in changes if isinstance(change, SetNode)] == [
+        ("b", NodeState.RUNNING)
+    ]
+
+
+def test_a_retried_node_that_keeps_its_results_goes_on_with_its_lane() -> None:
+    flow = workflow(fan_out("a"), task("b", "a"))
+    changes = begin_again(flow, states(a="pending", b="pending"), "a")
+    assert changes == (SetJob(JobState.RUNNING), SetNode("a", NodeState.RUNNING), KeepLane("a", "default"))
+
+
+def test_a_retried_node_that_keeps_its_plan_is_not_planned_again() -> None:
+    flow = workflow(task("a", planned=True, spread=Spread.DYNAMIC), task("b", "a"))
+    assert KeepLane("a", "default") in begin_again(flow, states(a="pending", b="pending"), "a")
+    assert opened(begin_again(flow, states(a="pending", b="pending"))) == [("a", Purpose.PLAN)]
+
+
+def test_a_retry_judges_what_was_skipped_by_the_branch_that_was_taken() -> None:
+    flow = workflow(choice("c", ("== 1", "yes"), ("else", "no")), task("yes", "c"), task("no", "c"), task("other"))
+    known = states(c="completed", yes="completed", no="pending", other="pending")
+    changes = begin_again(flow, known, c=0)
+    assert SetNode("no", NodeState.SKIPPED) in changes
+    assert opened(changes) == [("other", Purpose.WORK)]
+
+
+def test_a_retry_whose_nodes_are_all_skipped_or_done_ends_the_job_at_once() -> None:
+    flow = workflow(task("a"), task("b", "a", when="inputs.x == 2"))
+    changes = begin_again(flow, states(a="completed", b="pending"))
+    assert changes[-1] == SetJob(JobState.COMPLETED, results_of=("a",))
+
+
+def test_e5_a_right_to_start_that_comes_twice_begins_nothing() -> None:
+    facts = Facts("job", {}, states(a="pending"), state=JobState.RUNNING)
+    assert evaluator.plan(workflow(task("a")), facts, Started()) == ()

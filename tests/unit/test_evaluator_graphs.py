@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TypeVar
 
 from hypothesis import HealthCheck, given, settings
@@ -12,12 +13,16 @@ from anabranch.engine.canonical import Json
 from anabranch.engine.evaluator import (
     ABSENT,
     Absent,
+    Event,
     Facts,
     LaneEnded,
     Needs,
+    OpenWait,
     SetJob,
     SetNode,
+    Signalled,
     Started,
+    TimeUp,
     Transition,
     Values,
     plan,
@@ -33,9 +38,22 @@ Thing = TypeVar("Thing")
 MOST_NODES = 9
 ENDED = frozenset(NodeState) - {NodeState.PENDING, NodeState.RUNNING}
 ERROR: dict[str, Json] = {"code": "handler.permanent", "message": "no"}
-LANES = (Purpose.PLAN, Purpose.WORK, Purpose.AGGREGATE)
-KINDS = (*[Kind.TASK] * 4, *[Kind.CONDITIONAL, Kind.FAN_OUT, Kind.FAN_IN] * 2, Kind.END)
-FIELDS = {Kind.TASK: "v", Kind.FAN_IN: "v", Kind.FAN_OUT: "count", Kind.CONDITIONAL: "branch"}
+LANES = {Purpose.PLAN: 0, Purpose.WORK: 1, Purpose.AGGREGATE: 2, Purpose.GATE: 0}
+KINDS = (
+    *[Kind.TASK] * 4,
+    *[Kind.CONDITIONAL, Kind.FAN_OUT, Kind.FAN_IN, Kind.GATE] * 2,
+    Kind.WAIT,
+    Kind.WORKFLOW,
+    Kind.END,
+)
+FIELDS = {
+    Kind.TASK: "v",
+    Kind.FAN_IN: "v",
+    Kind.FAN_OUT: "count",
+    Kind.CONDITIONAL: "branch",
+    Kind.GATE: "v",
+    Kind.WORKFLOW: "v",
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +91,7 @@ class Run:
         while self.running:
             self.now, name, purpose, width = heapq.heappop(self.running)
             if self.states[name] is NodeState.RUNNING:
-                self._step(self._ended(name, purpose, width))
+                self._step(self._event(name, purpose, width))
         return self
 
     def meaning(self) -> Meaning:
@@ -84,6 +102,15 @@ class Run:
         done = frozenset(self.end.results_of)
         return Meaning(self.states, self.ended, self.taken, self.end.state, blamed, self.end.result, done)
 
+    def _event(self, name: str, purpose: Purpose, width: int) -> Event:
+        if purpose is Purpose.WAIT:
+            return TimeUp(name)
+        if purpose is Purpose.GATE:
+            payload = self.case.endings[name].result
+            assert isinstance(payload, dict)
+            return Signalled(name, payload)
+        return self._ended(name, purpose, width)
+
     def _ended(self, name: str, purpose: Purpose, width: int) -> LaneEnded:
         ending = self.case.endings[name]
         failed = min(ending.fails.get(purpose, 0), width)
@@ -91,18 +118,23 @@ class Run:
             self.outputs[name] = output_of(self.workflow.node(name), ending, width)
         return LaneEnded(name, purpose, failed, ERROR if failed else None, width)
 
-    def _step(self, event: Started | LaneEnded) -> None:
+    def _step(self, event: Event) -> None:
         assert self.job not in TERMINAL
         self.asked: set[str] = set()
         changes = self._plan(event)
         for change in changes:
             self._apply(change)
         self._check_asked({change.node for change in changes if isinstance(change, SetNode)})
+        opened = [node for node in self.workflow.nodes if self.states[node.name] is NodeState.RUNNING]
+        waits = bool(opened) and all(node.kind.waits for node in opened)
+        assert waits is (self.job is JobState.WAITING), "a job waits when nothing is open but gates and waits"
 
     def _apply(self, change: Transition) -> None:
         self.log.append(change)
         if isinstance(change, OpenLane):
             self._open(change)
+        elif isinstance(change, OpenWait):
+            self._wait(change)
         elif isinstance(change, SetNode):
             self._set_node(change)
         elif isinstance(change, SetJob):
@@ -114,7 +146,7 @@ class Run:
         before = set[str]().union(*(ancestors(self.workflow, name) for name in moved))
         assert self.end is not None or self.asked <= before
 
-    def _plan(self, event: Started | LaneEnded) -> tuple[Transition, ...]:
+    def _plan(self, event: Event) -> tuple[Transition, ...]:
         facts = Facts("job", dict(self.case.inputs), dict(self.states), dict(self.taken), self.failure, state=self.job)
         values: dict[tuple[str | int, ...], Json | Absent] = {}
         while isinstance(planned := self._plan_twice(facts, event, values), Needs):
@@ -125,7 +157,7 @@ class Run:
             values |= found
         return planned
 
-    def _plan_twice(self, facts: Facts, event: Started | LaneEnded, values: Values) -> tuple[Transition, ...] | Needs:
+    def _plan_twice(self, facts: Facts, event: Event, values: Values) -> tuple[Transition, ...] | Needs:
         """A plan is a pure function: asked again, it says the same, and it changes nothing that it was given."""
         before = (dict(facts.states), dict(facts.taken), dict(values))
         planned = plan(self.workflow, facts, event, values)
@@ -150,6 +182,16 @@ class Run:
             self.running,
             (self.now + ending.takes[lane.purpose], lane.node, lane.purpose, widths[lane.source.kind] or 0),
         )
+
+    def _wait(self, wait: OpenWait) -> None:
+        """A gate may be told, or its time may be up; whichever comes second finds it decided."""
+        assert self.states[wait.node] is NodeState.RUNNING
+        assert wait.is_gate is (self.workflow.node(wait.node).kind is Kind.GATE)
+        if wait.seconds is not None:
+            heapq.heappush(self.running, (self.now + int(wait.seconds), wait.node, Purpose.WAIT, 0))
+        if wait.is_gate and self.case.endings[wait.node].signalled:
+            takes = self.case.endings[wait.node].takes[Purpose.GATE]
+            heapq.heappush(self.running, (self.now + takes, wait.node, Purpose.GATE, 0))
 
     def _set_node(self, change: SetNode) -> None:
         assert self.states[change.node] not in ENDED, "terminal states absorb (E5)"
@@ -183,6 +225,8 @@ def lanes_of(node: Node) -> list[Purpose]:
     """The lanes that a node goes through, its work first."""
     if node.kind is Kind.FAN_IN:
         return [Purpose.AGGREGATE]
+    if node.kind is Kind.GATE:
+        return [Purpose.GATE]
     return [Purpose.WORK, *[Purpose.PLAN] * node.planned, *[Purpose.AGGREGATE] * node.aggregated]
 
 
@@ -220,8 +264,28 @@ class Drawing:
                 return replace(node, output=self._fields(known) if self.chance(2) else None)
             case Kind.FAN_IN:
                 return replace(node, on_failure=self.pick(tuple(OnFailure)))
+            case Kind.GATE:
+                return self._gate(node)
+            case Kind.WAIT:
+                return self._wait(node, known)
+            case Kind.WORKFLOW:
+                work = replace(node, workflow="child", params=self._fields(known))
+                return replace(work, on_failure=self.pick(tuple(OnFailure)))
             case _:
                 return node
+
+    def _gate(self, node: Node) -> Node:
+        """A gate that is told in time where nothing may fail; its own bit keeps its end apart from all others."""
+        seconds = (10 if self.total else self.number(0, 9)) << 40 | 1 << (3 * len(self.nodes) + 1)
+        timeout = timedelta(seconds=seconds) if self.chance(2) else None
+        return replace(node, timeout=timeout, on_failure=self.pick(tuple(OnFailure)))
+
+    def _wait(self, node: Node, known: list[str]) -> Node:
+        """A wait of less than a second of the others' time; unless all are total, it may not know how long."""
+        node = replace(node, on_failure=self.pick(tuple(OnFailure)))
+        if not self.total and self.chance(6):
+            return replace(node, duration_seconds=self.pick(("{{ inputs.b }}", "{{ inputs.gone }}")))
+        return replace(node, duration_seconds=1 << (3 * len(self.nodes)))
 
     def _linked(self, name: str, kind: Kind) -> Node:
         """A node with parents; a fan-in has one fan-out among them, and waits for it."""
@@ -255,9 +319,11 @@ class Drawing:
 
     def _fan_out(self, node: Node, known: list[str]) -> Node:
         tolerances = (Tolerance(), Tolerance(), Tolerance(1), Tolerance(percent=50), Tolerance(percent=34))
+        handler = self.pick(("h", ""))
         return replace(
             node,
-            handler="h",
+            handler=handler,
+            workflow="" if handler else "child",
             on_failure=self.pick(tuple(OnFailure)),
             source=self._source(known),
             params=self._fields(known),
@@ -316,18 +382,21 @@ class Drawing:
         return {"a": self.number(0, 2), "b": None, "list": [0] * self.number(0, 4)}
 
     def endings(self, workflow: Workflow, *, failing: bool) -> dict[str, Ending]:
-        return {node.name: self._ending(workflow, node, failing) for node in workflow.nodes if node.kind.has_tasks}
+        ended = [node for node in workflow.nodes if node.kind.has_tasks or node.kind is Kind.GATE]
+        return {node.name: self._ending(workflow, node, failing) for node in ended}
 
     def _ending(self, workflow: Workflow, node: Node, failing: bool) -> Ending:
         fails = {self.pick(lanes_of(node)): self.number(1, 3)} if failing and self.chance(3) else {}
         value = self.number(0, 4)
         result: Json = {"v": value, "list": [0] * value}
-        return Ending(self.times(workflow, node), fails, result, planned=self.number(0, 3) if node.planned else 1)
+        signalled = node.timeout is None or not failing or not self.chance(3)
+        planned = self.number(0, 3) if node.planned else 1
+        return Ending(self.times(workflow, node), fails, result, planned, signalled)
 
     def times(self, workflow: Workflow, node: Node) -> dict[Purpose, int]:
         """Times whose sums all differ, for each lane has a bit of its own: no two lanes of a job end at once."""
         place = 3 * workflow.names.index(node.name)
-        return {lane: self.number(1, 9) << 40 | 1 << (place + LANES.index(lane)) for lane in lanes_of(node)}
+        return {lane: self.number(1, 9) << 40 | 1 << (place + LANES[lane]) for lane in lanes_of(node)}
 
     def number(self, low: int, high: int) -> int:
         return self.draw(st.integers(low, high))
@@ -415,4 +484,6 @@ def test_e5_an_event_that_comes_again_changes_nothing(case: Case) -> None:
     facts = Facts("job", case.inputs, run.states, run.taken, run.failure, state=run.job)
     for name, purpose in run.lanes:
         assert plan(case.workflow, facts, LaneEnded(name, purpose, 0)) == ()
+    for name in case.workflow.names:
+        assert plan(case.workflow, facts, TimeUp(name)) == plan(case.workflow, facts, Signalled(name, {})) == ()
     assert plan(case.workflow, facts, Started()) == ()

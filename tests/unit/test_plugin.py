@@ -3,7 +3,10 @@ from pathlib import Path
 import pytest
 
 from anabranch import NotFound
-from anabranch.engine.plugin import load_plugins
+from anabranch.engine.from_stages import Declaration
+from anabranch.engine.nesting import nest
+from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.workflow import Kind, Node, Workflow
 
 GOOD = '''
 from anabranch import Job, register_handler, register_job
@@ -72,3 +75,78 @@ def test_g5_a_plugin_that_exits_is_refused_alone(tmp_path: Path) -> None:
     registry = load_plugins([str(tmp_path)])
     assert registry.refused[str(tmp_path / "exits.py")] == "SystemExit: 0"
     assert "hello_world" in registry.declarations
+
+
+CHILD = "workflow_id: child\ninputs: {n: {type: integer, required: true}}\nnodes: {a: {handler: echo}}\n"
+PARENT = "workflow_id: parent\nnodes:\n  a: {type: workflow, workflow: child, params: {n: 1}}\n"
+ABOVE = "workflow_id: above\nnodes:\n  a: {type: workflow, workflow: parent}\n"
+ALONE = "workflow_id: alone\nnodes:\n  a: {handler: echo}\n"
+
+
+def write_yaml(folder: Path, **files: str) -> Registry:
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return load_plugins([str(folder)])
+
+
+def test_e16_workflows_are_pinned_to_those_they_run_in_whatever_order_they_are_read(tmp_path: Path) -> None:
+    registry = write_yaml(tmp_path, a_above=ABOVE, b_parent=PARENT, c_child=CHILD)
+    above, parent, child = (registry.declaration(name) for name in ("above", "parent", "child"))
+    assert above.workflow.parts == {parent.workflow.hash}
+    assert [part.id for part in above.parts] == ["parent", "child"]
+    changed = write_yaml(tmp_path, c_child=CHILD.replace("echo", "sleep"))
+    assert changed.declaration("above").workflow.hash != above.workflow.hash
+    assert child.parts == ()
+
+
+def test_g5_a_bad_child_refuses_its_parents_and_nobody_else(tmp_path: Path) -> None:
+    registry = write_yaml(tmp_path, above=ABOVE, parent=PARENT, child=CHILD.replace("handler", "handlr"), alone=ALONE)
+    refused = {Path(name).name: reason for name, reason in registry.refused.items()}
+    assert set(refused) == {"child.yaml", "parent.yaml", "above.yaml"}
+    assert refused["parent.yaml"] == (
+        f"{tmp_path}/parent.yaml:3:33: the workflow 'child' was refused. Mend child.yaml first."
+    )
+    assert refused["above.yaml"].endswith("the workflow 'parent' was refused. Mend parent.yaml first.")
+    assert "alone" in registry.declarations
+    with pytest.raises(NotFound, match=r"'above' was refused: .*above.yaml:3:33"):
+        registry.declaration("above")
+
+
+def test_g5_a_ring_refuses_each_of_its_workflows_with_the_way_around(tmp_path: Path) -> None:
+    ring = CHILD.replace("handler: echo", "type: workflow, workflow: above")
+    registry = write_yaml(tmp_path, above=ABOVE, parent=PARENT, child=ring, alone=ALONE)
+    ways = [reason.split("would: ")[1].split(".")[0] for reason in registry.refused.values()]
+    assert sorted(ways) == [
+        "above → parent → child → above",
+        "child → above → parent → child",
+        "parent → child → above → parent",
+    ]
+    assert "alone" in registry.declarations
+
+
+def test_a_child_of_a_thousand_generations_is_refused_and_nothing_breaks() -> None:
+    def declare(number: int) -> Declaration:
+        nodes = (Node("a", kind=Kind.WORKFLOW, workflow=f"w{number + 1}", params={}),) if number < 999 else (Node("a"),)
+        return Declaration(Workflow(f"w{number}", nodes))
+
+    nested = nest({f"w{number}": declare(number) for number in range(1000)})
+    assert list(nested.declarations) == [f"w{number}" for number in range(992, 1000)]
+    assert "at most 8 deep" in nested.refused["w991"][0].message
+
+
+def test_a_job_of_python_stages_can_be_run_and_its_parameters_are_checked(tmp_path: Path) -> None:
+    text = "workflow_id: runs\nnodes:\n  a: {type: workflow, workflow: hello_world, params: {n: many, size: 2}}\n"
+    registry = write_yaml(tmp_path, runs=text)
+    (reason,) = registry.refused.values()
+    assert [line.split(": ", 1)[1] for line in reason.splitlines()] == [
+        "the input 'n' of hello_world must be an integer, not a string.",
+        "hello_world takes no input 'size'. It takes n, message.",
+    ]
+
+
+def test_g5_a_reload_keeps_what_a_broken_child_would_take_away(tmp_path: Path) -> None:
+    registry = write_yaml(tmp_path, parent=PARENT, child=CHILD)
+    (tmp_path / "child.yaml").write_text(CHILD.replace("integer", "string"))
+    fresh = registry.reread()
+    assert fresh.kept == {"parent"}
+    assert fresh.declaration("parent").workflow.hash == registry.declaration("parent").workflow.hash

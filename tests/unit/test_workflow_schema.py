@@ -125,7 +125,21 @@ def test_a_workflow_that_loads_fits_the_schema(text: str) -> None:
     assert is_valid(text)
 
 
-SEEN = ("unknown_key_*", "no_[!ied]*", "*_is_a_*", "*_are_a_*", "priority_*", "timeout_*", "max_attempts_0", "type_*")
+SEEN = (
+    "wait_with_*",
+    "wait_of_*",
+    "until_is_[!d]*",
+    "workflow_with_*",
+    "task_*workflow*",
+    "unknown_key_*",
+    "no_[!ied]*",
+    "*_is_a_*",
+    "*_are_a_*",
+    "priority_*",
+    "timeout_*",
+    "max_attempts_0",
+    "type_*",
+)
 
 
 @pytest.mark.parametrize(
@@ -168,3 +182,25 @@ def test_of_a_fan_out_too(key: str, inside: list[str], outside: list[str]) -> No
         body = f"{{type: fan_out, {source}task: {{handler: echo}}, {key}: {value}}}"
         text = f"workflow_id: w\ninputs: {{x: }}\nnodes:\n  a: {body}\n"
         assert is_valid(text) == (load_yaml(text, "w.yaml").workflow is not None) == (value in inside), value
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "inside", "outside"),
+    [
+        (
+            "wait",
+            "duration_seconds",
+            ["0", "0.5", "1000000000", "'{{ inputs.x }}'"],
+            ["-1", "1000000001", "'5'", "true"],
+        ),
+        ("wait", "until", ["'2030-01-31T12:00:00Z'", "'2030-01-31 12:00+02:00'"], ["'2030-01-31'", "tomorrow", "5"]),
+        ("gate", "timeout_seconds", ["1", "null"], ["0", "'{{ inputs.x }}'"]),
+        ("task, handler: echo", "limit", ["x", "'{{ inputs.x }}'"], ["5", "''"]),
+        ("workflow", "workflow", ["child"], ["5", "''", "'a child'"]),
+    ],
+)
+def test_of_what_waits_and_nests_too(kind: str, key: str, inside: list[str], outside: list[str]) -> None:
+    for value in [*inside, *outside]:
+        text = f"workflow_id: w\ninputs: {{x: }}\nnodes:\n  a: {{type: {kind}, {key}: {value}}}\n"
+        fits_loader = load_yaml(text, "w.yaml").workflow is not None
+        assert (is_valid(text) or value == "null") == fits_loader == (value in inside), value

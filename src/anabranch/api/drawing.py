@@ -33,8 +33,12 @@ class BoxView(View):
 
     id: str
     label: str
-    kind: str = Field(description="`task`, `conditional`, `fan_out` or `fan_in`: it chooses the shape.")
-    note: str = Field(description="A second line: its handler, what it compares, how it folds.")
+    kind: str = Field(
+        description="`task`, `conditional`, `fan_out`, `fan_in`, `gate`, `wait` or `workflow`: it chooses the shape."
+    )
+    note: str = Field(
+        description="A second line: its handler or workflow, what it compares, how it folds, how long it waits."
+    )
     state: NodeState
     x: float
     y: float

@@ -8,7 +8,7 @@ from anabranch.cli.catalogue import schema_of, summarize
 from anabranch.cli.show import in_one_line, print_json, print_line, print_table
 from anabranch.engine.canonical import encode
 from anabranch.engine.from_stages import Declaration
-from anabranch.engine.workflow import DEFAULT_TIMEOUT, Node, OnFailure, Retry, Spread, Tolerance, Workflow
+from anabranch.engine.workflow import DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
 
 __all__ = ["show_definition"]
 
@@ -36,7 +36,7 @@ def show_definition(declared: Declaration) -> None:
     print_line("")
     _show_inputs(schema_of(declared))
     print_line("")
-    print_table(["node", "type", "handler", "queue", "next", "policies"], _nodes(workflow))
+    print_table(["node", "type", "runs", "queue", "next", "policies"], _nodes(workflow))
     if workflow.output is not None:
         print_line("\noutput")
         print_json(workflow.output)
@@ -75,11 +75,13 @@ def _nodes(workflow: Workflow) -> Iterator[list[str | None]]:
         after = [other.name for other in workflow.nodes if node.name in other.parents]
         policies = "; ".join(_policies(node))
         kind = node.kind if node.spread is Spread.SINGLE else node.spread
-        yield [node.name, kind, node.handler or None, node.queue, ", ".join(after) or None, policies or None]
+        runs = node.handler or node.workflow or None
+        yield [node.name, kind, runs, node.queue, ", ".join(after) or None, policies or None]
 
 
 def _policies(node: Node) -> Iterator[str]:
     """What a node does otherwise than nodes do by default."""
+    yield from _waits(node)
     yield from _timeouts(node)
     yield from _limits(node)
     if node.retry not in (None, Retry()):
@@ -92,8 +94,14 @@ def _policies(node: Node) -> Iterator[str]:
         yield f"when {node.when if isinstance(node.when, str) else encode(node.when)}"
 
 
+def _waits(node: Node) -> Iterator[str]:
+    for given, words in ((node.duration_seconds, "waits {} s"), (node.until, "waits until {}")):
+        if given is not None:
+            yield words.format(given if isinstance(given, str) else encode(given))
+
+
 def _timeouts(node: Node) -> Iterator[str]:
-    if node.timeout != DEFAULT_TIMEOUT:
+    if node.timeout != DEFAULT_TIMEOUT or node.kind is Kind.GATE:
         yield from _span("timeout", node.timeout)
     yield from _span("queue timeout", node.queue_timeout)
     yield from _span("heartbeat timeout", node.heartbeat_timeout)
@@ -108,6 +116,8 @@ def _span(name: str, value: timedelta | None) -> Iterator[str]:
 def _limits(node: Node) -> Iterator[str]:
     if node.priority is not None:
         yield f"priority {node.priority}"
+    if node.limit is not None:
+        yield f"limit {node.limit}"
     if node.max_items is not None:
         yield f"at most {node.max_items} items"
     if node.max_running is not None:

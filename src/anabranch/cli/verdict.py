@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.cli.catalogue import read_file
-from anabranch.engine.from_yaml import load_yaml
-from anabranch.engine.handler import Handler
+from anabranch.engine.from_stages import Declaration
+from anabranch.engine.from_yaml import Loaded, load_yaml
 from anabranch.engine.plugin import Registry
 
 __all__ = ["Found", "Verdict", "judge_files", "judge_registry"]
@@ -41,30 +41,35 @@ class Verdict:
         return f"{_count(len(self.mistakes), 'mistake')}; {sound}" if self.mistakes else sound
 
 
-def judge_files(files: Sequence[Path], handlers: Mapping[str, Handler]) -> Verdict:
-    """The verdict on files, which are read and never run."""
+def judge_files(files: Sequence[Path], registry: Registry) -> Verdict:
+    """The verdict on files, which are read and never run, beside each other and all that is registered."""
     texts = {str(file): read_file(file) for file in files}  # before anything is said
-    judged = [tuple(_mistakes(file, text, handlers)) for file, text in texts.items()]
+    judged = list(_judge(texts, registry).values())
     return Verdict(tuple(mistake for found in judged for mistake in found), sum(not found for found in judged))
 
 
 def judge_registry(registry: Registry) -> Verdict:
-    """The verdict on all that the plugins bring."""
+    """The verdict on all that the plugins bring; of a file of workflows, every mistake with its place."""
+    names = [name for name in registry.refused if Path(name).suffix in (".yaml", ".yml")]
+    told = _judge({name: read_file(Path(name)) for name in names}, registry)
     refused = registry.refused.items()
-    mistakes = tuple(mistake for name, reason in refused for mistake in _reasons(name, reason, registry.handlers))
-    return Verdict(mistakes, len(registry.declarations))
+    found = (told.get(name) or (Found(name, None, None, reason),) for name, reason in refused)
+    return Verdict(tuple(mistake for mistakes in found for mistake in mistakes), len(registry.declarations))
 
 
-def _reasons(name: str, reason: str, handlers: Mapping[str, Handler]) -> Iterator[Found]:
-    """Why something was refused: for a file of workflows, every mistake with its place."""
-    file = Path(name)
-    found = list(_mistakes(name, read_file(file), handlers)) if file.suffix in (".yaml", ".yml") else []
-    yield from found or [Found(name, None, None, reason)]
+def _judge(texts: Mapping[str, bytes], registry: Registry) -> dict[str, tuple[Found, ...]]:
+    """The mistakes of each file; each may run what the others hold, in whatever order they are named."""
+    loaded = {file: load_yaml(text, file, registry.handlers) for file, text in texts.items()}
+    drafts = {one.draft.id: Declaration(one.draft, origin=file) for file, one in loaded.items() if one.draft}
+    broken = {one.draft.id: file for file, one in loaded.items() if one.draft and one.mistakes}
+    known = {name: file for name, file in registry.broken.items() if name not in drafts}
+    among = {**registry.declarations, **drafts}
+    return {file: tuple(_mistakes(one.among(among, {**known, **broken}))) for file, one in loaded.items()}
 
 
-def _mistakes(file: str, text: bytes, handlers: Mapping[str, Handler]) -> Iterator[Found]:
-    for mistake in load_yaml(text, file, handlers).mistakes:
-        yield Found(file, mistake.line, mistake.column, mistake.message, mistake.hint)
+def _mistakes(loaded: Loaded) -> Iterator[Found]:
+    for mistake in loaded.mistakes:
+        yield Found(mistake.file, mistake.line, mistake.column, mistake.message, mistake.hint)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

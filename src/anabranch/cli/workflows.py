@@ -72,7 +72,7 @@ def validate(
     registry = load()
     if files:
         warn_of_refused(registry)
-    verdict = judge_files(files, registry.handlers) if files else judge_registry(registry)
+    verdict = judge_files(files, registry) if files else judge_registry(registry)
     if json:
         print_json([asdict(mistake) for mistake in verdict.mistakes])
     else:

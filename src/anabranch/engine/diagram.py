@@ -41,8 +41,12 @@ def _note(node: Node) -> str:
             return _spell(node.subject)
         case Kind.FAN_IN:
             return ", ".join(dict.fromkeys(folding.fold for folding in node.folding))
+        case Kind.GATE:
+            return "" if node.timeout is None else f"up to {node.timeout.total_seconds():g} s"
+        case Kind.WAIT:
+            return f"{_spell(node.duration_seconds)} s" if node.until is None else f"until {_spell(node.until)}"
         case _:
-            return " ".join(filter(None, (node.handler, _many(node))))
+            return " ".join(filter(None, (node.handler or node.workflow, _many(node))))
 
 
 def _many(node: Node) -> str:

@@ -1,14 +1,16 @@
 """A DAG written in YAML becomes a Workflow. Every mistake of a file is found at once, with its line and column (G4)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError
+from anabranch.engine.from_stages import Declaration
 from anabranch.engine.handler import Handler
 from anabranch.engine.inputs import Input
 from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
-from anabranch.engine.validator import find_handler_mistakes, find_workflow_mistakes, in_order
+from anabranch.engine.nesting import nest
+from anabranch.engine.validator import ID, ID_HINT, find_handler_mistakes, find_workflow_mistakes, in_order
 from anabranch.engine.workflow import Branch, Kind, Node, Workflow
 from anabranch.engine.yaml_keys import (
     BRANCH_KEYS,
@@ -25,6 +27,7 @@ from anabranch.engine.yaml_tree import Tree, TreeError, read_tree
 __all__ = ["FileMistake", "Loaded", "load_yaml"]
 
 UNNAMED = "unnamed"
+_INSIDE = "The nodes of that workflow have their own."
 _OUTPUT_HINT = "Give each part a name: 'name: …'."
 
 
@@ -46,16 +49,36 @@ class FileMistake:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a file holds: a workflow, or the mistakes that keep it from being one."""
+    """What a file holds: a workflow, or the mistakes that keep it from being one.
+
+    The draft is the workflow as far as it could be understood.
+    """
 
     workflow: Workflow | None
     mistakes: tuple[FileMistake, ...]
+    draft: Workflow | None = None
+    tree: Tree | None = field(default=None, repr=False)
 
     def require(self) -> Workflow:
         """The workflow, or DefinitionError with every mistake."""
         if self.workflow is None or self.mistakes:
             raise DefinitionError("workflow.invalid", "\n".join(map(str, self.mistakes)))
         return self.workflow
+
+    def among(self, others: Mapping[str, Declaration], broken: Mapping[str, str] | None = None) -> "Loaded":
+        """The same, checked beside the workflows that it may run, and those that are known to be broken."""
+        if self.draft is None:
+            return self
+        known = {name: place for name, place in (broken or {}).items() if name != self.draft.id}
+        nested = nest({**others, self.draft.id: Declaration(self.draft)}, known)
+        return self.with_mistakes(nested.refused.get(self.draft.id, ()))
+
+    def with_mistakes(self, found: Sequence[Mistake]) -> "Loaded":
+        """The same with more mistakes, at their places."""
+        if not found or self.tree is None:
+            return self
+        placed = {*self.mistakes, *(_place(self.tree, mistake) for mistake in found)}
+        return replace(self, workflow=None, mistakes=_in_order(placed))
 
 
 def load_yaml(text: str | bytes, file: str, handlers: Mapping[str, Handler] | None = None) -> Loaded:
@@ -70,9 +93,13 @@ def load_yaml(text: str | bytes, file: str, handlers: Mapping[str, Handler] | No
     found = found or find_workflow_mistakes(workflow)  # what was spared for the sake of other mistakes
     if handlers is not None:
         found += find_handler_mistakes(workflow, handlers)
-    placed = {_place(tree, mistake): None for mistake in found}
-    mistakes = tuple(sorted(placed, key=lambda mistake: (mistake.line, mistake.column)))[:MAX_MISTAKES]
-    return Loaded(None if mistakes else workflow, mistakes)
+    mistakes = _in_order({_place(tree, mistake): None for mistake in found})
+    return Loaded(None if mistakes else workflow, mistakes, workflow, tree)
+
+
+def _in_order(mistakes: Iterable[FileMistake]) -> tuple[FileMistake, ...]:
+    """The first of them, as they stand in the file."""
+    return tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column)))[:MAX_MISTAKES]
 
 
 def _place(tree: Tree, mistake: Mistake) -> FileMistake:
@@ -203,7 +230,8 @@ class _Draft:
         """A node with what says how its tasks run."""
         capital = node.name.upper()
         hint = f"Write it in capitals, {capital}, or give it its type." if capital in ("START", "END") else ""
-        reader.require("handler", what, hint)
+        if "workflow" not in reader.given:
+            reader.require("handler", what, hint)
         params = reader.mapping("params", "Give each parameter its name.")
         is_plain = reader.given.get("params") is None and not reader.is_misspelt("params")
         return replace(
@@ -217,27 +245,43 @@ class _Draft:
             queue_timeout=reader.seconds("queue_timeout_seconds"),
             heartbeat_timeout=reader.seconds("heartbeat_timeout_seconds"),
             total_timeout=reader.seconds("total_timeout_seconds"),
-            limit=reader.given.get("limit"),
+            limit=reader.key("limit"),
         )
 
     def _nested(self, node: Node, reader: Reader, what: str) -> Node:
         """A node whose tasks are jobs of another workflow."""
         reader.require("workflow", what)
         params = reader.mapping("params", "Give each input its name.")
+        is_plain = reader.given.get("params") is None and not reader.is_misspelt("params")
         return replace(
             node,
-            workflow=reader.word("workflow"),
-            params=params or {},
+            workflow=self._workflow_id(reader),
+            params={} if is_plain else params,
             retry=reader.retry(),
             priority=reader.priority(),
-            limit=reader.given.get("limit"),
+            limit=reader.key("limit"),
         )
 
+    def _workflow_id(self, reader: Reader) -> str:
+        name = reader.word("workflow")
+        if not name or ID.fullmatch(name):
+            return name
+        if "{{" in name:
+            hint = "Name one; a conditional can choose between nodes that run different ones."
+            reader.refuse("which workflow runs must be known when this one is loaded", hint, "workflow")
+        else:
+            reader.refuse(f"{quote(name)} can't be a workflow's id", ID_HINT, "workflow")
+        return ""
+
     def _wait_node(self, node: Node, reader: Reader) -> Node:
-        duration, until = reader.given.get("duration_seconds"), reader.given.get("until")
-        if (duration is None) == (until is None) and not reader.is_misspelt("duration_seconds"):
-            reader.note("a wait has either duration_seconds or until", "Keep one." if until is not None else "Add one.")
-        return replace(node, duration_seconds=duration, until=until)
+        given = [key for key in ("duration_seconds", "until") if reader.given.get(key) is not None]
+        if len(given) == 2:
+            reader.note(
+                "a wait has either duration_seconds or until", "Keep one.", max(given, key=list(reader.given).index)
+            )
+        elif not given and not reader.is_misspelt("duration_seconds") and not reader.is_misspelt("until"):
+            reader.note("a wait has either duration_seconds or until", "Add one.")
+        return replace(node, duration_seconds=reader.duration("duration_seconds"), until=reader.time("until"))
 
     def _fan_out(self, node: Node, reader: Reader) -> Node:
         reader.require("source", "a fan_out")
@@ -255,7 +299,10 @@ class _Draft:
         if task is None:
             return node
         if "workflow" in task.given:
-            task.allow(NESTED, "the task of a fan_out that runs a workflow", _beside_task)
+            if "handler" in task.given:
+                task.note("the task of a fan_out has a handler or runs a workflow", "Keep one.", "handler")
+                task = Reader({key: value for key, value in task.given.items() if key in NESTED}, task.path, self.notes)
+            task.allow(NESTED, "the task of a fan_out that runs a workflow", _beside_nested)
             return self._nested(node, task, "the task of a fan_out")
         task.allow(RUNNING, "the task of a fan_out", _beside_task)
         return self._running(node, task, "the task of a fan_out")
@@ -362,11 +409,19 @@ def _beside_task(key: str) -> str:
     return "It stands beside task, not in it." if key in NODE_KEYS[Kind.FAN_OUT] else ""
 
 
+def _beside_nested(key: str) -> str:
+    return _beside_task(key) or (_INSIDE if key in RUNNING else "")
+
+
 def _belongs(key: str, kind: Kind) -> str:
     """Where a key belongs that nodes of this type don't have."""
+    if kind is Kind.WORKFLOW and key == "handler":
+        return "A node has a handler or runs a workflow."
+    if kind is Kind.WORKFLOW and key in RUNNING:
+        return _INSIDE
     if key == "next" and kind is Kind.CONDITIONAL:
         return "Each of its branches has its own."
-    if key in RUNNING and kind is Kind.FAN_OUT:
+    if key in (*RUNNING, *NESTED) and kind is Kind.FAN_OUT:
         return "It stands in its task."
     if key == "depends_on" and kind is Kind.START:
         return "Nothing can come before a start."

@@ -7,8 +7,9 @@ from typing import Literal
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import DefinitionError, InputError
+from anabranch.engine.mistakes import article
 
-__all__ = ["Input", "InputType", "check_inputs", "inputs_schema", "read_input"]
+__all__ = ["Input", "InputType", "check_inputs", "find_value_mistakes", "fits_type", "inputs_schema", "read_input"]
 
 InputType = Literal["string", "integer", "number", "boolean", "array", "object", "any"]
 
@@ -88,7 +89,7 @@ def check_inputs(declared: Mapping[str, Input], given: Mapping[str, Json]) -> di
     for name, wanted in declared.items():
         if name in given:
             checked[name] = given[name]
-            mistakes += [f"{name} {mistake}" for mistake in _mistakes(wanted, given[name])]
+            mistakes += [f"{name} {mistake}" for mistake in find_value_mistakes(wanted, given[name])]
         elif wanted.has_default:
             checked[name] = wanted.default
         elif wanted.required:
@@ -108,6 +109,12 @@ def inputs_schema(declared: Mapping[str, Input]) -> dict[str, Json]:
     }
 
 
+def fits_type(wanted: Input, kind: str) -> bool:
+    """Whether a value of this type may be right; a number may turn out to be an integer."""
+    numbers = {"integer", "number"}
+    return "any" in (kind, wanted.type) or kind == wanted.type or {kind, wanted.type} == numbers
+
+
 def _bound(name: str, value: object) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise DefinitionError("workflow.input", f"input {name!r}: min and max are numbers, not {value!r}")
@@ -121,16 +128,21 @@ def _check_declaration(name: str, declared: Input) -> None:
         encode([declared.default, *declared.choices])
     except ValueError as error:
         raise DefinitionError("workflow.input", f"input {name!r}: {error}") from error
-    if declared.has_default and declared.default is not None and (found := _mistakes(declared, declared.default)):
+    if (
+        declared.has_default
+        and declared.default is not None
+        and (found := find_value_mistakes(declared, declared.default))
+    ):
         raise DefinitionError("workflow.input", f"the default of input {name!r} {found[0]}")
 
 
-def _mistakes(wanted: Input, value: Json) -> list[str]:
+def find_value_mistakes(wanted: Input, value: Json) -> list[str]:
+    """What is wrong with a value of an input, each as the end of a sentence."""
     right = isinstance(value, _TYPES[wanted.type]) and (
         not isinstance(value, bool) or wanted.type in ("boolean", "any")
     )
     if not right:
-        return [f"must be {_article(wanted.type)}, not {_article(_type_of(value))}"]
+        return [f"must be {article(wanted.type)}, not {article(_type_of(value))}"]
     found = []
     size = value if isinstance(value, int | float) else len(value) if isinstance(value, str | list) else None
     noun = "" if isinstance(value, int | float) else " long"
@@ -147,10 +159,6 @@ def _type_of(value: Json) -> str:
     if value is None:
         return "null"
     return "boolean" if isinstance(value, bool) else _SPELLINGS.get(type(value).__name__, type(value).__name__)
-
-
-def _article(noun: str) -> str:
-    return noun if noun in ("null", "any") else f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
 
 
 def _remedy(declared: Mapping[str, Input]) -> str:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from anabranch.engine.yaml_scalars import shorten
 
-__all__ = ["MAX_MISTAKES", "Mistake", "Path", "guess", "nearest", "quote"]
+__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote"]
 
 MAX_MISTAKES = 100
 Path = tuple[str | int, ...]
@@ -39,6 +39,11 @@ def nearest(word: str, known: Sequence[str]) -> str:
     """A hint at what may have been meant."""
     close = guess(word, known)
     return f"Did you mean {close!r}?" if close else ""
+
+
+def article(noun: str) -> str:
+    """A type with its article."""
+    return noun if noun in ("null", "any") else f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
 
 
 def quote(word: str) -> str:

@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import entry_points
@@ -15,9 +15,10 @@ import structlog
 
 from anabranch.engine.errors import DefinitionError, NotFound
 from anabranch.engine.from_stages import Declaration, classes_in, declare
-from anabranch.engine.from_yaml import load_yaml
+from anabranch.engine.from_yaml import Loaded, load_yaml
 from anabranch.engine.handler import Handler, handlers_in
 from anabranch.engine.lanes import internal_queue
+from anabranch.engine.mistakes import Mistake
 from anabranch.engine.nesting import nest
 from anabranch.engine.validator import find_handler_mistakes
 from anabranch.engine.workflow import DEFAULT_QUEUE, Node, Workflow
@@ -32,6 +33,7 @@ log = structlog.get_logger()
 class Registry:
     """The handlers and job types of this process. A later one of the same name takes the place of an earlier.
 
+    `refused` says why something can't be used: a plugin, a file or a job type; `broken` names the file of a workflow.
     What was taken once is not taken again: a module that only imports another's handler doesn't bring it.
     """
 
@@ -42,7 +44,9 @@ class Registry:
         self.refused: dict[str, str] = {}
         self.kept: set[str] = set()
         self._taken: set[Handler | type] = set()
+        self.broken: dict[str, str] = {}
         self._brought: list[Declaration | Path] = []
+        self._loaded: dict[str, Loaded] = {}
         self._misfits: set[str] = set()
 
     def add(self, module: ModuleType) -> None:
@@ -77,14 +81,16 @@ class Registry:
         for name, declared in list(self.declarations.items()):
             if mistakes := find_handler_mistakes(declared.workflow, self.handlers):
                 self.refuse(name, "; ".join(f"{mistake.path[1]}: {mistake.message}" for mistake in mistakes))
+                self.broken[name] = declared.origin
                 del self.declarations[name]
                 continue
             nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
             self.declarations[name] = replace(declared, workflow=replace(declared.workflow, nodes=nodes))
-        nested = nest(self.declarations)
+        nested = nest(self.declarations, self.broken)
+        for name, found in nested.refused.items():
+            self._refuse_nested(name, found)
         self.declarations = nested.declarations
-        for name, reason in nested.refused.items():
-            self.refuse(name, reason)
+        self._loaded.clear()
         self._misfits = set(self.refused) - before
 
     def reread(self) -> "Registry":
@@ -105,7 +111,7 @@ class Registry:
         """The job type of this name."""
         if workflow_id in self.declarations:
             return self.declarations[workflow_id]
-        reason = self.refused.get(workflow_id)
+        reason = self.refused.get(workflow_id) or self.refused.get(self.broken.get(workflow_id, ""))
         raise NotFound(
             "workflow.not_found",
             f"workflow {workflow_id!r} was refused: {reason}" if reason else f"there is no workflow {workflow_id!r}",
@@ -134,14 +140,29 @@ class Registry:
         found: dict[str, Path] = {}
         for file in _yaml_in(folder):
             try:
-                workflow = load_yaml(file.read_bytes(), str(file), self.handlers).require()
-            except (DefinitionError, OSError) as error:
-                self.refuse(str(file), error.message if isinstance(error, DefinitionError) else str(error))
+                loaded = load_yaml(file.read_bytes(), str(file), self.handlers)
+            except OSError as error:
+                self.refuse(str(file), str(error))
                 continue
-            if (first := found.setdefault(workflow.id, file)) != file:
+            workflow = loaded.workflow
+            if workflow is None:
+                self.refuse(str(file), "\n".join(map(str, loaded.mistakes)))
+                if loaded.draft is not None:
+                    self.broken.setdefault(loaded.draft.id, str(file))
+            elif (first := found.setdefault(workflow.id, file)) != file:
                 self.refuse(str(file), f"{file}: the workflow_id {workflow.id!r} is that of {first.name}, too")
             else:
+                self._loaded[str(file)] = loaded
                 yield Declaration(workflow, origin=str(file))
+
+    def _refuse_nested(self, name: str, mistakes: Sequence[Mistake]) -> None:
+        """Refuse a workflow for those it runs; one of a file by the file's name, with the places."""
+        origin = self.declarations[name].origin
+        if loaded := self._loaded.get(origin):
+            self.broken[name] = origin
+            self.refuse(origin, "\n".join(map(str, loaded.with_mistakes(mistakes).mistakes)))
+        else:
+            self.refuse(name, "; ".join(f"{mistake.path[1]}: {mistake.message}" for mistake in mistakes))
 
     def _resolve_node(self, node: Node) -> Node:
         found = self.handlers.get(node.handler)

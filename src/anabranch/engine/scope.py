@@ -16,7 +16,7 @@ from anabranch.engine.expressions import (
     read_template,
 )
 from anabranch.engine.expressions.templates import Fixed
-from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, nearest
+from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, article, nearest
 from anabranch.engine.workflow import Kind, Node, Workflow
 
 __all__ = ["Before", "Scope", "find_expression_mistakes", "find_template_mistakes"]
@@ -119,10 +119,14 @@ def find_expression_mistakes(node: Node, workflow: Workflow, before: Before | No
     for value, path, scope in ((node.params, params, item), (node.output, (*at, "output"), plain)):
         if value is not None:
             yield from find_template_mistakes(value, path, scope)
-    for key, given in (("limit", node.limit), ("duration_seconds", node.duration_seconds), ("until", node.until)):
+    limit: Path = (*at, "task", "limit") if node.kind is Kind.FAN_OUT else (*at, "limit")
+    for given, path, kinds in (
+        (node.limit, limit, ("string",)),
+        (node.duration_seconds, (*at, "duration_seconds"), ("number", "integer")),
+        (node.until, (*at, "until"), ("string",)),
+    ):
         if given is not None:
-            there: Path = (*at, "task", key) if node.kind is Kind.FAN_OUT else (*at, key)
-            yield from find_template_mistakes(given, there, plain)
+            yield from _typed_mistakes(given, path, plain, kinds)
     if node.when is not None:
         yield from _condition_mistakes(node.when, (*at, "when"), plain)
     if node.kind is Kind.FAN_OUT:
@@ -183,6 +187,17 @@ def _condition_mistakes(
         yield _located(mistake, path, scope)
 
 
+def _typed_mistakes(given: Json, path: Path, scope: Scope, kinds: Sequence[str]) -> Iterator[Mistake]:
+    """The mistakes of an expression that must give one of these types."""
+    if mistakes := list(find_template_mistakes(given, path, scope)):
+        yield from mistakes
+        return
+    kind = check(read_template(given), scope.type_of)
+    if kind not in (*kinds, "any"):
+        wanted = {"limit": "text", "until": "a time, as text"}.get(str(path[-1]), "a number of seconds")
+        yield Mistake(path, f"{path[-1]} is {wanted}, and this gives {article(kind)}", of_value=True)
+
+
 def _source_mistakes(given: Json, path: Path, scope: Scope) -> Iterator[Mistake]:
     if mistakes := list(find_template_mistakes(given, path, scope)):
         yield from mistakes
@@ -191,7 +206,7 @@ def _source_mistakes(given: Json, path: Path, scope: Scope) -> Iterator[Mistake]
     kind = check(template, scope.type_of)
     if kind not in ("array", "any"):
         hint = 'Write an expression: "{{ inputs.files }}".' if isinstance(template.part, Fixed) else ""
-        message = f"the source of a fan_out is an array, not {_article(kind)}"
+        message = f"the source of a fan_out is an array, not {article(kind)}"
         yield Mistake(path, message, hint, of_value=True)
 
 
@@ -199,7 +214,3 @@ def _located(error: ExpressionError, path: Path, scope: Scope) -> Mistake:
     message = scope.reasons.get(error.message, error.message)
     is_in_key = message.startswith("a key ")  # it is about the last step of its path, and not about the value there
     return Mistake((*path, *error.where), message, error.hint, None if is_in_key else error.offset)
-
-
-def _article(noun: str) -> str:
-    return noun if noun == "null" else f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"

@@ -3,13 +3,12 @@
 import asyncio
 
 from anabranch.engine.canonical import Json, encode
-from anabranch.engine.errors import TaskError
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.engine.filling import Definitions
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import ChildJob, Claim, JobState, Report, SessionId
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import JobStore, Spawned, TakenRight, TaskQueue
+from anabranch.engine.ports import JobStore, Refused, Spawned, TakenRight, TaskQueue
 from anabranch.engine.results import Results
 from anabranch.engine.submission import Submission
 
@@ -50,21 +49,28 @@ async def collect_children(store: JobStore, session: SessionId, results: Results
     rights: list[TakenRight] = []
     for child in await store.take_children(session, BATCH):
         report = await asyncio.to_thread(_report, child, results)
-        rights += await store.end_child(child, report, session)
+        try:
+            rights += await store.end_child(child, report, session)
+        except Refused as error:
+            rights += await store.end_child(child, _failed(child, describe_error(error)), session)
     return rights
 
 
 def _report(child: ChildJob, results: Results) -> Report:
     if child.state is not JobState.COMPLETED:
         return _failed(child, _error(child))
+    try:
+        return _completed(child, results)
+    except Exception as error:  # noqa: BLE001  # a poison job hurts only itself (E10)
+        return _failed(child, describe_error(error))
+
+
+def _completed(child: ChildJob, results: Results) -> Report:
     body = encode(results.bring_all_back(child.result))
     if not results.is_large(body):
         return Report(child.key, child.attempt, "completed", body)
-    try:
-        name = f"{child.key.lane}-{child.key.place}-{child.attempt}"
-        reference = results.put_aside(child.parent_id, child.node, name, body)
-    except (TaskError, OSError) as error:
-        return _failed(child, describe_error(error))
+    name = f"{child.key.lane}-{child.key.place}-{child.attempt}"
+    reference = results.put_aside(child.parent_id, child.node, name, body)
     return Report(child.key, child.attempt, "referenced", reference)
 
 

@@ -7,6 +7,8 @@ from datetime import timedelta
 from heapq import heappop, heappush
 from itertools import islice
 
+from pydantic import BaseModel
+
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError
 from anabranch.engine.handler import Handler, Runs
@@ -14,7 +16,7 @@ from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, guess, neares
 from anabranch.engine.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
 from anabranch.engine.workflow import Kind, Node, Spread, Workflow
 
-__all__ = ["find_handler_mistakes", "find_workflow_mistakes", "in_order", "require_sound"]
+__all__ = ["find_handler_mistakes", "find_model_mistakes", "find_workflow_mistakes", "in_order", "require_sound"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
@@ -238,22 +240,24 @@ def _handler_mistakes(node: Node, handlers: Mapping[str, Handler]) -> Iterator[M
         message = f"{found.name} runs {found.runs}, and only handlers in children can have a heartbeat timeout"
         yield Mistake((*at, "heartbeat_timeout_seconds"), message, "Leave it out.")
     if found.model is not None and node.params is not None:
-        yield from _parameter_mistakes(node.params, found, (*at, "params"))
+        there = (*at, "params")
+        yield from find_model_mistakes(node.params, found.model, found.name, "parameter", there, there)
 
 
-def _parameter_mistakes(params: Mapping[str, Json], handler: Handler, at: Path) -> Iterator[Mistake]:
-    if handler.model is None:
-        return
-    fields = {field.alias or name: field for name, field in handler.model.model_fields.items()}
-    if handler.model.model_config.get("extra") != "allow":
-        for name in params:
+def find_model_mistakes(
+    given: Mapping[str, Json], model: type[BaseModel], owner: str, noun: str, at: Path, lacking: Path
+) -> Iterator[Mistake]:
+    """What a pydantic model doesn't take of what it is given, and what it lacks."""
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    if model.model_config.get("extra") != "allow":
+        for name in given:
             if name not in fields:
                 hint = nearest(name, list(fields)) or f"It takes {', '.join(fields) or 'nothing'}."
-                yield Mistake((*at, name), f"{handler.name} takes no parameter {quote(name)}", hint)
+                yield Mistake((*at, name), f"{owner} takes no {noun} {quote(name)}", hint)
     for name, field in fields.items():
         if (
             field.is_required()
-            and name not in params
-            and guess(name, [key for key in params if key not in fields]) is None
+            and name not in given
+            and guess(name, [key for key in given if key not in fields]) is None
         ):
-            yield Mistake(at, f"{handler.name} needs the parameter {quote(name)}", "Add it to params.")
+            yield Mistake(lacking, f"{owner} needs the {noun} {quote(name)}", "Add it to params.")

@@ -33,6 +33,12 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.CONDITIONAL: ("branches",),
     Kind.WORKFLOW: ("workflow",),
 }
+_EXPRESSION = r"\{\{"
+_TIME = r"[T ].*(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)$"
+_EITHER: Schema = {
+    "anyOf": [{"required": ["duration_seconds"]}, {"required": ["until"]}],
+    "not": {"required": ["duration_seconds", "until"]},
+}
 _SAID = {
     Kind.TASK: "One task: a handler and its parameters.",
     Kind.START: "Where the work begins; it may be left out.",
@@ -105,7 +111,8 @@ def _node(usual: Kind) -> Schema:
 
 def _kind(kind: Kind) -> Schema:
     known = {**_every_node(), **_nested(), **_special()}
-    return _object(_SAID[kind], NODE_KEYS[kind], known, _REQUIRED.get(kind, ()), can_be_null=True)
+    made = _object(_SAID[kind], NODE_KEYS[kind], known, _REQUIRED.get(kind, ()), can_be_null=True)
+    return {**made, **_EITHER} if kind is Kind.WAIT else made
 
 
 def _branch_object() -> Schema:
@@ -179,7 +186,9 @@ def _running() -> Schema:
         ),
         "queue_timeout_seconds": _seconds(waiting),
         "heartbeat_timeout_seconds": _seconds("How long a handler that reports progress may be silent, in seconds."),
-        "limit": _text("A key whose tasks are limited together, by `anabranch limits`; it may be an expression."),
+        "limit": _text(
+            "A key whose tasks are limited together, by `anabranch limits`; it may be an expression.", minLength=1
+        ),
         "total_timeout_seconds": _seconds("How long all attempts of a task together may take, in seconds."),
     }
 
@@ -212,8 +221,14 @@ def _special() -> Schema:
             "description": "The task, or the job of a workflow, that is run for each item.",
             "anyOf": [{"$ref": "#/$defs/running"}, {"$ref": "#/$defs/nested"}],
         },
-        "duration_seconds": _any("How long it waits, in seconds; an expression, or a number.", "number", "string"),
-        "until": _text("When it ends: a time with its zone, or an expression."),
+        "duration_seconds": {
+            "description": "How long it waits, in seconds: a number, or an expression.",
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": MAX_SECONDS},
+                {"type": "string", "pattern": _EXPRESSION},
+            ],
+        },
+        "until": _text("When it ends: a time with its zone, or an expression.", pattern=f"{_EXPRESSION}|{_TIME}"),
         "max_items": _whole("How many items there may be; more fail the node.", default=1_000_000),
         "concurrency": _whole("How many of its tasks may run at once."),
         "batch_size": _whole("How many items one task is given, as a list."),

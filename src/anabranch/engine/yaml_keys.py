@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar, get_args
 
 from anabranch.engine.canonical import Json
@@ -17,6 +17,7 @@ __all__ = [
     "DEPENDS_KEYS",
     "INPUT_KEYS",
     "MAX_ATTEMPTS",
+    "MAX_KEY",
     "MAX_SECONDS",
     "MAX_WHOLE",
     "NESTED",
@@ -57,6 +58,7 @@ PRIORITIES = (1, 9)
 MAX_ATTEMPTS = 1000
 MAX_SECONDS = 10**9
 MAX_WHOLE = 2**31 - 1
+MAX_KEY = 255
 
 Value = TypeVar("Value")
 
@@ -178,6 +180,40 @@ class Reader:
         bounds = f"up to {MAX_SECONDS:,}" if _is_above(value, MAX_SECONDS) else low
         self.refuse(f"{key} is a number of seconds {bounds}, not {_show(value)}", "", key)
         return None
+
+    def duration(self, key: str) -> Json:
+        """How long something lasts, in seconds; or an expression that tells it."""
+        value = self.given.get(key)
+        if isinstance(value, str) and "{{" in value:
+            return value
+        if isinstance(value, str):
+            hint = "Leave out the quotes." if _is_number(value) else 'Write an expression: "{{ inputs.seconds }}".'
+            self.refuse(f"{key} is a number of seconds, not {_show(value)}", hint, key)
+            return None
+        return None if self.seconds(key, zero=True) is None else value
+
+    def time(self, key: str) -> Json:
+        """A time with its zone, or an expression that tells it."""
+        value = self.given.get(key)
+        if value is None or (isinstance(value, str) and "{{" in value):
+            return value
+        try:
+            read = datetime.fromisoformat(value) if isinstance(value, str) else None
+        except ValueError:
+            read = None
+        if read is not None and read.tzinfo is not None:
+            return value
+        wrong = f"{key} is a time, not {_show(value)}" if read is None else f"{key} has no time zone: {_show(value)}"
+        self.refuse(wrong, 'Write it like "2030-01-31T12:00:00Z".', key)
+        return None
+
+    def key(self, key: str) -> Json:
+        """A key that tasks share, or an expression that gives it."""
+        value = self.word(key)
+        if "{{" not in value and len(value) > MAX_KEY:
+            self.refuse(f"{key} has at most {MAX_KEY} characters, and this has {len(value):,}", "", key)
+            return None
+        return value or None
 
     def choice(self, key: str, kind: type[Value], default: Value) -> Value:
         """One of a few words; a misspelt one is taken for what it is near to."""
@@ -358,6 +394,10 @@ class Reader:
 
 def _or(value: timedelta | None, default: timedelta) -> timedelta:
     return default if value is None else value
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().replace(".", "", 1).isdecimal()
 
 
 def _is_above(value: Json, limit: int) -> bool:

@@ -11,24 +11,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, conninfo
 
-__all__ = ["AUDIT", "Actor", "Connections", "Run", "call", "open_connections", "orders", "pin", "pinned_orders"]
+__all__ = ["Actor", "Connections", "Run", "Scene", "call", "open_connections", "orders", "pin", "pinned_orders"]
 
 PATIENCE_SECONDS = 20
 # A deadlock is found soon, and by the server: SQLSTATE 40P01.
 HASTY = "-c deadlock_timeout=20ms -c statement_timeout=15s"
 
-# One row for each thing that is wrong. Every transition must leave none, in whatever order it met the others.
+# Parents before those that refer to them.
+TABLES = (
+    "workflows", "sessions", "jobs", "nodes", "lanes", "items", "claims", "due", "outcomes", "attempts", "checkpoints",
+    "rights", "waits", "signals", "children", "limits", "events", "duties",
+)  # fmt: skip
+
+# One row for each thing that is wrong. Every transition must leave none, in whatever order it met the others. A node
+# whose name begins with wait has no signal to wait for.
 AUDIT = """
     with counted as (
         select l.*, j.state as job_state, n.state as node_state,
                (select count(*) from app.claims c where c.lane = l.id) as claims,
+               (select count(*) from app.children k where k.lane = l.id) as children,
                (select count(*) from app.due d where d.lane = l.id) as due,
                (select count(*) from app.outcomes o where o.lane = l.id) as ended,
                (select count(*) from app.outcomes o where o.lane = l.id and o.outcome <> 'cancelled') as final,
@@ -36,41 +44,72 @@ AUDIT = """
                (select count(*) from app.rights r where r.lane = l.id) as rights
           from app.lanes l join app.jobs j on j.id = l.job join app.nodes n on n.job = l.job and n.name = l.node)
     select 'lane ' || id || ' (' || node || ') ' || what from (
-        select c.id, c.node, 'runs ' || running || ', but has claims: ' || claims as what
-          from counted c where not closed and running <> claims
+        select c.id, c.node, 'runs ' || running || ', but has claims and children: ' || claims + children as what
+          from counted c where not closed and running <> claims + children
         union all
         select id, node, 'has remaining ' || remaining || ' of ' || width || ', but ended: ' || final
           from counted where remaining <> width - final
         union all
         select id, node, 'has failed ' || failed || ', but outcomes: ' || failures from counted where failed <> failures
         union all
-        select id, node, 'is at index ' || next_index || ', but has tasks: ' || claims + due + ended
-          from counted where not closed and next_index <> claims + due + ended
+        select id, node, 'is at index ' || next_index || ', but has tasks: ' || claims + children + due + ended
+          from counted where not closed and next_index <> claims + children + due + ended
         union all
         select id, node, 'has ended and is open' from counted where not closed and (remaining = 0 or failed > tolerated)
         union all
         select id, node, 'is open, and its job is ' || job_state from counted
          where not closed and job_state in ('completed', 'failed', 'cancelled')
         union all
-        select id, node, 'is closed, its node runs, and nobody has the right' from counted
-         where closed and rights = 0 and job_state = 'running' and node_state = 'running'
+        select id, node, 'is open, and superseded' from counted where not closed and superseded
+        union all
+        select id, node, 'is closed, its node runs, and nobody has the right' from counted c
+         where closed and not superseded and rights = 0 and job_state in ('running', 'waiting')
+           and node_state = 'running'
+           and not exists (select from app.lanes x where x.job = c.job and x.node = c.node and x.id > c.id)
         union all
         select id, node, 'gave more than one right' from counted where rights > 1
         union all
+        select id, node, 'is held by no limit: ' || held from counted
+         where not closed and not exists (select from app.limits m where m.kind || ' ' || m.name = held)
+           and held is not null
+        union all
         select t.lane, '', 'has task ' || t.idx || ' in two places'
-          from (select lane, idx from app.claims union all select lane, idx from app.due
+          from (select lane, idx from app.claims union all select lane, idx from app.children
+                union all select lane, idx from app.due
                 union all select lane, idx from app.outcomes) t group by t.lane, t.idx having count(*) > 1) wrong
     union all
     select 'job ' || id || ' is at event ' || last_event || ', but they are others' from app.jobs
      where last_event <> (select count(*) from app.events where job = jobs.id)
         or last_event <> (select max(seq) from app.events where job = jobs.id)
     union all
-    select 'job ' || job || ' was told twice: ' || kind || ' ' || coalesce(node, '') from app.events
-     group by job, kind, node having count(*) > 1
+    select 'job ' || e.job || ' was told twice: ' || e.kind || ' ' || coalesce(e.node, '')
+      from (select x.*, (select count(*) from app.events r
+                          where r.job = x.job and r.kind = 'job.retried' and r.seq <= x.seq) as generation
+              from app.events x where x.kind not in ('job.running', 'job.waiting')) e
+     group by e.job, e.generation, e.kind, e.node having count(*) > 1
     union all
     select 'job ' || j.id || ' is ' || j.state || ', and its node ' || n.name || ' ' || n.state
       from app.jobs j join app.nodes n on n.job = j.id
      where j.state in ('completed', 'failed', 'cancelled') and n.state in ('pending', 'running')
+    union all
+    select 'job ' || j.id || ' is ' || j.state || ', and its parent was not told'
+      from app.jobs j join app.children k on k.job = j.id
+     where j.state in ('completed', 'failed', 'cancelled') and k.ended_at is null
+    union all
+    select 'job ' || k.job || ' is said to have ended, and is ' || j.state
+      from app.children k join app.jobs j on j.id = k.job
+     where k.ended_at is not null and j.state not in ('completed', 'failed', 'cancelled')
+    union all
+    select 'node ' || w.node || ' waits, and is ' || n.state
+      from app.waits w join app.nodes n on n.job = w.job and n.name = w.node where n.state <> 'running'
+    union all
+    select 'node ' || w.node || ' waits for nothing' from app.waits w
+     where w.until is null and w.node like 'wait%'
+       and not exists (select from app.rights r where r.job = w.job and r.node = w.node)
+    union all
+    select 'node ' || w.node || ' was told, and nobody has the right'
+      from app.waits w join app.signals s using (job, node, generation)
+     where not exists (select from app.rights r where r.job = w.job and r.node = w.node)
     union all
     select 'job ' || job_id || ' is stuck' from app.stuck_jobs
 """
@@ -117,6 +156,57 @@ def orders(actors: Sequence[Actor]) -> Iterator[tuple[int, ...]]:
 def pinned_orders() -> list[tuple[int, ...]]:
     """Of a pin and two others: both meet the pin, in either order, and go on from inside their statements."""
     return [(0, 1, 2, 0, 1, 2), (0, 1, 2, 0, 2, 1), (0, 2, 1, 0, 1, 2), (0, 2, 1, 0, 2, 1)]
+
+
+class Scene:
+    """What transactions meet in: built once by the functions themselves, and put back as it was before each order."""
+
+    def __init__(self, admin: Connection[TupleRow]) -> None:
+        """In the database of this connection."""
+        self._admin = admin
+        self._script = ""
+
+    def alter(self, table: str, change: str, where: str) -> None:
+        """Change what the functions would not."""
+        done = self._admin.execute(f"update app.{table} set {change} where {where}".encode())  # noqa: S608  # a test's words
+        assert done.rowcount
+
+    def keep(self) -> None:
+        """Keep a copy of everything as it is now."""
+        self._admin.execute("create schema saved")
+        for table in TABLES:
+            self._admin.execute(f"create table saved.{table} as table app.{table}".encode())
+        forget = [f"delete from app.{table};" for table in reversed(TABLES)]  # noqa: S608  # our own names
+        self._script = " ".join(forget + [self._insert(table) for table in TABLES])
+
+    def put_back(self) -> None:
+        """Everything as it was kept."""
+        self._admin.execute(self._script.encode())
+
+    def wrongs(self) -> list[str]:
+        """What the audit finds."""
+        return [wrong for (wrong,) in self._admin.execute(AUDIT.encode()).fetchall()]
+
+    async def attempt(self, connections: "Connections", actors: Sequence[Actor], order: Sequence[int]) -> list[str]:
+        """What goes wrong in this order."""
+        self.put_back()
+        run = await connections.run(actors, order)
+        wrongs = [f"{name}: {error.sqlstate} {error.diag.message_primary}" for name, error in run.errors.items()]
+        wrongs += self.wrongs()
+        applied = [answers[-1][0] for name, answers in run.answers.items() if name.startswith("apply") and answers]
+        if len({actor.name for actor in actors}) < len(actors) and applied.count(True) > 1:
+            wrongs.append("applied twice")
+        return [f"{wrong}  [{'; '.join(run.story)}]" for wrong in wrongs]
+
+    def _insert(self, table: str) -> str:
+        listed = self._admin.execute(
+            "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute"
+            " where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = ''",
+            [f"app.{table}"],
+        ).fetchone()
+        assert listed
+        columns = listed[0]
+        return f"insert into app.{table} ({columns}) overriding system value select {columns} from saved.{table};"  # noqa: S608  # as above
 
 
 @dataclass

@@ -3,137 +3,37 @@
 Times are seconds since the model began. Nothing here talks to a database.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.evaluator import Facts, LaneEnded, Needs, SetJob, SetNode, Started, Transition, plan
-from anabranch.engine.lanes import OpenLane
-from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
+from anabranch.engine.evaluator import (
+    Event,
+    Facts,
+    LaneEnded,
+    Needs,
+    OpenWait,
+    SetJob,
+    SetNode,
+    Signalled,
+    Started,
+    TimeUp,
+    Transition,
+    plan,
+)
+from anabranch.engine.lanes import KeepLane, OpenLane
+from anabranch.engine.model import TERMINAL, JobState, LimitKind, NodeState, Purpose
+from anabranch.engine.retry import Again
 from anabranch.engine.workflow import Workflow
+from anabranch.testing.machine_parts import FINAL, Attempt, Job, Lane, LaneKey, Limit, Right, Session, Task
 
-__all__ = ["Attempt", "Job", "Lane", "LaneKey", "Model", "Right", "Session", "Task", "event_of"]
+__all__ = ["LEASE", "Model"]
 
 LEASE = 60
 HEARD = LEASE // 3  # what a session took longer ago than this, it must know of
 DEATHS = 3  # a task whose sessions died so often is a suspect, started or not
-FINAL = ("completed", "failed")
-
-
-class LaneKey(NamedTuple):
-    """A lane, or the right that it gives, by what it is for."""
-
-    job: str
-    node: str
-    purpose: Purpose
-
-    def __repr__(self) -> str:
-        return f"{self.job}.{self.node or 'start'}" + ("" if self.purpose is Purpose.WORK else f"({self.purpose})")
-
-
-class Attempt(NamedTuple):
-    """One try of a task, as its session holds it; kept after it is taken away, to be reported late."""
-
-    lane: LaneKey
-    idx: int
-    number: int
-    session: int
-
-    def __repr__(self) -> str:
-        return f"{self.lane!r}[{self.idx}]#{self.number}@{self.session}"
-
-
-@dataclass
-class Task:
-    """A task is in one place: ready, running, due, or ended."""
-
-    place: str = "ready"
-    attempt: int = 0
-    session: int | None = None
-    last_session: int | None = None
-    failures: int = 0
-    crashes: int = 0
-    due_at: int | None = None
-    body: Json = None
-    claimed_at: int = 0
-    started_at: int | None = None
-    ends: dict[int, int | None] = field(default_factory=dict)  # attempts that ended: the session that said so
-
-
-@dataclass
-class Lane:
-    """An open node."""
-
-    key: LaneKey
-    queue: str
-    priority: int
-    tasks: list[Task]
-    tolerated: int
-    max_running: int | None
-    served_at: int
-    timeout: float
-    max_attempts: int
-    next_index: int = 0
-    closed: bool = False
-
-    @property
-    def width(self) -> int:
-        """How many tasks there are."""
-        return len(self.tasks)
-
-    @property
-    def running(self) -> int:
-        """How many run."""
-        return self.count("running")
-
-    @property
-    def failed(self) -> int:
-        """How many failed for good."""
-        return self.count("failed")
-
-    @property
-    def remaining(self) -> int:
-        """How many have not ended with a result or an error."""
-        return self.width - self.count(*FINAL)
-
-    @property
-    def room(self) -> int:
-        """How many more may run at once."""
-        return self.width if self.max_running is None else self.max_running - self.running
-
-    def count(self, *places: str) -> int:
-        """How many tasks are in these places."""
-        return sum(task.place in places for task in self.tasks)
-
-
-@dataclass
-class Right:
-    """The right to advance; `takes` fences it."""
-
-    session: int | None
-    taken_until: int | None
-    takes: int = 1
-
-
-@dataclass
-class Job:
-    """One run of a workflow; `version` is the number of its last event."""
-
-    name: str
-    workflow: Workflow
-    priority: int
-    state: JobState
-    nodes: dict[str, NodeState]
-    version: int
-
-
-@dataclass
-class Session:
-    """A process: it may be silent, and it may be dead."""
-
-    beat_at: int
-    dead: bool = False
+MANY = 10**9
+OPEN = (NodeState.PENDING, NodeState.RUNNING)
 
 
 class Model:
@@ -147,11 +47,13 @@ class Model:
         self.jobs: dict[str, Job] = {}
         self.lanes: dict[LaneKey, Lane] = {}
         self.rights: dict[LaneKey, Right] = {}
+        self.limits: dict[tuple[LimitKind, str], Limit] = {}
 
     def submit(self, name: str, workflow: Workflow, priority: int, session: int) -> LaneKey:
         """Create a job with the right to start it."""
         pending = {node.name: NodeState.PENDING for node in workflow.nodes}
-        self.jobs[name] = Job(name, workflow, priority, JobState.PENDING, pending, version=1)
+        generations = dict.fromkeys(pending, 0)
+        self.jobs[name] = Job(name, workflow, priority, JobState.PENDING, pending, 1, generations=generations)
         key = LaneKey(name, "", Purpose.START)
         self.rights[key] = Right(session, self.now + LEASE)
         return key
@@ -168,10 +70,20 @@ class Model:
         """What follows from a right."""
         job = self.jobs[key.job]
         failure: dict[str, Json] | None = {"code": "test"} if NodeState.FAILED in job.nodes.values() else None
-        facts = Facts(job.name, {}, job.nodes, {}, failure, state=job.state)
-        planned = plan(job.workflow, facts, event_of(key, self.lanes.get(key)))
+        facts = Facts(job.name, {}, job.nodes, {}, failure, state=job.state, kept=job.kept)
+        planned = plan(job.workflow, facts, self.event_of(key))
         assert not isinstance(planned, Needs)
         return planned
+
+    def event_of(self, key: LaneKey) -> Event:
+        """What a right tells the evaluator; a gate that was told in its last moment was told."""
+        if key.purpose is Purpose.START:
+            return Started()
+        if key.purpose in (Purpose.GATE, Purpose.WAIT):
+            told = self.jobs[key.job].signals.get((key.node, key.generation))
+            return TimeUp(key.node) if told is None else Signalled(key.node, told)
+        lane = self.lanes[key]
+        return LaneEnded(key.node, key.purpose, lane.failed, width=lane.width)
 
     def apply(self, key: LaneKey, session: int, transitions: Sequence[Transition]) -> None:
         """Spend a right."""
@@ -181,12 +93,14 @@ class Model:
             match change:
                 case OpenLane():
                     self._open(job, change, session)
+                case KeepLane():
+                    self._keep(job, change.node, session)
+                case OpenWait():
+                    self._wait(job, change, session)
                 case SetNode():
                     self._set_node(job, change.node, change.state)
                 case SetJob():
                     self._set_job(job, change.state)
-                case _:
-                    raise NotImplementedError(change)
 
     def cancel(self, name: str) -> JobState:
         """Cancel a job, unless it has ended."""
@@ -194,12 +108,114 @@ class Model:
         if job.state in TERMINAL:
             return job.state
         for node, state in list(job.nodes.items()):
-            if state in (NodeState.PENDING, NodeState.RUNNING):
+            if state in OPEN:
                 self._set_node(job, node, NodeState.CANCELLED)
         self._set_job(job, JobState.CANCELLED)
-        for key in [key for key in self.rights if key.job == name]:
-            del self.rights[key]
+        self._forget_rights(name)
         return JobState.CANCELLED
+
+    def retry(self, name: str, version: int, again: Again, session: int) -> str:
+        """Begin a new generation of a job that ended; in a word, what came of it."""
+        job = self.jobs[name]
+        if job.state not in TERMINAL:
+            return "open"
+        if job.task is not None:
+            return "child"
+        if job.version != version:
+            return "moved"
+        job.generation += 1
+        job.state, job.version = JobState.PENDING, job.version + 1
+        worked = {key.node for key in self.lanes if key.job == name and key.purpose is Purpose.WORK}
+        job.kept = (job.kept - set(again.nodes)) | (again.kept & worked)
+        job.nodes |= dict.fromkeys(again.nodes, NodeState.PENDING)
+        job.generations |= dict.fromkeys(again.nodes, job.generation)
+        self._forget_rights(name)
+        self.rights[LaneKey(name, "", Purpose.START, job.generation)] = Right(session, self.now + LEASE)
+        return "retried"
+
+    def signal(self, name: str, node: str, payload: dict[str, Json], session: int) -> str:
+        """Tell a gate what it waits for; in a word, what came of it."""
+        job = self.jobs[name]
+        generation = job.generations[node]
+        told = job.signals.get((node, generation))
+        if told is not None:
+            return "same" if told == payload else "other"
+        if job.nodes[node] not in OPEN:
+            return "ended"
+        job.signals[node, generation] = payload
+        job.version += 1
+        if node in job.waits:
+            self._end_wait(job, node, Purpose.GATE, session)
+        return "accepted"
+
+    def has_over(self) -> bool:
+        """Whether a gate or wait is open whose time is up."""
+        return any(u is not None and u <= self.now for job in self.jobs.values() for u in job.waits.values())
+
+    def end_waits(self) -> None:
+        """Give rights for gates and waits whose time is up, free to take."""
+        for job in self.jobs.values():
+            for node, until in job.waits.items():
+                if until is not None and until <= self.now:
+                    job.waits[node] = None
+                    self._end_wait(job, node, Purpose.WAIT, None)
+
+    def spawn(self, attempt: Attempt, name: str, workflow: Workflow) -> bool:
+        """Trade a claim for a child job; false when the claim is not the session's any more."""
+        lane, task = self.lanes[attempt.lane], self.task(attempt)
+        if not self.holds(attempt) or lane.closed:
+            return False
+        self.submit(name, workflow, self.jobs[attempt.lane.job].priority, attempt.session)
+        self.jobs[name].task = attempt
+        task.place, task.session, task.child = "child", None, name
+        return True
+
+    def ended_children(self) -> list[str]:
+        """Child jobs that ended and that nobody reports for now."""
+        return [
+            job.name
+            for job in self.jobs.values()
+            if job.ended_at is not None and (job.reported_until is None or job.reported_until < self.now)
+        ]
+
+    def end_child(self, name: str, how: str, body: Json, session: int) -> bool:
+        """Report for a child job, once; false when that was done before."""
+        job = self.jobs[name]
+        if job.task is None or job.ended_at is None:
+            return False
+        attempt, task, lane = job.task, self.task(job.task), self.lanes[job.task.lane]
+        job.ended_at = None
+        task.place, task.session, task.child = "running", session, None
+        self._end(attempt._replace(session=session), how, body, 0, is_closed=lane.closed, by=session)
+        if not lane.closed:
+            self._close_if_ended(lane, session)
+        return True
+
+    def cancel_orphans(self) -> int:
+        """Cancel the child jobs whose task is over, and theirs."""
+        cancelled = 0
+        while orphans := [job for job in self.jobs.values() if self.is_orphan(job)]:
+            self.cancel(orphans[0].name)
+            cancelled += 1
+        return cancelled
+
+    def is_orphan(self, job: Job) -> bool:
+        """Whether a child job runs for a task that is over."""
+        return job.task is not None and job.state not in TERMINAL and self.lanes[job.task.lane].closed
+
+    def limit(self, kind: LimitKind, name: str, change: Mapping[str, Json]) -> Limit | None:
+        """Set, change or take away a limit."""
+        known = self.limits.pop((kind, name), Limit(None, paused=False))
+        most, paused = change.get("most", known.most), change.get("paused", known.paused)
+        if most is None and not paused:
+            return None
+        limit = self.limits[kind, name] = Limit(most if isinstance(most, int) else None, paused is True)
+        return limit
+
+    def allowed(self, lane: Lane) -> int:
+        """How many more tasks of a lane the limits let run."""
+        found = [(key, self.limits[key]) for key in lane.names() if key in self.limits]
+        return min((0 if limit.paused else (limit.most or 0) - self._count(*key) for key, limit in found), default=MANY)
 
     def is_claimable(self, *queues: str) -> bool:
         """Whether a claim would find anything."""
@@ -207,9 +223,10 @@ class Model:
 
     def offered(self, lane: Lane) -> int:
         """How many tasks of a lane could be claimed now."""
-        if lane.closed or lane.room <= 0:
+        if lane.closed:
             return 0
-        return min(lane.room, lane.width - lane.next_index + sum(map(self._is_due, lane.tasks)))
+        waiting = lane.width - lane.next_index + sum(map(self._is_due, lane.tasks))
+        return max(min(lane.room, self.allowed(lane), waiting), 0)
 
     def claim(self, attempt: Attempt) -> None:
         """Start an attempt: fresh tasks in the order of their indexes, others when they are due."""
@@ -291,7 +308,7 @@ class Model:
         for lane in self.lanes.values():
             for task in lane.tasks:
                 if lane.closed and task.place == "due":
-                    task.place, task.session, task.due_at = "cancelled", task.last_session, None
+                    task.place, task.session, task.due_at = "cancelled", task.last_session or 0, None
 
     def release(self, held: Sequence[tuple[Attempt, str]]) -> int:
         """End attempts on behalf of those who hold them; the rights that come of it are free."""
@@ -349,27 +366,75 @@ class Model:
         self.rights[lane.key] = Right(holder, None if holder is None else self.now + LEASE)
 
     def _open(self, job: Job, change: OpenLane, session: int) -> None:
-        key, policy = LaneKey(job.name, change.node, change.purpose), change.policy
+        key, policy = LaneKey(job.name, change.node, change.purpose, job.generation), change.policy
         declared = policy["max_attempts"]
+        tried = max((lane.last_attempt for lane in self._lanes_of(job, change.node, change.purpose)), default=0)
         lane = self.lanes[key] = Lane(
             key,
             change.queue,
             job.priority,
-            [Task() for _ in range(self._width(job, change))],
+            [Task(attempt=tried) for _ in range(self._width(job, change))],
             change.tolerated,
             change.max_running,
-            self.now,
             float(str(policy["timeout_seconds"])),
             declared if isinstance(declared, int) else 3,
+            change.handler,
+            job.workflow.id,
+            change.limit_key,
+            "workflow" in policy,
         )
         if lane.width == 0:
             self._close(lane, session)
 
+    def _keep(self, job: Job, node: str, session: int) -> None:
+        """Copy what completed; all else is due at once, with the number of its last attempt."""
+        old = max(self._lanes_of(job, node, Purpose.WORK), key=lambda lane: lane.key.generation)
+        key = old.key._replace(generation=job.generation)
+        lane = self.lanes[key] = replace(old, key=key, tasks=[self._kept(task) for task in old.tasks], closed=False)
+        lane.next_index = lane.width
+        if lane.remaining == 0:
+            self._close(lane, session)
+
+    def _kept(self, task: Task) -> Task:
+        if task.place == "completed":
+            return replace(task, ends={})
+        return Task("due", task.attempt, due_at=self.now)
+
+    def _lanes_of(self, job: Job, node: str, purpose: Purpose) -> list[Lane]:
+        return [lane for key, lane in self.lanes.items() if key[:3] == (job.name, node, purpose)]
+
+    def _wait(self, job: Job, change: OpenWait, session: int) -> None:
+        until = None if change.seconds is None else self.now + int(change.seconds)
+        job.waits[change.node] = until
+        if change.is_gate and (change.node, job.generations[change.node]) in job.signals:
+            self._end_wait(job, change.node, Purpose.GATE, session)
+        elif not change.is_gate and until is not None and until <= self.now:
+            self._end_wait(job, change.node, Purpose.WAIT, session)
+
+    def _end_wait(self, job: Job, node: str, purpose: Purpose, session: int | None) -> None:
+        key = LaneKey(job.name, node, purpose, job.generations[node])
+        holder = None if session is None or self.sessions[session].dead else session
+        self.rights.setdefault(key, Right(holder, None, 0) if holder is None else Right(holder, self.now + LEASE))
+        if session is not None and holder is None:
+            self.rights[key].takes = 1
+
+    def _count(self, kind: LimitKind, name: str) -> int:
+        """How many run under a limit; a task that runs as a job holds no worker."""
+        places = ("running", "child") if kind in (LimitKind.WORKFLOW, LimitKind.KEY) else ("running",)
+        return sum(lane.count(*places) for lane in self.lanes.values() if (kind, name) in lane.names())
+
+    def _forget_rights(self, name: str) -> None:
+        for key in [key for key in self.rights if key.job == name]:
+            del self.rights[key]
+
     def _width(self, job: Job, change: OpenLane) -> int:
         source = change.source
+        if source.items is not None:
+            return len(source.items)
         if source.node is None or source.purpose is None:
             return source.count or 0
-        origin = self.lanes[LaneKey(job.name, source.node, source.purpose)]
+        origins = [key for key in self.lanes if key[:3] == (job.name, source.node, source.purpose)]
+        origin = self.lanes[max(origins, key=lambda key: key.generation)]
         if source.kind == "match":
             return origin.width
         planned = origin.tasks[0].body
@@ -378,14 +443,14 @@ class Model:
     def _set_node(self, job: Job, node: str, state: NodeState) -> None:
         job.version += job.nodes[node] is not state
         job.nodes[node] = state
+        if state is not NodeState.RUNNING:
+            job.waits.pop(node, None)
 
     def _set_job(self, job: Job, state: JobState) -> None:
         job.state = state
         job.version += 1
+        if state not in TERMINAL:
+            return
+        job.ended_at = self.now if job.task else None
         for lane in self.lanes.values():
-            lane.closed |= lane.key.job == job.name and state in TERMINAL
-
-
-def event_of(key: LaneKey, lane: Lane | None) -> Started | LaneEnded:
-    """What a right tells the evaluator."""
-    return Started() if lane is None else LaneEnded(key.node, key.purpose, lane.failed)
+            lane.closed |= lane.key.job == job.name

@@ -35,13 +35,15 @@ END_OF_TIME: Moment = (2**62, 0)
 class Ending:
     """How a node's tasks end if it runs: how long each lane takes, and how many of its tasks fail.
 
-    No two lanes of a job may end at the same time, or the order of events would be open.
+    A gate is told its result after so long, if it is signalled at all. No two lanes of a job may end at the same time,
+    or the order of events would be open.
     """
 
     takes: Mapping[Purpose, int]
     fails: Mapping[Purpose, int] = field(default_factory=dict)
     result: Json = None
     planned: int = 1
+    signalled: bool = True
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def output_of(node: Node, ending: Ending, width: int) -> Json:
     if node.kind is Kind.FAN_IN or node.aggregated:
         return ending.result
     failed = min(ending.fails.get(Purpose.WORK, 0), width)
-    if node.kind is Kind.TASK and node.spread is Spread.SINGLE and not node.planned:
+    if node.kind in (Kind.TASK, Kind.WORKFLOW) and node.spread is Spread.SINGLE and not node.planned:
         return {"error": {"code": "failed"}} if failed else ending.result
     return {"items": [ending.result] * (width - failed), "count": width - failed, "failed": failed}
 
@@ -186,8 +188,10 @@ class _World:
                 return self._work(node, now, [(Purpose.AGGREGATE, 1)])
             case Kind.FAN_OUT | Kind.TASK | Kind.WORKFLOW:
                 return self._work(node, now, self._lanes(node, now))
-            case Kind.GATE | Kind.WAIT:
-                return self._work(node, now, [(Purpose.WAIT, 1)])
+            case Kind.GATE:
+                return self._gate(node, now)
+            case Kind.WAIT:
+                return self._wait(node, now)
 
     def _choose(self, node: Node, now: Moment) -> Fate:
         """The first branch whose condition holds; the default stands last and always does (G1)."""
@@ -197,6 +201,23 @@ class _World:
             number += 1
         output: Json = {"branch": number, "next": list(node.branches[number].next)}
         return Fate(NodeState.COMPLETED, now, now, output, number)
+
+    def _gate(self, node: Node, begun: Moment) -> Fate:
+        """What it is told, if it is told in time, is its output: a rejection, too."""
+        ending = self.endings[node.name]
+        told = begun[0] + ending.takes[Purpose.GATE] if ending.signalled else END_OF_TIME[0]
+        late = END_OF_TIME[0] if node.timeout is None else begun[0] + int(node.timeout.total_seconds())
+        if told < late:
+            return Fate(NodeState.COMPLETED, begun, (told, EVENT), ending.result)
+        if node.on_failure is OnFailure.CONTINUE:
+            return Fate(NodeState.COMPLETED, begun, (late, EVENT), {"error": {"code": "gate.timed_out"}})
+        return Fate(NodeState.FAILED, begun, (late, EVENT))
+
+    def _wait(self, node: Node, begun: Moment) -> Fate:
+        time = self._value(node.time_template, begun)
+        if not isinstance(time, int) or isinstance(time, bool):
+            raise ExpressionError("no number")
+        return Fate(NodeState.COMPLETED, begun, (begun[0] + time, EVENT), {})
 
     def _lanes(self, node: Node, now: Moment) -> list[tuple[Purpose, int]]:
         """The lanes that a node goes through, with their widths."""

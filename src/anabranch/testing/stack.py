@@ -1,4 +1,4 @@
-"""A gateway and a worker with two slots, in this process; its children are real."""
+"""A gateway, a worker with two slots and, if asked for, an orchestrator, in this process; its children are real."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -8,10 +8,11 @@ from pathlib import Path
 
 from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.app import Gateway
+from anabranch.app import Gateway, keep
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
 from anabranch.engine.model import TERMINAL, JobDetail, SessionKind, TaskDetail
+from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.results import Results
 from anabranch.engine.session import keep_session
@@ -57,18 +58,29 @@ class Stack:
 
 
 @asynccontextmanager
-async def open_stack(url: str, folder: Path, plugins: Sequence[str]) -> AsyncIterator[Stack]:
-    """A stack on this database, its files in this folder."""
+async def open_stack(
+    url: str, folder: Path, plugins: Sequence[str], *, orchestrated: bool = False
+) -> AsyncIterator[Stack]:
+    """A stack on this database, its files in this folder; without an orchestrator nothing waits for a time."""
     registry, stop, scratch = load_plugins(plugins), asyncio.Event(), folder / "scratch"
     children, store = Children(2, plugins, memory=2 * 2**30), PostgresStore(url, name="worker")
     await children.warm()
     await store.open()
     options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch, folder / "work" / "jobs")
-    worker = Worker(store, registry, children, Results(LocalFiles(folder / "work")), options)
+    results = Results(LocalFiles(folder / "work"))
+    settings = Settings(plugins=tuple(plugins), home=folder)
+    worker = Worker(store, registry, children, results, options)
     serving = asyncio.create_task(
         keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)
     )
-    gateway = Gateway(Settings(plugins=tuple(plugins), home=folder), url)
+    orchestrating = asyncio.create_task(
+        keep_session(
+            store, Orchestrator(store, results, keep(settings)), stop, kind=SessionKind.ORCHESTRATOR, lease=LEASE
+        )
+        if orchestrated
+        else asyncio.sleep(0)
+    )
+    gateway = Gateway(settings, url)
     await gateway.open()
     await gateway.ready()
     try:
@@ -76,6 +88,7 @@ async def open_stack(url: str, folder: Path, plugins: Sequence[str]) -> AsyncIte
     finally:
         stop.set()
         await serving
+        await orchestrating
         children.close()
         await gateway.close()
         await store.close()

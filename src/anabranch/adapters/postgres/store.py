@@ -64,6 +64,7 @@ CHANNEL = "anabranch"
 SWEEP_BATCH = 1000
 KNOWN_SECONDS = 3600.0
 ORPHANS = 50
+HELD = 10_000
 Row = dict[str, Any]  # a row of the driver, given its types here
 
 
@@ -222,7 +223,10 @@ class PostgresStore:
 
     async def cancel_orphans(self) -> int:
         """Cancel child jobs whose task is over; how many, of a bounded batch."""
-        return int(await self._value("cancel_orphans", ORPHANS))
+        for cancelled in range(ORPHANS):
+            if not await self._value("cancel_orphan"):
+                return cancelled
+        return ORPHANS
 
     async def signal(
         self, job_id: str, node: str, payload: dict[str, Json], sender: str, session: SessionId
@@ -262,6 +266,8 @@ class PostgresStore:
     async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
         """Set or take away a limit; as it stands now."""
         rows = await self._database.call("limit", kind, name, encode(change), by)
+        if not rows:
+            await self._value("heal_holds", HELD)
         return Limit(**{**rows[0], "kind": LimitKind(rows[0]["kind"])}) if rows else None
 
     async def drain(self, session: SessionId, *, draining: bool) -> bool:
@@ -279,7 +285,7 @@ class PostgresStore:
         unserved = await self._value("end_unserved", session, SWEEP_BATCH)
         await self._value("tidy_due", SWEEP_BATCH)
         await self._value("heal_holds", SWEEP_BATCH)
-        await self._value("cancel_orphans", ORPHANS)
+        await self.cancel_orphans()
         await self._value("purge_idempotency_keys", SWEEP_BATCH)
         return Swept(expired, dead + overdue + unserved)
 

@@ -33,8 +33,11 @@ async def list_workflows(gateway: CurrentGateway) -> CatalogueView:
     openapi_extra=body({"type": "string"}, required=True, kinds=YAML_TYPES),
 )
 async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> VerdictView:
-    """Check a workflow in YAML against the rules and the handlers; nothing of it is kept."""
-    loaded = await asyncio.to_thread(load_yaml, text, "body", gateway.registry.handlers)
+    """Check a workflow in YAML against the rules, the handlers and the workflows it runs; nothing of it is kept."""
+    registry = gateway.registry
+    loaded = await asyncio.to_thread(
+        lambda: load_yaml(text, "body", registry.handlers).among(registry.declarations, registry.broken)
+    )
     return VerdictView(valid=not loaded.mistakes, mistakes=[MistakeView.of(mistake) for mistake in loaded.mistakes])
 
 

@@ -34,7 +34,7 @@ begin
     end if;
     _limited := exists (select from app.limits);
     if _limited then
-        perform app.free_held();
+        perform app.free_held(_queues);
     end if;
     perform app.ripen(_queues);
     while _left > 0 and _ahead > 0 and cardinality(_lanes) < 32 loop

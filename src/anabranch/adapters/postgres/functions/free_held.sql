@@ -1,5 +1,6 @@
--- Let lanes be claimed again that a limit held back and for which there is room now, the most urgent first.
-create function app.free_held() returns void language plpgsql as $$
+-- Let lanes of these queues be claimed again that a limit held back and for which there is room now, the most urgent
+-- first; those that have nothing to claim, or that others serve, take nobody's turn (E13).
+create function app.free_held(_queues text[]) returns void language plpgsql as $$
 declare
     _limit app.limits;
     _room integer;
@@ -13,7 +14,10 @@ begin
         if _room > 0 then
             update app.lanes l set held = null
              where l.id = any(array(
-                select x.id from app.lanes x where x.held = _limit.kind || ' ' || _limit.name and not x.closed
+                select x.id from app.lanes x
+                 where x.held = _limit.kind || ' ' || _limit.name and not x.closed and x.queue = any(_queues)
+                   and (x.next_index < x.width or x.due_at <= app.now())
+                   and (x.max_running is null or x.running < x.max_running)
                  order by x.priority, x.served_at, x.id limit least(_room, 100) for update skip locked));
         end if;
     end loop;

@@ -17,7 +17,7 @@ begin
     values (_job, _node, 'work', _generation, _old.queue, _old.priority, _old.handler, _old.with_parameters,
             _old.policy, _old.width, _old.width, 0, _old.width, 0, _old.tolerated, _old.max_running,
             _old.queue_timeout, false, app.now(), app.now(), _old.itemized, app.now(), true, _old.values, _old.handed,
-            app.last_attempt(_job, _node), _old.limit_key)
+            app.last_attempt(_job, _node, 'work'), _old.limit_key)
     on conflict do nothing
     returning id into _lane;
     if _lane is null then

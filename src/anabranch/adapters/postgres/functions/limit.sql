@@ -1,6 +1,6 @@
 -- Set or take away what limits a queue, workflow, handler or key; _change has `most`, `paused` and `reason`, or some of
--- them. One that says nothing any more goes, and lets its lanes go; those that a claim is at, the sweeper lets go, for
--- claims lock lanes before limits. Answers it as it stands; no row: there is none.
+-- them. One that says nothing any more goes; app.heal_holds then lets go what it held. Answers it as it stands; no row:
+-- there is none.
 create function app.limit(_kind text, _name text, _change jsonb, _by text) returns setof app.limits language plpgsql as $$
 begin
     perform app.assert_read_committed();
@@ -12,11 +12,6 @@ begin
            paused = case when _change ? 'paused' then excluded.paused else m.paused end,
            reason = excluded.reason, set_by = excluded.set_by, set_at = excluded.set_at;
     delete from app.limits m where m.kind = _kind and m.name = _name and m.most is null and not m.paused;
-    if found then
-        update app.lanes l set held = null
-         where l.id in (select x.id from app.lanes x where x.held = _kind || ' ' || _name and not x.closed
-                         order by x.id for update skip locked);
-    end if;
     return query select m.* from app.limits m where m.kind = _kind and m.name = _name;
 end;
 $$;

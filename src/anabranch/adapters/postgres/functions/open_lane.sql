@@ -8,7 +8,8 @@ declare
     _from bigint;
     _width integer := coalesce((_source ->> 'count')::integer, jsonb_array_length(nullif(_source -> 'items', 'null')));
     _heir_of bigint;
-    _tried integer := case when _generation > 0 then app.last_attempt(_job, _open ->> 'node') else 0 end;
+    _purpose app.lane_purpose := _open ->> 'purpose';
+    _tried integer := case when _generation > 0 then app.last_attempt(_job, _open ->> 'node', _purpose) else 0 end;
     _lane bigint;
 begin
     if _source ->> 'node' is not null then
@@ -29,7 +30,7 @@ begin
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
                            closed, opened_at, served_at, itemized, ripe, values, tried, limit_key)
-    values (_job, _open ->> 'node', (_open ->> 'purpose')::app.lane_purpose, _generation, _open ->> 'queue',
+    values (_job, _open ->> 'node', _purpose, _generation, _open ->> 'queue',
             coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)),
             _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
             (_open -> 'policy') - 'values' || jsonb_strip_nulls(jsonb_build_object('heir_of', _heir_of)),

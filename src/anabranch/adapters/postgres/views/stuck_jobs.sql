@@ -1,11 +1,18 @@
 -- Jobs that have not ended and that nothing will move on (E1). It is always empty: each open job has a right to
--- advance, a lane with a task that can be claimed, runs, or is due, or waits for a signal or a time.
+-- advance, waits for a signal or a time, or has a lane with a task that runs, as a job too, or that can be claimed, now or
+-- when it is due, when others have ended, or when the limit that holds it back lets it.
 create view app.stuck_jobs as
     select j.job_id, j.state, j.created_at, j.id
       from app.jobs j
      where j.state in ('pending', 'running', 'waiting')
        and not exists (select from app.waits w where w.job = j.id)
        and not exists (select from app.rights r where r.job = j.id)
-       and not exists (select from app.lanes l where l.job = j.id and not l.closed
-                          and (l.next_index < l.width or l.running > 0
-                               or exists (select from app.due d where d.lane = l.id)));
+       and not exists (
+           select from app.lanes l
+            where l.job = j.id and not l.closed
+              and (exists (select from app.claims c where c.lane = l.id)
+                   or exists (select from app.children k where k.lane = l.id)
+                   or ((l.next_index < l.width or exists (select from app.due d where d.lane = l.id))
+                       and (l.max_running is null or l.running < l.max_running)
+                       and (l.held is null
+                            or exists (select from app.limits m where m.kind || ' ' || m.name = l.held)))));
