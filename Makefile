@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
-.PHONY: setup demo test proofs bench lint check lock docs clean help
+.PHONY: setup demo test proofs bench lint check lock reference docs clean help
 
 # Extras that the lock leaves out: nobody needs them to develop.
 UNLOCKED := azure
@@ -40,6 +40,9 @@ lock: setup ## Remake requirements.lock; ARGS=--upgrade takes newer versions
 	.venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" --system-certs --quiet \
 		$(EXTRAS:%=--extra %) $(ARGS) pyproject.toml -o requirements.lock
+
+reference: setup ## Write the pages of the reference that are made from code
+	.venv/bin/python scripts/reference.py
 
 docs: setup ## Build the docs into site/
 	.venv/bin/mkdocs build --strict

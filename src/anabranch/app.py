@@ -4,8 +4,9 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
 from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
+from anabranch.adapters.postgres.signs import PostgresSigns
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.controls import Controls
 from anabranch.engine.canonical import Json
@@ -27,24 +29,26 @@ from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Submitted, TakenRight
 from anabranch.engine.results import Results
+from anabranch.engine.retention import Keep, Purge
 from anabranch.engine.session import Live, Part, keep_session
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings, forget
 
-__all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "run_orchestrator", "run_worker"]
+__all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "open_purge", "run_orchestrator", "run_worker"]
 
 log = structlog.get_logger()
 GRACE = timedelta(seconds=30)
 HEART = 1
 STORE = 2
 READS = 4
+SIGNS = 1
 
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    return (READS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
+    return (READS + SIGNS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -55,6 +59,23 @@ def load_registry(settings: Settings) -> Registry:
 def results(settings: Settings) -> Results:
     """Where large results are put aside."""
     return Results(LocalFiles(settings.home / "work"), inline=settings.inline_result_bytes)
+
+
+def keep(settings: Settings) -> Keep:
+    """How long things are kept."""
+    jobs = timedelta(days=settings.retention_days) if settings.retention_days else None
+    return Keep(jobs, timedelta(days=settings.tombstone_days), timedelta(days=settings.session_days))
+
+
+@asynccontextmanager
+async def open_purge(settings: Settings, database_url: str, jobs: timedelta) -> AsyncIterator[Purge]:
+    """A purge of the jobs that ended so long ago, by hand."""
+    store = _store(settings, database_url, "anabranch purge")
+    await store.open()
+    try:
+        yield Purge(store.retention(), results(settings), replace(keep(settings), jobs=jobs))
+    finally:
+        await store.close()
 
 
 def run_worker(settings: Settings, database_url: str) -> None:
@@ -87,6 +108,7 @@ class Gateway:
         self.registry = load_registry(settings)
         self._results = results(settings)
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
+        self.signs = PostgresSigns(database_url, name="anabranch api signs")
         self._store = _store(settings, database_url, "anabranch api", checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start)
         self.keys = self._store.keys()
@@ -104,6 +126,7 @@ class Gateway:
         """Open the pools and begin a session; the database need not answer yet."""
         await self._store.open()
         await self.reads.open()
+        await self.signs.open()
         lease = timedelta(seconds=self.settings.lease_seconds)
         self._session = asyncio.create_task(
             keep_session(self._store, self, self._stop, kind=SessionKind.API, lease=lease)
@@ -126,6 +149,12 @@ class Gateway:
             await self._session
         await self._store.close()
         await self.reads.close()
+        await self.signs.close()
+
+    @property
+    def has_session(self) -> bool:
+        """Whether there is a session to submit under."""
+        return self._has_session.is_set()
 
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Lend the session to submissions while it lives."""
@@ -256,7 +285,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
     store = _store(settings, database_url, "anabranch orchestrator")
-    await _serve(store, Orchestrator(store, results(settings)), settings, kind=SessionKind.ORCHESTRATOR)
+    await _serve(store, Orchestrator(store, results(settings), keep(settings)), settings, kind=SessionKind.ORCHESTRATOR)
 
 
 async def _serve(

@@ -108,12 +108,10 @@ class Controls:
             self._start([verdict.right])
         if verdict.word in ("accepted", "same"):
             return verdict.word == "accepted"
-        told = {"other": "was told something else already", "ended": "is over"}.get(verdict.word, "is not there")
-        raise Conflict(
-            f"gate.{verdict.word}",
-            f"{node} of job {job.job_id[:12]} {told}",
-            remedy=f"The first signal stands; see `anabranch events {job.job_id[:12]}`.",
-        )
+        gate, remedy = f"{node} of job {job.job_id[:12]}", f"See `anabranch events {job.job_id[:12]}`."
+        if verdict.word == "other":
+            raise Conflict("gate.other", f"{gate} was told something else before, and that stands", remedy=remedy)
+        raise Conflict("gate.ended", f"{gate} is over", remedy=remedy)
 
     async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
         """Set, pause, resume or take away a limit; as it stands now."""
@@ -169,16 +167,16 @@ def _again(node: NodeDetail, is_kept: bool) -> NodeAgain:
 
 
 def _unretryable(job: Job, word: str) -> AnabranchError:
-    short = job.job_id[:12]
-    message, remedy = {
-        "open": (
-            f"is {job.state}: only what has ended can be retried",
-            f"Cancel it first: `anabranch cancel {short}`.",
-        ),
-        "child": ("was run by another job", "Retry that one; its status names it as parent."),
-        "older": ("is not the newest of its parameters", "Retry the newest, or submit it again."),
-    }.get(word, ("is gone", "List jobs with `anabranch jobs`."))
-    return Conflict(f"retry.{word}", f"job {short} {message}", remedy=remedy)
+    name = f"job {job.job_id[:12]}"
+    if word == "open":
+        remedy = f"Cancel it first: `anabranch cancel {job.job_id[:12]}`."
+        return Conflict("retry.open", f"{name} is {job.state}: only what has ended can be retried", remedy=remedy)
+    if word == "child":
+        return Conflict("retry.child", f"{name} was run by another job", remedy="Retry that one: its `parent`.")
+    if word == "older":
+        remedy = "Retry the newest, or submit it again."
+        return Conflict("retry.older", f"{name} is not the newest of its parameters", remedy=remedy)
+    return NotFound("job.not_found", f"{name} is gone", remedy="List jobs with `anabranch jobs`.")
 
 
 def _require_gate(workflow: Workflow, node: str) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 import structlog
 
 from anabranch.access import redact
+from anabranch.engine.context import ids_of_task
 
 __all__ = ["configure_logs"]
 
@@ -32,10 +33,16 @@ class Lossy:
         """Nothing waits."""
 
 
+def _add_ids_of_task(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """What a handler that runs in this process logs, by whatever logger, carries the ids of its task (O3)."""
+    return {**ids_of_task(), **event}
+
+
 def configure_logs(level: str, form: str) -> None:
     """Send every log line of this process to stderr in one form; `auto` asks whether a person is looking."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
+        _add_ids_of_task,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

@@ -59,6 +59,13 @@ class Settings(BaseSettings):
     inline_result_bytes: int = Field(
         1_000_000, ge=1_000, le=64_000_000, description="Larger results go to storage, and a reference to them is kept."
     )
+    retention_days: int = Field(
+        90, ge=0, le=36_500, description="Days after which a job that ended is purged; 0 keeps all for ever."
+    )
+    tombstone_days: int = Field(
+        365, ge=1, le=36_500, description="Days for which a purged job is still known to have been."
+    )
+    session_days: int = Field(30, ge=1, le=36_500, description="Days after which a process that ended is forgotten.")
     plugins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Modules, packages or folders with workflows and handlers, separated by commas."
     )
@@ -71,6 +78,9 @@ class Settings(BaseSettings):
     )
     api_url: str | None = Field(None, description="The API that commands call; by default that of the home's stack.")
     api_key: SecretStr | None = Field(None, description="The key that commands send.")
+    low_disk_mb: int = Field(
+        1000, ge=0, description="Free space below which health warns; below a tenth of it, health is down."
+    )
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
     max_bulk_bytes: int = Field(
         100_000_000, ge=1_000, description="The largest body of many jobs, a line each; a line is bounded as a body is."

@@ -144,6 +144,23 @@ def test_tasks_come_in_pages_or_all_at_once(shell: Shell) -> None:
     ]
     assert {"parameters", "status", "attempts", "result"} <= every[0].keys()
     assert len(shell.json(f"tasks {job_id} --node reply --status completed")) == 3
+    assert shell.json(f"tasks {job_id} --node reply --status failed") == []
+
+
+def test_a_node_that_a_job_does_not_have_exits_3_and_names_the_nearest(shell: Shell) -> None:
+    job_id = shell.json("submit hello_world -p n=3 -p message=paged --wait")["job_id"]
+    for command in ("tasks", "logs"):
+        said = json.loads(shell(f"{command} {job_id} --node repyl --json", code=3).stderr)
+        assert (said["code"], said["remedy"]) == (
+            "node.not_found",
+            "Did you mean 'reply'? Its nodes are greeting, reply.",
+        )
+
+
+def test_a_state_that_is_none_exits_2_and_lists_those_that_are(shell: Shell) -> None:
+    said = shell("jobs --state bogus", code=2).stderr
+    assert "'bogus' is not one of 'pending', 'running', 'waiting'" in said
+    assert "'ready', 'running'" in shell("tasks abc --status bogus", code=2).stderr
 
 
 def test_events_are_a_table_a_list_or_lines(shell: Shell) -> None:
@@ -171,7 +188,7 @@ def test_a_job_is_drawn_with_its_states(shell: Shell) -> None:
 def test_the_live_processes_are_listed(shell: Shell) -> None:
     workers = shell.json("workers")
     assert sorted(worker["kind"] for worker in workers) == ["api", "orchestrator", "worker"]
-    assert {"id", "kind", "host", "pid", "queues", "slots", "running", "last_beat"} <= workers[0].keys()
+    assert {"id", "kind", "host", "pid", "queues", "slots", "running", "waiting", "last_beat"} <= workers[0].keys()
 
 
 def test_a_second_up_says_where_the_first_runs(shell: Shell) -> None:
@@ -252,9 +269,21 @@ def test_the_database_is_what_the_files_say(shell: Shell) -> None:
 def test_the_doctor_finds_nothing_wrong(shell: Shell) -> None:
     found = shell.json("doctor")
     assert found["ok"] is True
-    assert {"python", "home", "port", "plugins", "stack", "database", "schema", "api"} <= {
-        check["check"] for check in found["checks"]
+    checks = {check["check"]: check for check in found["checks"]}
+    assert checks.keys() >= {"python", "packages", "children", "isolation", "settings", "postgresql", "home", "port"}
+    assert checks.keys() >= {
+        "plugins",
+        "stack",
+        "database",
+        "migrations",
+        "schema",
+        "budget",
+        "clock",
+        "api",
+        "workers",
     }
+    assert [check for check in checks.values() if check["status"] == "fail"] == []
+    assert "1 with 2 slots" in checks["workers"]["message"]
 
 
 def test_a_status_of_a_real_job_imports_nothing_heavy(shell: Shell) -> None:
@@ -273,3 +302,21 @@ def test_no_process_has_the_database_url_on_its_command_line(shell: Shell) -> No
     lines = [Path(f"/proc/{worker['pid']}/cmdline").read_bytes() for worker in shell.json("workers")]
     assert len(lines) == 3
     assert [line for line in lines if url in line] == []
+
+
+def complete(shell: Shell, words: str) -> list[str]:
+    """What bash would offer for the last of the words."""
+    asked = {"_ANABRANCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("anabranch")],
+        env={**shell.environment, **asked}, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+def test_a_shell_completes_commands_states_workflows_and_jobs(shell: Shell) -> None:
+    job_id = shell("submit hello_world -p message=completed").stdout.strip()
+    assert complete(shell, "anabranch sta") == ["status"]
+    assert complete(shell, "anabranch jobs --state comp") == ["completed"]
+    assert complete(shell, "anabranch submit hello_") == ["hello_world"]
+    assert complete(shell, f"anabranch status {job_id[:8]}") == [job_id[:12]]

@@ -94,7 +94,7 @@ def test_a_handler_is_mended_and_its_failed_task_retried_as_it_is_printed(folder
     ("page", "files", "told"),
     [
         ("approvals", ["review"], ['"item": "atlas"', '"why": "blurred"', "gate.signalled"]),
-        ("sub-workflows", ["scene", "mosaic"], ["2 workflows are sound", '"name": "north"', "scene"]),
+        ("sub-workflows", ["scene", "mosaic"], ["2 workflows are sound", '"name": "north"', "completed"]),
     ],
 )
 def test_workflows_of_the_how_tos_work_as_they_are_printed(
@@ -122,3 +122,10 @@ def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) 
             job = run(folder, "anabranch submit nap --rerun").strip()
         answer = run(folder, command.replace("http://127.0.0.1:8787", url).replace("8c0f", job[:12]) + " -sf")
         assert answer.startswith(("{", "[", "<svg ")), (command, answer)
+
+
+def test_the_purges_of_the_howto_work_as_they_are_printed(folder: Path) -> None:
+    page = ROOT / "docs" / "howto" / "retention.md"
+    said = run(folder, "anabranch up --detach --workers 1", "anabranch submit hello_world --wait", *commands(page))
+    assert "jobs that would go: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks" in said
+    assert "rows       0" in said

@@ -507,10 +507,17 @@ async def test_s5_a_secret_shows_nowhere(server: Server, database_url: str) -> N
         ("GET", "/api/jobs", {"Authorization": key.text}, None),
         ("GET", "/api/jobs", {"Authorization": f"Bearer {key.text} {key.text}"}, None),
     ]
-    answers = []
+    lines = json.dumps({"workflow": "hello_world", "parameters": {"message": key.text}})
     async with httpx.AsyncClient(base_url=server.url) as client:
-        for method, path, headers, sent in calls:
-            answers.append(await client.request(method, path, headers=headers, json=sent))
+        answers = [
+            await client.request(method, path, headers=headers, json=sent) for method, path, headers, sent in calls
+        ]
+        bulk = {**right, "Content-Type": "application/x-ndjson"}
+        answers.append(await client.post("/api/jobs/bulk", content=lines, headers=bulk))
+        yaml = {**right, "Content-Type": "application/yaml"}
+        answers.append(await client.post("/api/workflows/validate", content=f"workflow_id: {key.text}", headers=yaml))
+        answers.append(await client.post("/api/jobs", headers={**right, "Idempotency-Key": key.text}))
+    assert '"auth.misplaced"' in answers[-3].text
     problem(answers[4], 422, "auth.misplaced")
     problem(answers[3], 422, "auth.misplaced")
 

@@ -15,13 +15,13 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from anabranch.api import monitor
 from anabranch.api.main import create_app
-from anabranch.api.routes import health
 from anabranch.app import Gateway
 from anabranch.client import Client
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import InputError, NotFound
-from anabranch.engine.model import Claim, Report, SessionKind
+from anabranch.engine.model import Claim, Report, SessionId, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
 from anabranch.testing.engine import EngineHarness, open_harness
@@ -95,12 +95,14 @@ async def submit(api: httpx.AsyncClient, **parameters: object) -> str:
     return job_id
 
 
-async def claim(engine: EngineHarness, count: int) -> list[Claim]:
+async def claim(engine: EngineHarness, count: int, session: SessionId | None = None) -> list[Claim]:
     """Tasks of a job that the API has just begun to start."""
+    claims: list[Claim] = []
     async with asyncio.timeout(10):
-        while (await engine.reads.vitals()).queues.get("default", 0) < count:  # it tells nobody
+        while len(claims) < count:  # it tells nobody
+            claims += await engine.claim(count - len(claims), session=session)
             await asyncio.sleep(0.01)
-    return await engine.claim(count)
+    return claims
 
 
 async def fail(engine: EngineHarness, claims: list[Claim], error: Json = None) -> None:
@@ -259,6 +261,20 @@ async def test_a_start_of_an_id_is_enough_if_it_fits_no_other(api: httpx.AsyncCl
 @pytest.mark.parametrize("path", ["/api/jobs/0123abc", "/api/jobs/status/nonsense", "/api/jobs/%00/tasks"])
 async def test_o6_an_unknown_job_is_a_problem(api: httpx.AsyncClient, path: str) -> None:
     assert problem(await api.get(path), 404, "job.not_found")["remedy"]
+
+
+async def test_o5_a_purged_job_is_gone_and_says_when(
+    api: httpx.AsyncClient, engine: EngineHarness, database_url: str
+) -> None:
+    job = await submit(api)
+    assert (await api.post(f"/api/jobs/{job}/cancel", json={})).status_code == 200
+    await engine.store.retention().purge(timedelta(0), 0)
+    for path in ("", "/tasks", "/events", "/logs", "/graph", "/graph.svg"):
+        told = problem(await api.get(f"/api/jobs/{job[:12]}{path}"), 410, "job.purged")
+        assert "was purged at" in told["detail"]
+        assert "it was cancelled at" in told["detail"]
+    problem(await api.post(f"/api/jobs/{job}/cancel", json={}), 410, "job.purged")
+    assert await submit(api) != job
 
 
 async def test_o6_an_unknown_workflow_is_a_problem_that_names_the_known(api: httpx.AsyncClient) -> None:
@@ -436,7 +452,7 @@ async def test_workers_are_the_live_sessions(api: httpx.AsyncClient, engine: Eng
     sessions = (await api.get("/api/workers")).json()
 
     assert sorted(session["kind"] for session in sessions) == ["api", "worker"]
-    keys = {"id", "kind", "host", "pid", "queues", "slots", "running", "draining", "began_at", "last_beat"}
+    keys = {"id", "kind", "host", "pid", "queues", "slots", "running", "waiting", "draining", "began_at", "last_beat"}
     assert all(session.keys() == keys for session in sessions)
 
 
@@ -575,11 +591,21 @@ async def test_a_reload_takes_no_python_code(api: httpx.AsyncClient, files: Path
     assert (await api.post("/api/jobs/submit/flow")).status_code == 202
 
 
+async def test_w1_tasks_taken_ahead_wait_and_no_more_run_than_there_are_slots(
+    api: httpx.AsyncClient, engine: EngineHarness
+) -> None:
+    await submit(api)
+    session = await engine.new_session()
+    assert len(await claim(engine, 3, session)) == 3
+    (worker,) = [each for each in (await api.get("/api/workers")).json() if each["id"] == session]
+    assert (worker["slots"], worker["running"], worker["waiting"]) == (1, 1, 2)
+
+
 async def test_o1_health_is_down_without_an_orchestrator(api: httpx.AsyncClient) -> None:
     answer = await api.get("/api/health")
 
-    parts = {name: part["status"] for name, part in answer.json()["components"].items()}
-    assert parts == {"database": "ok", "orchestrators": "down", "workers": "degraded", "sweeper": "down"}
+    parts = {name: part["status"] for name, part in answer.json()["components"].items() if part["status"] != "ok"}
+    assert parts == {"orchestrators": "down", "workers": "degraded", "sweeper": "down"}
     assert (answer.status_code, answer.json()["status"]) == (503, "down")
 
 
@@ -628,15 +654,16 @@ async def reading(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
     """An API that has no session, on a database that may not answer."""
     app = create_app(settings, url)
     app.state.gateway = gateway = Gateway(settings, url)
-    await gateway.reads.open()
+    app.state.monitor = monitor.Monitor(gateway, app.state.tick)
+    await gateway.signs.open()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
         yield client
-    await gateway.reads.close()
+    await gateway.signs.close()
 
 
 @pytest.fixture
 async def cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr(health, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(monitor, "PATIENCE_SECONDS", 0.2)
     async with reading(settings, "postgresql://someone:hunter2@127.0.0.1:1/nowhere") as api:
         yield api
 
@@ -648,7 +675,8 @@ async def test_o1_readiness_and_health_need_the_database(cut_off: httpx.AsyncCli
     assert problem(ready, 503, "database.unreachable")["retryable"] is True
     assert ready.headers["retry-after"] == "1"
     assert whole.status_code == 503
-    assert {part["status"] for part in whole.json()["components"].values()} == {"down"}
+    parts = whole.json()["components"]
+    assert {parts[name]["status"] for name in ("database", "orchestrators", "workers", "sweeper")} == {"down"}
 
 
 async def test_s5_callers_are_not_told_where_the_database_is(cut_off: httpx.AsyncClient) -> None:

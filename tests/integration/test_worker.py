@@ -1,4 +1,5 @@
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from itertools import accumulate
@@ -56,6 +57,19 @@ async def test_a_handler_that_aborts_its_process_fails_after_three_crashes(stack
     assert crashed.error is not None
     assert (crashed.status, crashed.attempts, crashed.error["code"]) == ("failed", 3, "handler.crashed")
     assert "SIGABRT" in str(crashed.error["message"])
+    assert crashed.error["type"] == "SIGABRT"
+    assert re.search(r"tricky\.py:\d+ in act$", str(crashed.error["where"]))
+    assert fine.status == "completed"
+
+
+async def test_whatever_a_handler_raises_is_kept_with_its_type_and_place(stack: Stack) -> None:
+    job = await stack.run("tricky", acts=["exit", "interrupt", "fine"])
+    *failed, fine = await stack.tasks(job, "act")
+    assert [(task.attempts, task.error and task.error["type"]) for task in failed] == [
+        (1, "SystemExit"),
+        (1, "KeyboardInterrupt"),
+    ]
+    assert all(re.search(r"tricky\.py:\d+ in act$", str(task.error and task.error["where"])) for task in failed)
     assert fine.status == "completed"
 
 

@@ -1,24 +1,25 @@
 """The command line without a stack: its errors and exit codes, where it looks, and what it imports."""
 
 import json
-import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import structlog
 from rich.progress import Progress
 
 from anabranch.cli import history, jobs
+from anabranch.cli.completion import complete_job, complete_workflow
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
+from anabranch.cli.follow import require_success
 from anabranch.cli.main import call
 from anabranch.cli.place import Remote, find_home, find_remote
 from anabranch.cli.progress import Bars, show_progress
@@ -55,17 +56,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("ANABRANCH_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
-
-
-@pytest.fixture(autouse=True)
-def logs() -> Iterator[None]:
-    """Commands set up the logs of their process, which here is that of the tests."""
-    root, config = logging.getLogger(), structlog.get_config()
-    handlers, level = list(root.handlers), root.level
-    yield
-    structlog.configure(**config)
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.mark.parametrize(
@@ -528,3 +518,26 @@ def test_light_commands_import_nothing_heavy(command: list[str]) -> None:
     imported = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
     assert "anabranch.cli.main" in imported
     assert imported & HEAVY == set()
+
+
+@pytest.mark.parametrize(("failed", "command"), [(1, "tasks abc --status failed"), (0, "events abc")])
+def test_a_failed_job_points_to_what_there_is_to_see(failed: int, command: str) -> None:
+    """A node whose expression failed has no tasks to look at."""
+    job = {"job_id": "abc", "status": "failed", "error": {"message": "no"}, "tasks": {"failed": failed}}
+    with pytest.raises(JobFailed) as raised:
+        require_success(job)
+    assert raised.value.remedy == f"See `anabranch {command}`."
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_a_script_that_asks_for_completions(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "_ANABRANCH_COMPLETE" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_where_nothing_runs_nothing_is_completed_and_nothing_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [*complete_job("a"), *complete_workflow("a")] == []
+    assert capsys.readouterr() == ("", "")

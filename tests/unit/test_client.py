@@ -117,8 +117,8 @@ def task(index: int) -> Raw:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, InputError), (401, NotAllowed), (403, NotAllowed), (404, NotFound), (409, Conflict), (413, InputError),
-        (415, InputError), (422, InputError), (503, Unavailable), (500, AnabranchError),
+        (400, InputError), (401, NotAllowed), (403, NotAllowed), (404, NotFound), (409, Conflict), (410, NotFound),
+        (413, InputError), (415, InputError), (422, InputError), (503, Unavailable), (500, AnabranchError),
     ],
 )  # fmt: skip
 def test_o6_a_problem_is_raised_with_its_code_message_and_remedy(
@@ -286,10 +286,12 @@ def test_all_logs_come_page_by_page(server: Script, client: Client) -> None:
 
 
 def test_health_that_is_down_is_told_and_not_raised(server: Script, client: Client) -> None:
-    down = {"status": "down", "components": {"database": {"status": "down", "detail": "gone"}}, "queues": {}}
+    part = {"status": "down", "detail": "gone", "remedy": "Start it.", "since": "2026-01-01T00:00:00Z"}
+    down = {"status": "down", "components": {"database": part}, "queues": {}}
     server.say((503, down), (503, {"code": "api.stalled", "detail": "stuck"}))
 
-    assert client.health().components["database"].detail == "gone"
+    told = client.health().components["database"]
+    assert (told.detail, told.remedy) == ("gone", "Start it.")
     with pytest.raises(Unavailable):
         client.health()
 

@@ -1,8 +1,6 @@
 """What routes ask for by type."""
 
-import asyncio
 import re
-import time
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -12,6 +10,9 @@ from fastapi.openapi.models import SecurityBase as SecurityModel
 from fastapi.security.base import SecurityBase
 
 from anabranch.access import Principal, Scope
+from anabranch.api.measure import Requests
+from anabranch.api.monitor import Monitor
+from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.engine.errors import AnabranchError, InputError
 from anabranch.settings import Settings
@@ -20,6 +21,8 @@ __all__ = [
     "Caller",
     "CurrentCaller",
     "CurrentGateway",
+    "CurrentMonitor",
+    "CurrentRequests",
     "CurrentSettings",
     "CurrentTick",
     "GivenKey",
@@ -29,27 +32,6 @@ __all__ = [
 ]
 
 IDEMPOTENCY_KEY = r"[\x20-\x7e]{1,255}"
-
-
-class Tick:
-    """The event loop's own beat."""
-
-    EVERY = 0.5
-
-    def __init__(self) -> None:
-        """It has just ticked."""
-        self._at = time.monotonic()
-
-    @property
-    def age(self) -> float:
-        """Seconds since the last tick."""
-        return time.monotonic() - self._at
-
-    async def run(self) -> None:
-        """Tick until cancelled."""
-        while True:
-            self._at = time.monotonic()
-            await asyncio.sleep(self.EVERY)
 
 
 @dataclass(frozen=True)
@@ -83,6 +65,18 @@ async def get_tick(request: Request) -> Tick:
     return tick
 
 
+async def get_monitor(request: Request) -> Monitor:
+    """What this process watches."""
+    monitor: Monitor = request.app.state.monitor
+    return monitor
+
+
+async def get_requests(request: Request) -> Requests:
+    """The count of this process's requests."""
+    requests: Requests = request.app.state.requests
+    return requests
+
+
 async def get_caller(request: Request) -> Caller:
     """Who calls: the edge lets nobody else in (S1)."""
     return Caller(request.state.principal, request.state.correlation_id)
@@ -102,6 +96,8 @@ async def get_idempotency_key(request: Request) -> str | None:
 
 CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
+CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
+CurrentRequests = Annotated[Requests, Depends(get_requests)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
 GivenKey = Annotated[str | None, Depends(get_idempotency_key)]

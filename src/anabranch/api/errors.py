@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from anabranch.access import NotAuthenticated, redact
+from anabranch.codes import find_code
 from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 from anabranch.engine.ports import Refused, SessionGone
 
@@ -23,15 +24,8 @@ log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
 
-# A code stands above its class. What is in neither form is ours to mend: 500.
-STATUS: Mapping[str | type[AnabranchError], int] = {
-    "auth.forbidden": 403,
-    "database.not_allowed": 403,
-    "request.host": 403,
-    "request.origin": 403,
-    "request.method": 405,
-    "request.too_large": 413,
-    "request.media_type": 415,
+# A code's own status, in the list of codes, stands above its class. What is in neither form is ours to mend: 500.
+STATUS: Mapping[type[AnabranchError], int] = {
     NotAuthenticated: 401,
     NotFound: 404,
     Conflict: 409,
@@ -65,12 +59,12 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     type: str = Field(description="The page of this code, relative to the API.")
-    title: str
+    title: str = Field(description="What the code means; the same for every problem of this type.")
     status: int
-    detail: str
+    detail: str = Field(description="What is wrong this time.")
     instance: str = Field(description="The path that was asked for.")
     code: str
-    remedy: str | None = Field(None, description="What to do; absent where the detail says all.")
+    remedy: str | None = Field(None, description="What to do; absent where only a plugin could know.")
     retryable: bool = Field(description="Whether the same request may succeed later.")
     correlation_id: str
     errors: tuple[Mistake, ...] | None = None
@@ -92,22 +86,24 @@ class InvalidRequest(InputError):
 
 def status_of(error: AnabranchError) -> int:
     """The HTTP status of an error."""
-    classes = [kind for kind in type(error).__mro__ if issubclass(kind, AnabranchError)]
-    keys: list[str | type[AnabranchError]] = [error.code, *classes]
-    return next((STATUS[key] for key in keys if key in STATUS), 500)
+    known = find_code(error.code)
+    if known and known.own_status:
+        return known.own_status
+    by_class = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), None)
+    return by_class or (known and known.status) or 500
 
 
 def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
     """What a caller is told of an error."""
-    status = status_of(error)
+    status, known = status_of(error), find_code(error.code)
     return Problem(
-        type=f"/errors/{error.code}",
-        title=HTTPStatus(status).phrase,
+        type=f"/errors/{quote(error.code)}",
+        title=known.meaning.removesuffix(".") if known else HTTPStatus(status).phrase,
         status=status,
         detail=_detail(error),
         instance=quote(path),
         code=error.code,
-        remedy=error.remedy or None,
+        remedy=error.remedy or (known.remedy if known else None),
         retryable=status in RETRYABLE,
         correlation_id=correlation_id,
         errors=error.mistakes if isinstance(error, InvalidRequest) else None,

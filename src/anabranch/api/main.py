@@ -9,15 +9,17 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from anabranch.api.authentication import Authenticator
-from anabranch.api.deps import Tick
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
+from anabranch.api.measure import Measure, Requests
+from anabranch.api.monitor import Monitor
 from anabranch.api.openapi import Api
 from anabranch.api.routes import (
     bulk,
     control,
     database,
     description,
+    errors,
     graphs,
     handlers,
     health,
@@ -25,9 +27,11 @@ from anabranch.api.routes import (
     jobs,
     keys,
     limits,
+    metrics,
     workers,
     workflows,
 )
+from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.embedded.listener import asks_for_keys
 from anabranch.engine.errors import InputError
@@ -43,12 +47,14 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.gateway = Gateway(settings, database_url)
+        app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
         ticking = asyncio.create_task(app.state.tick.run())
         try:
             yield
         finally:
             ticking.cancel()
+            app.state.monitor.close()
             await app.state.gateway.close()
 
     app = Api(
@@ -64,11 +70,13 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     )
     app.state.settings = settings
     app.state.tick = Tick()
+    app.state.requests = Requests()
     app.add_middleware(
         Edge,
         authenticator=Authenticator(lambda: app.state.gateway.keys),
         keys=asks_for_keys(settings.auth, settings.host),
     )
+    app.add_middleware(Measure, requests=app.state.requests)
     add_handlers(app)
     for module in (
         jobs,
@@ -83,6 +91,8 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         keys,
         database,
         health,
+        metrics,
+        errors,
         description,
     ):
         app.include_router(module.router)

@@ -309,8 +309,9 @@ class WorkerView(View):
     pid: int
     queues: list[str]
     slots: int
-    running: int
     draining: bool = Field(description="Whether it takes nothing more.")
+    running: int = Field(description="Tasks in hand, at most one for each slot.")
+    waiting: int = Field(description="Tasks taken ahead, which wait in the worker for a slot.")
     began_at: datetime
     last_beat: datetime
 
@@ -326,6 +327,7 @@ class WorkerView(View):
             slots=session.slots,
             running=session.running,
             draining=session.draining,
+            waiting=session.waiting,
             began_at=session.began_at,
             last_beat=session.beat_at,
         )

@@ -15,7 +15,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.bench.eyes import query_text
-from anabranch.engine.errors import AnabranchError
+from anabranch.engine.errors import Unavailable
 
 __all__ = ["BareFigures", "BareLoop", "run_bare_loop"]
 
@@ -61,7 +61,7 @@ def run_bare_loop(url: str, workers: int, manner: str) -> Iterator[BareLoop]:
         try:
             for process in processes:
                 if not process.stdout or process.stdout.readline() != b"ready\n":
-                    raise AnabranchError("bench.died", "a process of the bare loop did not start")
+                    raise Unavailable("bench.died", "a process of the bare loop did not start")
             loop = BareLoop(connection)
             loop.measure(WARM_TASKS)
             yield loop

@@ -83,7 +83,7 @@ def read_file(file: Path) -> bytes:
             return opened.read(TOO_MUCH)
     except OSError as error:
         raise InputError(
-            "workflow.unreadable",
+            "file.unreadable",
             f"{file} can't be read: {error.strerror}",
             remedy="Name a YAML file with a workflow in it.",
         ) from error

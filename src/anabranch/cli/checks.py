@@ -1,46 +1,46 @@
 """The checks of `doctor`; each looks at one thing and changes nothing."""
 
-import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from anabranch.adapters.postgres.budget import check_budget
 from anabranch.adapters.postgres.check import check
+from anabranch.adapters.postgres.clock import measure_skew
 from anabranch.adapters.postgres.migrate import status
 from anabranch.adapters.postgres.rows import ROWS
-from anabranch.app import load_registry
-from anabranch.cli.place import database_url, is_ready
+from anabranch.app import connections_needed, load_registry
+from anabranch.cli.findings import Finding, Status, guarded
+from anabranch.cli.machine import (
+    check_fork_server,
+    check_home,
+    check_network,
+    check_packages,
+    check_programs,
+    check_python,
+)
+from anabranch.cli.place import database_url, open_client
 from anabranch.cli.setup import find_unknown, prepare
-from anabranch.embedded.account import choose_account
-from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
 from anabranch.embedded.orphans import find_orphans
-from anabranch.embedded.place import Place
 from anabranch.engine.errors import AnabranchError, Conflict
 from anabranch.settings import Settings
 
+if TYPE_CHECKING:
+    from anabranch.client import Worker
+
 __all__ = ["Finding", "examine"]
 
-OLDEST_PYTHON = (3, 11)
-LITTLE_SPACE = 1_000_000_000
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one check found, and what to do about it."""
-
-    check: str
-    status: Literal["ok", "warn", "fail"]
-    message: str
-    remedy: str = ""
+MOST_SKEW_SECONDS = 2.0
+HOW_BAD: dict[str, Status] = {"degraded": "warn", "down": "fail"}
 
 
 def examine() -> Iterator[Finding]:
     """Look at the machine, then the home, then what runs there."""
-    yield _python()
+    yield check_python()
+    yield check_packages()
+    yield check_fork_server()
+    yield check_network()
     try:
         settings = prepare(quiet=True)
         stack = Home(settings.home).read_stack()
@@ -48,59 +48,56 @@ def examine() -> Iterator[Finding]:
         yield Finding("settings", "fail", error.message, error.remedy)
         return
     yield _settings()
-    yield from _guarded("postgresql", lambda: _programs(settings))
-    yield from _guarded("home", lambda: _home(settings))
-    yield from _guarded("port", lambda: _port(settings, stack))
-    yield from _guarded("plugins", lambda: _plugins(settings))
+    yield from guarded("postgresql", lambda: check_programs(settings))
+    yield from guarded("home", lambda: check_home(settings))
+    yield from guarded("port", lambda: _port(settings, stack))
+    yield from guarded("plugins", lambda: _plugins(settings))
     yield _stack(settings, stack)
     if stack or settings.database_url:
-        yield from _guarded("database", lambda: _database(settings))
-        yield from _guarded("schema", lambda: _schema(settings))
+        yield from _examine_database(settings)
     if stack and stack.api_url:
-        yield from _guarded("api", lambda: _api(stack))
+        yield from _examine_api(stack)
 
 
-def _guarded(name: str, look: Callable[[], Finding]) -> Iterator[Finding]:
+def _examine_database(settings: Settings) -> Iterator[Finding]:
+    (found,) = guarded("database", lambda: _database(settings))
+    yield found
+    if found.status == "fail":  # the others would say the same
+        return
+    yield from guarded("migrations", lambda: _migrations(settings))
+    yield from guarded("schema", lambda: _schema(settings))
+    yield from guarded("budget", lambda: _budget(settings))
+    yield from guarded("clock", lambda: _clock(settings))
+
+
+def _examine_api(stack: Stack) -> Iterator[Finding]:
+    """Whether the API answers, and what it says of each part that is not well, and of the processes."""
     try:
-        yield look()
+        with open_client(str(stack.api_url)) as client:
+            health = client.health()
+            processes = client.workers() if health.components["database"].status != "down" else None
     except AnabranchError as error:
-        yield Finding(name, "fail", error.message, error.remedy)
+        yield Finding("api", "fail", error.message, error.remedy or "See the logs in the home.")
+        return
+    yield Finding("api", "ok", f"{stack.api_url} answers; health is {health.status}")
+    unwell = {name: part for name, part in health.components.items() if part.status != "ok"}
+    for name, part in unwell.items():
+        what = f"{part.detail} (since {part.since:%Y-%m-%d %H:%M:%S} UTC)"
+        yield Finding(name, HOW_BAD[part.status], what, part.remedy or "")
+    if processes is not None and "workers" not in unwell:
+        yield _workers([process for process in processes if process.kind == "worker"])
 
 
-def _python() -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < OLDEST_PYTHON:
-        return Finding("python", "fail", f"Python {version}", "Use Python 3.11 or newer.")
-    return Finding("python", "ok", f"Python {version}, {sys.executable}")
+def _workers(workers: "list[Worker]") -> Finding:
+    queues = sorted({queue for worker in workers for queue in worker.queues if not queue.startswith("plan:")})
+    slots = sum(worker.slots for worker in workers)
+    return Finding("workers", "ok", f"{len(workers)} with {slots} slots, for the queues {', '.join(queues)}")
 
 
 def _settings() -> Finding:
     if unknown := find_unknown():
         return Finding("settings", "warn", "; ".join(unknown), "Mend the names; `anabranch config show` lists them.")
     return Finding("settings", "ok", "every ANABRANCH_ variable is known")
-
-
-def _programs(settings: Settings) -> Finding:
-    if settings.database_url:
-        return Finding("postgresql", "ok", "ANABRANCH_DATABASE_URL names a server, so none is needed here")
-    found = find_binaries(choose_account(Place(Home(settings.home)).data))
-    what = f"PostgreSQL {found.major} in {found.folder}"
-    if not found.postgis:
-        remedy = f"apt-get install -y postgresql-{found.major}-postgis-3 (for the vector parts)"
-        return Finding("postgresql", "warn", f"{what}, without PostGIS", remedy)
-    return Finding("postgresql", "ok", f"{what}, with PostGIS")
-
-
-def _home(settings: Settings) -> Finding:
-    # The home may not be there yet: then what counts is the folder it will be made in.
-    folder = next(parent for parent in (settings.home, *settings.home.parents) if parent.exists())
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return Finding("home", "fail", f"{folder} can't be written", "Set ANABRANCH_HOME to a folder that you own.")
-    free = shutil.disk_usage(folder).free
-    what = f"{settings.home}, {free / 1e9:.1f} GB free"
-    if free < LITTLE_SPACE:
-        return Finding("home", "warn", what, "Make room, or set ANABRANCH_HOME to another disk.")
-    return Finding("home", "ok", what)
 
 
 def _port(settings: Settings, stack: Stack | None) -> Finding:
@@ -136,6 +133,14 @@ def _database(settings: Settings) -> Finding:
     return Finding("database", "ok", f"PostgreSQL {found.server_version} at {found.database}")
 
 
+def _migrations(settings: Settings) -> Finding:
+    found = status(database_url(settings))
+    if found.current:
+        return Finding("migrations", "ok", f"up to {found.applied[-1]}")
+    what = found.problem or f"pending: {', '.join(found.pending) or 'the functions'}"
+    return Finding("migrations", "fail", what, "Run `anabranch db migrate`.")
+
+
 def _schema(settings: Settings) -> Finding:
     differences = check(database_url(settings), ROWS)
     if differences:
@@ -144,7 +149,16 @@ def _schema(settings: Settings) -> Finding:
     return Finding("schema", "ok", "as the files say")
 
 
-def _api(stack: Stack) -> Finding:
-    if is_ready(stack):
-        return Finding("api", "ok", f"{stack.api_url} is ready")
-    return Finding("api", "fail", f"{stack.api_url} is not ready", "See the logs in the home.")
+def _budget(settings: Settings) -> Finding:
+    needed = connections_needed(settings.workers)
+    check_budget(database_url(settings), needed)
+    return Finding("budget", "ok", f"{needed} connections are at most half of what the server allows")
+
+
+def _clock(settings: Settings) -> Finding:
+    seconds = measure_skew(database_url(settings)).total_seconds()
+    what = f"the database's is {abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} this machine's"
+    if abs(seconds) > MOST_SKEW_SECONDS:
+        remedy = "Let both follow a time server. Leases and timers go by the database's clock alone; logs differ."
+        return Finding("clock", "warn", what, remedy)
+    return Finding("clock", "ok", what)

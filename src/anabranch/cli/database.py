@@ -8,6 +8,7 @@ import typer
 from anabranch.cli.exits import UsageMistake
 from anabranch.cli.options import Json, Yes
 from anabranch.cli.place import database_url
+from anabranch.cli.purge import purge
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, note, print_json, print_line
 from anabranch.engine.errors import Conflict
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cli"]
 
-cli = typer.Typer(name="db", help="Make, check and remake the database's schema.")
+cli = typer.Typer(name="db", help="Make, check and remake the database's schema, and purge old jobs.")
 
 
 @cli.command()
@@ -86,6 +87,9 @@ def reset(yes: Yes = False, json: Json = False) -> None:
             "database.unconfirmed", "`db reset` removes all jobs and their history", remedy="Say so with `--yes`."
         )
     _show(reset(_url()), json)
+
+
+cli.command()(purge)
 
 
 @cli.command()

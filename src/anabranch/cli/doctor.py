@@ -11,6 +11,7 @@ from anabranch.cli.show import coloured, print_json, print_line
 __all__ = ["cli"]
 
 cli = typer.Typer()
+WIDTH = 13
 
 
 @cli.command()
@@ -24,8 +25,8 @@ def doctor(json: Json = False) -> None:
         print_json({"ok": not failed, "checks": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
-            print_line(f"{coloured(finding.status.ljust(4))}  {finding.check.ljust(10)}  {finding.message}")
+            print_line(f"{coloured(finding.status.ljust(4))}  {finding.check.ljust(WIDTH)}  {finding.message}")
             if finding.remedy:
-                print_line(f"{'':18}{finding.remedy}")
+                print_line(f"{'':{WIDTH + 8}}{finding.remedy}")
     if failed:
         raise typer.Exit(UNAVAILABLE)

@@ -4,6 +4,7 @@ import json
 import sys
 
 from anabranch.cli.show import escape
+from anabranch.codes import find_code
 from anabranch.engine.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Unavailable
 
 __all__ = [
@@ -63,10 +64,12 @@ def exit_code(error: AnabranchError) -> int:
 
 def tell(error: AnabranchError, *, as_json: bool) -> None:
     """Say on stderr what went wrong and what to do."""
+    known = find_code(error.code)
+    remedy = error.remedy or (known.remedy if known else "")
     if as_json:
-        text = json.dumps({"code": error.code, "message": error.message, "remedy": error.remedy}, ensure_ascii=False)
+        text = json.dumps({"code": error.code, "message": error.message, "remedy": remedy}, ensure_ascii=False)
     else:
-        text = escape(f"error: {error.message}" + (f"\n{error.remedy}" if error.remedy else ""))
+        text = escape(f"error: {error.message}" + (f"\n{remedy}" if remedy else ""))
     sys.stderr.write(f"{text}\n")
 
 

@@ -75,8 +75,14 @@ def require_success(job: JobView) -> None:
     raise JobFailed(
         error.get("code") or "job.failed",
         f"job {job['job_id']} {job['status']}{place}{reason}",
-        remedy=error.get("remedy") or f"See `anabranch tasks {job['job_id'][:12]} --status failed`.",
+        remedy=error.get("remedy") or f"See `anabranch {_where_to_look(job)}`.",
     )
+
+
+def _where_to_look(job: JobView) -> str:
+    # A node may fail before it has tasks, by an expression or a planner; then its event says more.
+    start = job["job_id"][:12]
+    return f"tasks {start} --status failed" if job["tasks"]["failed"] else f"events {start}"
 
 
 def took(job: JobView) -> str:

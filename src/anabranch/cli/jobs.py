@@ -1,6 +1,6 @@
 """`jobs`, `status` and `tasks`: how work stands."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,10 +27,13 @@ __all__ = ["cli"]
 
 cli = typer.Typer()
 
+JobState = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
+TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelled"]
+
 
 @cli.command()
 def jobs(
-    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
+    state: Annotated[JobState | None, typer.Option(metavar="STATE", help="Only jobs in this state.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
     parent: Annotated[str | None, typer.Option(metavar="JOB", help="Only jobs that run for this one.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
@@ -70,7 +73,7 @@ def status(
 def tasks(
     job: JobId,
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only tasks with this status.")] = None,
+    status: Annotated[TaskStatus | None, typer.Option(metavar="STATUS", help="Only tasks with this status.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
     after: After = None,
     all: All = False,
@@ -96,9 +99,9 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
     print_line(f"job       {job['job_id']}")
     print_line(f"workflow  {job['job_type']}")
     print_line(f"status    {coloured(job['status'])}")
-    if job["parent"]:
+    if job.get("parent"):
         print_line(f"run by    {job['parent']}")
-    if job["generation"]:
+    if job.get("generation"):
         print_line(f"retried   {job['generation']} times")
     print_line(f"created   {job['created_at']} ({age(job['created_at'])} ago)")
     print_line(f"took      {took(job)}")

@@ -11,6 +11,7 @@ import typer
 
 from anabranch.cli import (
     bench,
+    completion,
     config,
     control,
     database,
@@ -58,6 +59,7 @@ for part in (
     doctor,
     database,
     config,
+    completion,
     bench,
 ):
     cli.add_typer(part.cli)
@@ -83,6 +85,8 @@ def main() -> None:
     _fill_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # what its encoding can't show is escaped, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")
+    if completion.ASKED in os.environ:
+        completion.complete(cli)
     code = call(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from anabranch.cli.completion import complete_job, complete_workflow
+
 __all__ = [
     "After",
     "All",
@@ -19,8 +21,15 @@ __all__ = [
     "Yes",
 ]
 
-WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The workflow's name.")]
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or a start of it that fits no other.")]
+WorkflowName = Annotated[
+    str, typer.Argument(metavar="WORKFLOW", help="The workflow's name.", autocompletion=complete_workflow)
+]
+JobId = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB", help="The job's id, or a start of it that fits no other.", autocompletion=complete_job
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 After = Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")]
 All = Annotated[bool, typer.Option("--all", help="The whole list, as JSON, one in a line.")]

@@ -34,7 +34,7 @@ def list_workers(context: typer.Context, json: Json = False) -> None:
     if json:
         print_json(sessions)
         return
-    facts = ("id", "kind", "host", "pid", "slots", "running")
+    facts = ("id", "kind", "host", "pid", "slots", "running", "waiting")
     rows = (
         [*(s[name] for name in facts), "draining" if s["draining"] else None, age(s["last_beat"]),
          " ".join(s["queues"]) or None]

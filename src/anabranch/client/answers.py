@@ -246,6 +246,7 @@ class Worker:
     slots: int
     running: int
     draining: bool
+    waiting: int
     began_at: datetime
     last_beat: datetime
     raw: Raw = field(repr=False)
@@ -262,6 +263,7 @@ class Worker:
             slots=raw["slots"],
             running=raw["running"],
             draining=raw["draining"],
+            waiting=raw["waiting"],
             began_at=datetime.fromisoformat(raw["began_at"]),
             last_beat=datetime.fromisoformat(raw["last_beat"]),
             raw=raw,
@@ -270,10 +272,12 @@ class Worker:
 
 @dataclass(frozen=True)
 class Component:
-    """One part of the stack: ok, degraded or down."""
+    """One part of the stack: ok, degraded or down, since when, and what to do."""
 
     status: str
     detail: str
+    remedy: str | None
+    since: datetime
 
 
 @dataclass(frozen=True)
@@ -288,7 +292,10 @@ class Health:
     @classmethod
     def of(cls, raw: Raw) -> "Health":
         """Read the health."""
-        parts = {name: Component(part["status"], part["detail"]) for name, part in raw["components"].items()}
+        parts = {
+            name: Component(part["status"], part["detail"], part["remedy"], datetime.fromisoformat(part["since"]))
+            for name, part in raw["components"].items()
+        }
         return cls(raw["status"], parts, raw["queues"], raw)
 
 

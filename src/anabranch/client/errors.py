@@ -22,6 +22,7 @@ KINDS: dict[int, type[AnabranchError]] = {
     403: NotAllowed,
     404: NotFound,
     409: Conflict,
+    410: NotFound,
     413: InputError,
     415: InputError,
     422: InputError,

@@ -1,7 +1,6 @@
 """Child processes that run handlers, so that one that blocks, dies or eats memory hurts only itself."""
 
 import asyncio
-import logging
 import multiprocessing
 import os
 import resource
@@ -27,6 +26,7 @@ from anabranch.engine.lifeline import die_with_parent
 from anabranch.engine.perform import Call, Performed, perform
 from anabranch.engine.plugin import GROUP, is_folder, load_plugins
 from anabranch.engine.printed import Printed
+from anabranch.engine.task_logs import hold_lines, keep_lines
 
 __all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue", "Saved"]
 
@@ -71,6 +71,7 @@ class ChildDied(Exception):
     def __init__(self, exit_code: int | None, log: str | None) -> None:
         named = signal.Signals(-exit_code).name if exit_code is not None and exit_code < 0 else f"exit code {exit_code}"
         super().__init__(f"the process that ran the handler ended by {named}")
+        self.ended_by = named
         self.log = log
 
 
@@ -363,11 +364,12 @@ def _serve(connection: Connection, output: Connection, plugins: Sequence[str], m
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    hold_lines()
     registry = load_plugins(plugins)
     connection.send(Performed())
     for stream in (sys.stdout, sys.stderr):
         os.dup2(output.fileno(), stream.fileno())
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
+    keep_lines()
     while True:
         try:
             call = connection.recv()

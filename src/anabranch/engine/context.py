@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ from anabranch.engine.errors import ContractViolationError, Permanent
 from anabranch.engine.model import Checkpoint
 from anabranch.engine.work import task_folder
 
-__all__ = ["Context", "Saving", "Silence", "TaskFacts", "Voice"]
+__all__ = ["CURRENT", "Context", "Saving", "Silence", "TaskFacts", "Voice", "ids_of_task"]
 
 MOST_HANDED = 64_000
 MOST_SAVED = 64_000
@@ -34,6 +35,21 @@ class TaskFacts:
     scratch: str
     work: str = ""
     checkpoint: Checkpoint | None = None
+
+
+# The task whose handler runs here now. Setting it costs next to nothing; what a log line needs of it is found when one
+# is written (O3).
+CURRENT: ContextVar[TaskFacts | None] = ContextVar("anabranch_task", default=None)
+
+
+def ids_of_task() -> dict[str, str | int]:
+    """What every log line of the task that runs here carries; nothing where none does."""
+    task = CURRENT.get()
+    if task is None:
+        return {}
+    return {
+        "job": task.job_id, "task": task.task_id, "attempt": task.attempt, "correlation_id": task.correlation_id
+    }  # fmt: skip
 
 
 class Voice(Protocol):
@@ -147,7 +163,7 @@ class Context:
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose lines are kept with the attempt."""
+        """A logger whose lines are kept with the attempt, or in the worker's log where the handler runs in it."""
         return logging.LoggerAdapter(logging.getLogger("anabranch.task"), {"task": self._facts.task_id})
 
     @property

@@ -186,7 +186,9 @@ class _Step:
                 self._complete(node, {})
             else:
                 hint = f"Signal it sooner, or give {node.name} a longer timeout_seconds."
-                self._give_up(node, "gate.timed_out", "nobody signalled it in time", hint)
+                self._give_up(
+                    node, {"code": "gate.timed_out", "message": "nobody signalled it in time", "remedy": hint}
+                )
                 self._settle()
 
     def _end(self, node: Node, event: LaneEnded) -> None:
@@ -253,14 +255,13 @@ class _Step:
         except _Unknown:
             return
         except ExpressionError as error:
-            self._give_up(node, "expression.failed", error.message, error.hint)
+            self._give_up(node, {"code": "expression.failed", "message": error.message, "remedy": error.hint})
         except InputError as error:
-            self._give_up(node, error.code, error.message, error.remedy)
+            self._give_up(node, {"code": error.code, "message": error.message, "remedy": error.remedy})
 
-    def _give_up(self, node: Node, code: str, message: str, remedy: str) -> None:
-        error: dict[str, Json] = {"code": code, "message": message, "category": "permanent"}
-        if remedy:
-            error["remedy"] = remedy
+    def _give_up(self, node: Node, told: Mapping[str, str]) -> None:
+        error: dict[str, Json] = {name: text for name, text in told.items() if text}
+        error["category"] = "permanent"
         if (node.kind.has_tasks or node.kind.waits) and node.on_failure is OnFailure.CONTINUE:
             self._set(node, NodeState.COMPLETED, output={"error": error})
         else:

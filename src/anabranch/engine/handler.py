@@ -29,6 +29,7 @@ __all__ = [
     "describe_handler",
     "handler",
     "handlers_in",
+    "place_of",
     "register_handler",
 ]
 
@@ -136,6 +137,14 @@ def describe_handler(declared: Handler) -> dict[str, Json]:
         "parameters": _schema(declared.model, "validation", by_alias=True),
         "result": _schema(declared.result, "serialization", by_alias=False),
     }
+
+
+def place_of(declared: Handler) -> str:
+    """Where a handler is written."""
+    function = declared.function
+    written = getattr(function.made, "execute", None) if isinstance(function, _Executed) else inspect.unwrap(function)
+    code = getattr(written, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}" if code else declared.name
 
 
 def call_handler(declared: Handler, context: Context) -> Any:  # what the handler returns, checked by the caller

@@ -15,7 +15,9 @@ __all__ = [
     "ChildJob",
     "Claim",
     "DeadLetter",
+    "Duty",
     "Event",
+    "Gauges",
     "InHand",
     "Job",
     "JobDetail",
@@ -37,9 +39,11 @@ __all__ = [
     "SessionDetail",
     "SessionId",
     "SessionKind",
+    "StuckJobs",
     "TaskDetail",
     "TaskKey",
     "TaskRow",
+    "Tombstone",
     "Trace",
     "Vitals",
 ]
@@ -154,6 +158,22 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Tombstone:
+    """A job that was purged."""
+
+    job: int
+    job_id: str
+    identity: str
+    ordinal: int
+    scope: str
+    workflow: str
+    state: JobState
+    created_at: datetime
+    finished_at: datetime
+    purged_at: datetime
+
+
+@dataclass(frozen=True)
 class Session:
     """One process from its start to its end."""
 
@@ -248,6 +268,14 @@ class Claim:
         return f"{self.lane.job_id}-{self.lane.node}-{self.index}"
 
     @property
+    def ids(self) -> dict[str, str | int]:
+        """What a log line about this attempt carries (O3)."""
+        lane = self.lane
+        return {
+            "job": lane.job_id, "task": self.task_id, "attempt": self.attempt, "correlation_id": lane.correlation_id
+        }  # fmt: skip
+
+    @property
     def parameters(self) -> dict[str, Json]:
         """What a task without a template gets: the job's parameters, its own, and its index where the node counts."""
         index: dict[str, Json] = {"index": self.index} if "indexed" in self.lane.policy else {}
@@ -280,6 +308,7 @@ class RightView:
     id: RightId
     takes: int
     job_id: str
+    correlation_id: str
     workflow_hash: str
     parameters: dict[str, Json]
     version: int
@@ -400,7 +429,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class SessionDetail:
-    """A live session with the count of tasks it holds."""
+    """A live session with the count of tasks it holds: those that run, and those taken ahead that wait for a slot."""
 
     id: int
     kind: SessionKind
@@ -410,6 +439,7 @@ class SessionDetail:
     slots: int
     running: int
     draining: bool
+    waiting: int
     began_at: datetime
     beat_at: datetime
 
@@ -485,12 +515,54 @@ class DeadLetter:
 
 
 @dataclass(frozen=True)
+class Duty:
+    """The heartbeat of a background duty: how long ago it was, and how often it is due."""
+
+    age_seconds: float
+    every_seconds: float
+
+
+@dataclass(frozen=True)
 class Vitals:
-    """What health is judged by: ages in seconds, counts, and ready tasks by queue."""
+    """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
+    tasks by the handler that no worker had for them, and connections to this database and to all of the server's."""
 
     workers: int
     orchestrators: int
-    sweeper_age_seconds: float | None
-    sweeper_every_seconds: float | None
+    duties: dict[str, Duty]
     untaken_rights: int
+    oldest_right_seconds: float | None
     queues: dict[str, int]
+    served: dict[str, int]
+    missing_handlers: dict[str, int]
+    connections: int
+    all_connections: int
+    max_connections: int
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages."""
+
+    jobs: dict[str, int]
+    ready: dict[str, int]
+    running: dict[str, int]
+    due: dict[str, int]
+    sessions: dict[str, int]
+    slots: int
+    duties: dict[str, float]
+    untaken_rights: int
+    oldest_right_seconds: float
+    database_bytes: int
+    connections: int
+    max_connections: int
+    oldest_transaction_seconds: float
+    tables: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class StuckJobs:
+    """Jobs that nothing will move on, among those up to the last that was looked at; 0: there are no more."""
+
+    last: int
+    job_ids: tuple[str, ...]

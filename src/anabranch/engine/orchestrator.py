@@ -32,6 +32,7 @@ from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose, Right
 from anabranch.engine.outputs import Outputs
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, Store, TakenRight
 from anabranch.engine.results import Results
+from anabranch.engine.retention import Keep, Purge, Retention
 from anabranch.engine.session import Live
 from anabranch.engine.subworkflows import collect_children
 from anabranch.engine.sweeper import Sweeper
@@ -66,18 +67,19 @@ class Advancer:
     async def advance(self, rights: Sequence[TakenRight]) -> Spent:
         """Spend rights and those that come of them; those that the store can't take now are left over."""
         waiting, applied, left = deque(rights), 0, []
+        known: dict[str, str]
         while waiting:
-            right = waiting.popleft()
+            right, known = waiting.popleft(), {}
             try:
-                spent = await self._advance_one(right)
+                spent = await self._advance_one(right, known)
             except SessionGone:
                 raise
             except Unavailable as error:
-                log.warning("advance.interrupted", right=right.id, reason=error.message)
+                log.warning("advance.interrupted", right=right.id, **known, reason=error.message)
                 left.append(right)
                 continue
             except Exception:  # a poison job hurts only itself (E10); its right is free again when its lease ends
-                log.exception("advance.failed", right=right.id)
+                log.exception("advance.failed", right=right.id, **known)
                 continue
             applied += spent.applied is True
             waiting.extend(spent.rights)
@@ -99,11 +101,13 @@ class Advancer:
             await self._store.free_rights(self._session, left)
         return len(rights)
 
-    async def _advance_one(self, right: TakenRight) -> Applied:
+    async def _advance_one(self, right: TakenRight, known: dict[str, str]) -> Applied:
+        """Spend one right; what is known of its job, for log lines, is put into `known`."""
         while True:
             view = await self._store.load_right(right, self._session)
             if view is None:
                 return Applied(None, ())
+            known.update(_ids(view))
             transitions = await self._plan(view)
             try:
                 applied = await self._store.apply(right, self._session, view, transitions)
@@ -134,7 +138,7 @@ class Advancer:
         except Unavailable:
             raise
         except Exception as error:  # a poison job hurts only itself (E10)
-            log.exception("job.plan_failed", job=view.job_id)
+            log.exception("job.plan_failed", **_ids(view))
             return _fail_job(view, describe_error(error))
 
     async def _evaluate(self, workflow: Workflow, view: RightView) -> tuple[Transition, ...]:
@@ -153,20 +157,32 @@ class Advancer:
     def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:
         for change in transitions:
             if isinstance(change, SetJob):
-                log.info("job.moved", job=view.job_id, state=change.state)
+                log.info("job.moved", **_ids(view), state=change.state)
         self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane | KeepLane)})
 
 
 class Orchestrator:
-    """Takes the rights that nobody took, and sweeps."""
+    """Takes the rights that nobody took, and sweeps; beside that it removes what was kept long enough."""
 
-    def __init__(self, store: Store, results: Results) -> None:
+    def __init__(self, store: Store, results: Results, keep: Keep) -> None:
         """On this store; large results are brought back from where they were put aside."""
         self._store = store
         self._results = results
+        self._keep = keep
 
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Run until told to stop; SessionGone when the session was lost."""
+        store = self._store.retention()
+        retention = asyncio.create_task(
+            Retention(store, live.session).run(Purge(store, self._results, self._keep)), name="retention"
+        )
+        try:
+            await self._serve(live, stop)
+        finally:
+            retention.cancel()
+            await asyncio.wait([retention])
+
+    async def _serve(self, live: Live, stop: asyncio.Event) -> None:
         advancer = Advancer(self._store, live.session, self._results)
         sweeper = Sweeper(self._store, live.session)
         while not stop.is_set():
@@ -186,6 +202,10 @@ async def end_orphans(store: JobStore) -> None:
     """Cancel the child jobs whose task is over, and theirs."""
     while await store.cancel_orphans():
         pass
+
+
+def _ids(view: RightView) -> dict[str, str]:
+    return {"job": view.job_id, "correlation_id": view.correlation_id}
 
 
 def _event(view: RightView) -> Event:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from anabranch.engine.canonical import Json, encode
-from anabranch.engine.context import Context, TaskFacts, Voice
+from anabranch.engine.context import CURRENT, Context, TaskFacts, Voice
 from anabranch.engine.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
 from anabranch.engine.failure import describe_error
 from anabranch.engine.folding import fold_results, read_folding
@@ -79,15 +79,19 @@ class Performed:
 def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
     """Run a call to its end in this thread."""
     context = Context(call.facts, voice)
+    before = CURRENT.set(call.facts)
     try:
         return _performed(context, _answer(registry, call, context), call.handler)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
+    except BaseException as error:  # noqa: BLE001  # a handler may raise anything, SystemExit and its kin too
         return _failed(context, voice, error)
+    finally:
+        CURRENT.reset(before)
 
 
 async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
     """Run an async handler to its end in this loop."""
     context = Context(call.facts, voice)
+    CURRENT.set(call.facts)  # for the asyncio task that runs this, and those it starts
     try:
         answer = await call_handler(found, context)
         context.require_awaited()
@@ -97,7 +101,7 @@ async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
         if task and task.cancelling():
             raise
         return Performed(error=describe_error(error))  # nobody cancelled it: the handler raised it by itself
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a handler may raise anything
+    except BaseException as error:  # noqa: BLE001  # a handler may raise anything, SystemExit and its kin too
         return _failed(context, voice, error)
 
 

@@ -38,13 +38,16 @@ __all__ = [
     "KeyTaken",
     "Pulse",
     "Refused",
+    "Remains",
     "ResultPage",
+    "RetentionStore",
     "SessionGone",
     "Spawned",
     "Store",
     "StoredValue",
     "Submission",
     "Submitted",
+    "Survey",
     "Swept",
     "TakenRight",
     "TaskQueue",
@@ -164,6 +167,24 @@ class Swept:
     released: int
 
 
+@dataclass(frozen=True)
+class Remains:
+    """A purged job that has left files and rows of its tasks."""
+
+    job: int
+    job_id: str
+
+
+@dataclass(frozen=True)
+class Survey:
+    """How many jobs a purge would take, by state, and how many tasks they have."""
+
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    tasks: int = 0
+
+
 class JobStore(Protocol):
     """Jobs, their definitions and the rights to advance them."""
 
@@ -208,6 +229,34 @@ class TaskQueue(Protocol):
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept: ...
 
 
+class RetentionStore(Protocol):
+    """What is kept for a time, and removed in batches; each of them commits by itself, soon."""
+
+    async def has_turn(self, session: SessionId, every: timedelta) -> bool:
+        """Whether no other process does it."""
+
+    async def note_turn(self, session: SessionId, every: timedelta) -> bool:
+        """Note that it is done; False when another does it."""
+
+    async def purge(self, age: timedelta, after: int) -> tuple[int, int | None]:
+        """Turn some jobs that ended so long ago into tombstones; how many, and where to go on, or None at the end."""
+
+    async def survey(self, age: timedelta, after: int) -> tuple[Survey, int | None]:
+        """What `purge` would do, and where to go on."""
+
+    async def remains(self, after: int) -> list[Remains]:
+        """Some purged jobs that have left something, after one of them."""
+
+    async def clear(self, jobs: Sequence[Remains]) -> int:
+        """Remove some of the rows that they left; how many, and 0 at the end."""
+
+    async def remove_tombstones(self, age: timedelta) -> int:
+        """Remove some that are so old; how many, and 0 at the end. So do the two below."""
+
+    async def remove_sessions(self, age: timedelta) -> int: ...
+    async def remove_workflows(self, age: timedelta) -> int: ...
+
+
 class FileStore(Protocol):
     """Files by address; methods block."""
 
@@ -216,6 +265,9 @@ class FileStore(Protocol):
 
     def get(self, address: str) -> bytes:
         """The content of a file, or NotFound."""
+
+    def remove(self, folder: str, limit: int) -> int:
+        """Remove up to `limit` of the files whose keys begin with a folder; how many, and 0 when there are none."""
 
 
 class Pulse(Protocol):
@@ -239,3 +291,6 @@ class Store(JobStore, TaskQueue, Protocol):
 
     def pulse(self) -> Pulse:
         """A new connection for beats and doorbells."""
+
+    def retention(self) -> RetentionStore:
+        """What is kept for a time."""

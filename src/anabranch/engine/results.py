@@ -11,6 +11,7 @@ __all__ = ["REFERENCE", "Results", "is_reference"]
 
 REFERENCE = "anabranch:reference"
 OUTPUTS = "anabranch:outputs"
+FOLDER = "results"
 
 
 class Results:
@@ -35,9 +36,13 @@ class Results:
                 code="task.result_too_large",
                 remedy="Write large data to storage and return its address.",
             )
-        key = f"results/{job_id}/{node}/{attempt}.json"
+        key = f"{FOLDER}/{job_id}/{node}/{attempt}.json"
         digest = hashlib.sha256(data).hexdigest()
         return f'{{"href":"{self._files.put(key, data)}","size":{len(data)},"sha256":"{digest}"}}'
+
+    def remove(self, job_id: str, limit: int) -> int:
+        """Remove up to `limit` of the results that a job put aside, also those that were never accepted; how many."""
+        return self._files.remove(f"{FOLDER}/{job_id}", limit)
 
     def bring_back(self, value: Any) -> Json:  # JSON from the database
         """A task's result, or what its reference stands for. Values inside it are never looked at (G7)."""

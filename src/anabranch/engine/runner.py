@@ -20,7 +20,7 @@ from anabranch.engine.errors import AnabranchError, Interrupted, TaskError, Unav
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
 from anabranch.engine.filling import Definitions, Given, fill_in
-from anabranch.engine.handler import Handler, Runs
+from anabranch.engine.handler import Handler, Runs, place_of
 from anabranch.engine.model import Attempt, Claim, Purpose, Report, SessionId
 from anabranch.engine.perform import Call, Performed, perform, perform_async
 from anabranch.engine.plugin import Registry
@@ -221,8 +221,8 @@ class Runner:
             held.workflow = await self._define(held.claim)
             spawned = await self._nursery.spawn(held.claim, _params(held))
         except Unavailable as error:
-            log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
-            return _again(held, MISSING_DELAY if error.code in MISSING else timedelta(seconds=1))
+            log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
+            return _for_others(held, error)
         except ExpressionError as error:
             return _failed(held.claim, _unfilled(error), timedelta(0), None)
         except (AnabranchError, ValueError) as error:
@@ -230,7 +230,7 @@ class Runner:
         if spawned is None:
             return _again(held)
         held.rights = spawned.rights
-        log.info("job.spawned", task=held.claim.task_id, job=spawned.job_id)
+        log.info("job.spawned", **held.claim.ids, child=spawned.job_id)
         return None
 
     async def _run_one(self, held: Held) -> Report:
@@ -243,8 +243,8 @@ class Runner:
             fault: dict[str, Json] = {"code": error.code, "message": str(error), "category": "transient"}
             performed = Performed(error=fault, log=error.log)
         except Unavailable as error:
-            log.warning("task.handed_back", task=held.claim.task_id, reason=error.message)
-            return _again(held, MISSING_DELAY if error.code in MISSING else timedelta(seconds=1))
+            log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
+            return _for_others(held, error)
         except ExpressionError as error:
             performed = Performed(error=_unfilled(error))
         except (AnabranchError, OSError, ValueError) as error:
@@ -316,11 +316,19 @@ class Runner:
         claim = held.claim
         if held.given_up or held.stopping:  # whoever stops the worker may end its children first
             return _again(held)
-        log.error("task.crashed", task=claim.task_id, attempt=claim.attempt, reason=str(error))
+        log.error("task.crashed", **claim.ids, reason=str(error))
         last = claim.crashes + 1 >= CRASH_LIMIT
-        body = encode({"code": "handler.crashed", "message": str(error), "category": "resource"})
+        body = encode(self._describe_crash(claim, error))
         ended = "failed" if last else "crashed"
         return Report(claim.key, claim.attempt, ended, body, None, timedelta(seconds=seconds), error.log)
+
+    def _describe_crash(self, claim: Claim, error: ChildDied) -> dict[str, Json]:
+        """A process that died can't say where it was; the handler's own place is the nearest that is known."""
+        described: dict[str, Json] = {
+            "code": "handler.crashed", "message": str(error), "category": "resource", "type": error.ended_by
+        }  # fmt: skip
+        found = self._handler(claim)
+        return {**described, "where": place_of(found)} if found else described
 
     def _folder(self, claim: Claim) -> str:
         return f"{self._scratch}/{claim.key.lane}-{claim.key.place}-{claim.attempt}"
@@ -336,9 +344,9 @@ def _params(held: Held) -> dict[str, Json]:
 
 def _undefined(held: Held, error: AnabranchError) -> Report:
     """What becomes of a task whose workflow can't be read here: another worker may be able to, unless it is gone."""
-    log.warning("task.undefined", task=held.claim.task_id, reason=error.message)
+    log.warning("task.undefined", **held.claim.ids, code=error.code, reason=error.message)
     if isinstance(error, Unavailable):
-        return _again(held, MISSING_DELAY if error.code in MISSING else timedelta(seconds=1))
+        return _for_others(held, error)
     return _failed(held.claim, describe_error(error), timedelta(0), None)
 
 
@@ -372,8 +380,14 @@ def _stuck(held: Held) -> Report:
     return Report(held.claim.key, held.claim.attempt, ended, body)
 
 
-def _again(held: Held, delay: timedelta | None = None) -> Report:
-    return Report(held.claim.key, held.claim.attempt, "handed_back", delay=delay)
+def _again(held: Held) -> Report:
+    return Report(held.claim.key, held.claim.attempt, "handed_back")
+
+
+def _for_others(held: Held, error: Unavailable) -> Report:
+    """Hand a task back that can't run here; the attempt keeps the reason, by which health finds it."""
+    delay = MISSING_DELAY if error.code in MISSING else timedelta(seconds=1)
+    return Report(held.claim.key, held.claim.attempt, "handed_back", encode(describe_error(error)), delay)
 
 
 def _failed(
@@ -381,5 +395,5 @@ def _failed(
 ) -> Report:
     delay = next_delay(claim.lane.policy, claim.failures, error)
     ended = "failed" if delay is None else "retry"
-    log.warning("task.failed", task=claim.task_id, attempt=claim.attempt, end=ended, code=error.get("code"))
+    log.warning("task.failed", **claim.ids, end=ended, code=error.get("code"))
     return Report(claim.key, claim.attempt, ended, encode(error), delay, ran, printed, metrics)

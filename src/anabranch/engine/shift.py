@@ -164,7 +164,8 @@ class Shift:
         if task.cancelled():
             self._write([Report(held.claim.key, held.claim.attempt, "handed_back") for held in chunk])
         elif error := task.exception():
-            log.error("worker.fault", error=str(error), exc_info=error)
+            for held in chunk:
+                log.error("worker.fault", **held.claim.ids, error=str(error), exc_info=error)
             body = encode({**describe_error(error), "category": "bug"})
             self._write([Report(held.claim.key, held.claim.attempt, "failed", body) for held in chunk])
         self._dispatch()
@@ -198,7 +199,10 @@ class Shift:
             return await self._send_apart(batch, wanted, error)
         for report, answer in zip(batch, turn.answers, strict=True):
             if answer is Answer.STALE:
-                log.warning("report.stale", lane=report.key.lane, index=report.key.place, attempt=report.attempt)
+                held = self._held.get(report.key)
+                ids = held.claim.ids if held else {}
+                known = {"lane": report.key.lane, "index": report.key.place, **ids, "attempt": report.attempt}
+                log.warning("report.stale", **known)
         if turn.rights:
             self._start_advance(turn.rights)
         return turn

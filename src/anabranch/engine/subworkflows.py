@@ -80,15 +80,10 @@ def _failed(child: ChildJob, error: dict[str, Json]) -> Report:
 
 
 def _error(child: ChildJob) -> dict[str, Json]:
-    """Why a task failed whose job did; what the node's retry allows is tried again, unless somebody cancelled it."""
-    cause = child.error or {}
-    return {
-        "code": f"child.{child.state}",
-        "message": f"job {child.job_id[:12]} {_STATES[child.state]}: {cause.get('message', '')}",
-        "category": "permanent" if child.state is JobState.CANCELLED else "child",
-        "job_id": child.job_id,
-        "cause": dict(cause),
-    }
-
-
-_STATES = {JobState.FAILED: "failed", JobState.CANCELLED: "was cancelled"}
+    """Why a task failed whose job did; it is tried as often as the node says, unless somebody cancelled the job."""
+    cause, name = dict(child.error or {}), f"job {child.job_id[:12]}"
+    more: dict[str, Json] = {"job_id": child.job_id, "cause": cause}
+    if child.state is JobState.CANCELLED:
+        return {"code": "child.cancelled", "message": f"{name} was cancelled", "category": "permanent", **more}
+    message = f"{name} failed: {cause.get('message', '')}"
+    return {"code": "child.failed", "message": message, "category": "child", **more}

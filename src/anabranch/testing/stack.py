@@ -15,6 +15,7 @@ from anabranch.engine.model import TERMINAL, JobDetail, SessionKind, TaskDetail
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.results import Results
+from anabranch.engine.retention import Keep
 from anabranch.engine.session import keep_session
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings
@@ -22,6 +23,7 @@ from anabranch.settings import Settings
 __all__ = ["Stack", "open_stack"]
 
 LEASE = timedelta(seconds=3)
+KEEP = Keep(jobs=None, tombstones=timedelta(days=1), sessions=timedelta(days=1))
 
 
 class Stack:
@@ -73,7 +75,7 @@ async def open_stack(
         keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)
     )
     orchestrating = asyncio.create_task(
-        keep_session(store, Orchestrator(store, results), stop, kind=SessionKind.ORCHESTRATOR, lease=LEASE)
+        keep_session(store, Orchestrator(store, results, KEEP), stop, kind=SessionKind.ORCHESTRATOR, lease=LEASE)
         if orchestrated
         else asyncio.sleep(0)
     )

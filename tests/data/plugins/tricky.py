@@ -67,6 +67,8 @@ def act(params: dict[str, Any], ctx: Context) -> object:
                 raise Throttled("slow down", retry_after=0.1)
         case "exit":
             raise SystemExit(3)
+        case "interrupt":
+            raise KeyboardInterrupt
         case "posing":
             return {"anabranch:reference": {"href": "../secret"}}
         case "leaves a process":

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from anabranch.engine.errors import NotFound
@@ -39,8 +40,33 @@ class LocalFiles:
         except FileNotFoundError as error:
             raise NotFound("file.not_found", f"there is no file {address}") from error
 
+    def remove(self, folder: str, limit: int) -> int:
+        """Remove up to `limit` files below a folder, and the folder when it is empty; how many."""
+        path = self._path(folder)
+        if path == self._root.resolve():
+            raise NotFound("file.not_found", f"{folder!r} is the folder of the store itself")
+        return _remove(path, limit) if path.is_dir() else 0
+
     def _path(self, key: str) -> Path:
         path = (self._root / key).resolve()
         if not path.is_relative_to(self._root.resolve()):
             raise NotFound("file.not_found", f"{key!r} is not below the folder of the store")
         return path
+
+
+def _remove(folder: Path, limit: int) -> int:
+    """Remove files one by one as they are listed; others may do the same at the same time."""
+    removed = 0
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if removed == limit:
+                return removed
+            if entry.is_dir(follow_symlinks=False):
+                removed += _remove(Path(entry.path), limit - removed)
+            else:
+                Path(entry.path).unlink(missing_ok=True)
+                removed += 1
+    if removed < limit:
+        with suppress(OSError):  # a file that came meanwhile keeps it, and goes with the next call
+            folder.rmdir()
+    return removed

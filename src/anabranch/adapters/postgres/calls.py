@@ -28,7 +28,7 @@ PASSING = ("08", "40", "53", "55P03", "57")
 class Database:
     """A small pool of connections in one role. No connection is held between calls (E19)."""
 
-    def __init__(self, url: str, role: Role, *, name: str, size: int, checked: bool) -> None:
+    def __init__(self, url: str, role: Role | None, *, name: str, size: int, checked: bool) -> None:
         """Nothing is opened yet; a `checked` connection is tried before it is lent, which costs a round trip."""
         self.url = url
         self._checking: asyncio.Task[None] | None = None

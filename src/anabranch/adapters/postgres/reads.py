@@ -1,6 +1,8 @@
 """What people and programs ask: read-only, in the reader's role, with its own small pool and short timeouts."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,7 @@ from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, InputError, NotFound
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.filling import Definitions, Given, fill_in
+from anabranch.engine.mistakes import nearest, quote
 from anabranch.engine.model import (
     DeadLetter,
     Event,
@@ -26,8 +29,8 @@ from anabranch.engine.model import (
     SessionKind,
     TaskDetail,
     TaskRow,
+    Tombstone,
     Trace,
-    Vitals,
 )
 from anabranch.engine.results import Results
 from anabranch.engine.workflow import Workflow
@@ -57,7 +60,8 @@ class PostgresReads:
     async def job(self, job_id: str) -> JobDetail:
         """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
         job = await self.find(job_id)
-        job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
+        async with self._or_purged(job.id):
+            job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
         parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
         return JobDetail(job, await self.nodes(job.id), parent[0]["job_id"] if parent else None)
 
@@ -67,15 +71,23 @@ class PostgresReads:
             raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
         rows = await self._database.query("job", job_id=job_id)
         if not rows:
+            await self._refuse_purged("tombstone", job_id=job_id)
             raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
         if len(rows) > 1:
-            raise Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
+            raise _ambiguous(job_id)
         return _job(rows[0])
 
     async def nodes(self, job: int) -> list[NodeDetail]:
         """The nodes of a job, in order."""
-        rows = await self._database.query("nodes", job=job)
+        rows = await self._list("nodes", job=job)
         return [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in rows]
+
+    async def require_node(self, job: Job, name: str) -> None:
+        """Refuse the name of a node that a job does not have, and name the nearest."""
+        known = [node.name for node in await self.nodes(job.id)]
+        if name not in known:
+            remedy = f"{nearest(name, known)} Its nodes are {', '.join(known)}.".strip()
+            raise NotFound("node.not_found", f"job {job.job_id[:12]} has no node {quote(name)}", remedy=remedy)
 
     async def workflow(self, job: Job) -> Workflow:
         """The workflow that a job was pinned to (E16)."""
@@ -101,26 +113,26 @@ class PostgresReads:
     ) -> list[TaskDetail]:
         """The tasks of a job, in order."""
         lane, position = _cursor(after, 2)
-        rows = await self._database.query(
-            "tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit
-        )
+        rows = await self._list("tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit)
         sources = await self._database.query("lane_values", lanes=list({row["lane"] for row in rows}))
+        await self._refuse_purged("tombstone_of", job=job)  # between the two queries
         filled = {source["lane"]: source for source in sources}
         for row in rows:
             item = row.pop("item")
             if source := filled.get(row["lane"]):
                 row["parameters"] = await self._fill_in(row, source, item)
-        return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
+        async with self._or_purged(job):
+            return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
 
     async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
         """The tasks of a job as their rows stand, in order."""
         lane, position = _cursor(after, 2)
-        rows = await self._database.query("task_rows", job=job, lane=lane, position=position, limit=limit)
+        rows = await self._list("task_rows", job=job, lane=lane, position=position, limit=limit)
         return [TaskRow(**row) for row in rows]
 
     async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """What happened to a job, in order."""
-        return [Event(**row) for row in await self._database.query("events", job=job, after=after, limit=limit)]
+        return [Event(**row) for row in await self._list("events", job=job, after=after, limit=limit)]
 
     async def logs(
         self, job: int, *, limit: int, after: str | None, node: str | None, index: str | None, attempt: int | None
@@ -128,7 +140,7 @@ class PostgresReads:
         """What the attempts of a job printed and measured, in order."""
         lane, position, last = _cursor(after, 3)
         number = index_of(index) if index else None
-        rows = await self._database.query(
+        rows = await self._list(
             "logs", job=job, lane=lane, position=position, last=last, node=node, index=index, attempt=attempt,
             number=number if isinstance(number, int) and number < 2**31 else None, limit=limit,
         )  # fmt: skip
@@ -166,15 +178,34 @@ class PostgresReads:
         )  # fmt: skip
         return [_letter(row) for row in rows]
 
-    async def vitals(self) -> Vitals:
-        """What health is judged by."""
-        (row,) = await self._database.query("vitals")
-        return Vitals(**row)
-
     async def definition(self, workflow_hash: str) -> Workflow:
         """The workflow that jobs were pinned to."""
         (row,) = await self._database.call("definition", workflow_hash)
         return read_definition(row["definition"])
+
+    async def _list(self, name: str, *, job: int, **given: object) -> list[Row]:
+        """What a query finds of a job; where one was purged since it was found, that is said, and not nothing (O5)."""
+        rows = await self._database.query(name, job=job, **given)
+        if not rows:
+            await self._refuse_purged("tombstone_of", job=job)
+        return rows
+
+    @asynccontextmanager
+    async def _or_purged(self, job: int) -> AsyncIterator[None]:
+        """Read files of a job; where one is gone because the job is, say that."""
+        try:
+            yield
+        except NotFound:
+            await self._refuse_purged("tombstone_of", job=job)
+            raise
+
+    async def _refuse_purged(self, query: str, **given: object) -> None:
+        rows = await self._database.query(query, **given)
+        found = [Tombstone(**{**row, "state": JobState(row["state"])}) for row in rows]
+        if len(found) > 1:
+            raise _ambiguous(str(given["job_id"]))
+        if found:
+            raise _purged(found[0])
 
     async def _fill_in(self, row: Row, lane: Row, item: Json) -> dict[str, Json]:
         """A task's parameters as its handler gets them; nothing where they can't be filled in."""
@@ -186,6 +217,19 @@ class PostgresReads:
 
     def _whole(self, task: TaskDetail) -> TaskDetail:
         return replace(task, result=self._results.bring_back(task.result))
+
+
+def _ambiguous(job_id: str) -> Conflict:
+    return Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
+
+
+def _purged(gone: Tombstone) -> NotFound:
+    return NotFound(
+        "job.purged",
+        f"job {gone.job_id} ({gone.workflow}) was purged at {gone.purged_at:%Y-%m-%dT%H:%M:%SZ};"
+        f" it was {gone.state} at {gone.finished_at:%Y-%m-%dT%H:%M:%SZ}",
+        remedy="Submit it again to run it anew.",
+    )
 
 
 def _job(row: dict[str, object]) -> Job:

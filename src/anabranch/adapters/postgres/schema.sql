@@ -48,9 +48,10 @@ create table app.jobs (
     unique (identity, ordinal)
 );
 
+create index jobs_open on app.jobs (id) include (state) where state in ('pending', 'running', 'waiting');
 create index jobs_parent on app.jobs (parent) where parent is not null;
+create index jobs_workflow_hash on app.jobs (workflow_hash);
 
--- Kept: it is tried again and goes on with the results it has.
 -- What a caller asked for under a key of theirs, by the hash of it, and the answer: the job, and how it stood then (E15).
 -- It refers to no row: the answer stays the same though the job may be gone.
 create table app.idempotency_keys (
@@ -66,6 +67,7 @@ create table app.idempotency_keys (
 
 create index idempotency_keys_expires on app.idempotency_keys (expires_at);
 
+-- Kept: it is tried again and goes on with the results it has.
 create table app.nodes (
     job bigint not null references app.jobs on delete cascade,
     name text not null,
@@ -141,7 +143,7 @@ create table app.items (
     parameters jsonb not null,
     metadata jsonb,
     primary key (lane, idx)
-);
+) with (autovacuum_vacuum_scale_factor = 0.02);
 
 create unique index items_key on app.items (lane, key) where key is not null;
 
@@ -198,7 +200,7 @@ create table app.outcomes (
     forced boolean not null default false,
     handed jsonb,
     primary key (lane, idx)
-);
+) with (autovacuum_vacuum_scale_factor = 0.02);
 
 create index outcomes_failed on app.outcomes (lane, idx) where outcome = 'failed';
 
@@ -215,7 +217,7 @@ create table app.attempts (
     error jsonb,
     stale_at timestamptz,
     primary key (lane, idx, attempt)
-);
+) with (autovacuum_vacuum_scale_factor = 0.02);
 
 -- What an attempt printed and measured, where it did.
 create table app.traces (
@@ -225,7 +227,7 @@ create table app.traces (
     log text,
     metrics jsonb,
     primary key (lane, idx, attempt)
-);
+) with (autovacuum_vacuum_scale_factor = 0.02);
 
 -- What an attempt of a task saved for the next one: the newest only. Number: how many it saved, with this one.
 create table app.checkpoints (
@@ -361,3 +363,31 @@ create table app.keys (
     revoked_at timestamptz,
     revoked_by text
 );
+
+-- A job that is gone (O5): enough to say so, and to give the next job of the same parameters another id. Ids may come back
+-- when their tombstone is gone, too, so job_id is no key.
+create table app.tombstones (
+    job bigint primary key,
+    job_id text collate "C" not null,
+    identity text not null,
+    ordinal integer not null,
+    scope text not null,
+    workflow text not null,
+    state app.job_state not null,
+    created_at timestamptz not null,
+    finished_at timestamptz not null,
+    purged_at timestamptz not null
+);
+
+create index tombstones_job_id on app.tombstones (job_id);
+create index tombstones_identity on app.tombstones (identity, ordinal);
+create index tombstones_purged_at on app.tombstones (purged_at);
+
+-- A lane of such a job, whose tasks still have rows from the index `cleared` on. Nothing shows them, for the lane is gone.
+create table app.remains (
+    lane bigint primary key,
+    job bigint not null references app.tombstones,
+    cleared integer not null
+);
+
+create index remains_job on app.remains (job);

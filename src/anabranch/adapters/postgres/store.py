@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Sequence
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 from psycopg import Connection, sql
@@ -12,6 +13,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.calls import Database, call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.keys import PostgresKeys
+from anabranch.adapters.postgres.retention import PostgresRetention
 from anabranch.engine.canonical import Json, decode, encode
 from anabranch.engine.errors import NotFound, Unavailable
 from anabranch.engine.evaluator import OpenWait, SetJob, SetNode, Transition
@@ -60,6 +62,7 @@ __all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition", "wri
 
 CHANNEL = "anabranch"
 SWEEP_BATCH = 1000
+KNOWN_SECONDS = 3600.0
 ORPHANS = 50
 HELD = 10_000
 Row = dict[str, Any]  # a row of the driver, given its types here
@@ -75,6 +78,7 @@ class PostgresStore:
         self._stack = stack
         self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
         self._known: set[str] = set()
+        self._known_until = 0.0
 
     async def open(self) -> None:
         """Start connecting."""
@@ -91,6 +95,10 @@ class PostgresStore:
     def keys(self) -> PostgresKeys:
         """The keys of the same database, over the same connections."""
         return PostgresKeys(self._database)
+
+    def retention(self) -> PostgresRetention:
+        """What is kept for a time, over the same connections."""
+        return PostgresRetention(self._database)
 
     async def open_session(self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta) -> SessionId:
         """Begin a session for this process."""
@@ -117,7 +125,7 @@ class PostgresStore:
     async def submit_batch(self, submissions: Sequence[Submission], session: SessionId) -> list[Submitted | KeyTaken]:
         """Create many jobs in one transaction: all of them or none; an answer for each, in order."""
         for submission in submissions:
-            if not submission.workflow.parts <= self._known:
+            if submission.workflow.parts:
                 await self._keep_definitions((submission.workflow, *submission.parts))
         rows = await self._database.call("submit_batch", session, *write_batch(submissions))
         answers = {row["place"]: _submitted(row) for row in rows}
@@ -282,6 +290,12 @@ class PostgresStore:
         return Swept(expired, dead + overdue + unserved)
 
     async def _keep_definitions(self, workflows: Sequence[Workflow]) -> None:
+        """Have definitions in the database; from time to time again, for retention removes what nobody asks for."""
+        if monotonic() > self._known_until:
+            self._known.clear()
+            self._known_until = monotonic() + KNOWN_SECONDS
+        if {one.hash for one in workflows} <= self._known:
+            return
         kept: list[Json] = [
             {"hash": one.hash, "workflow": one.id, "definition": decode(one.text), "parts": _all_parts(one, workflows)}
             for one in workflows

@@ -20,7 +20,7 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["control"])
 OPERATE = needs(Scope.OPERATE)
-PROBLEMS = problems(404, 409, 413, 415, 422, 503)
+PROBLEMS = problems(404, 409, 410, 413, 415, 422, 503)
 
 
 @router.post(

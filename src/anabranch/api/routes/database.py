@@ -25,7 +25,7 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/db", tags=["database"])
 
 
-@router.get("/tasks/{job_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 409, 422, 503))
+@router.get("/tasks/{job_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 409, 410, 422, 503))
 async def list_task_rows(
     job_id: str, query: Annotated[TaskRowsQuery, Query()], gateway: CurrentGateway
 ) -> Page[TaskRowView]:

@@ -17,7 +17,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
-@router.get("/{job_id}/graph", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/graph", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def show_graph(job_id: str, gateway: CurrentGateway) -> GraphView:
     """The nodes and edges of a job's workflow, as it was pinned: where each is drawn, and the nodes' states."""
     job = await gateway.reads.find(job_id)
@@ -29,7 +29,7 @@ async def show_graph(job_id: str, gateway: CurrentGateway) -> GraphView:
     "/{job_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**DRAWN, **problems(404, 409, 422, 503)},
+    responses={**DRAWN, **problems(404, 409, 410, 422, 503)},
 )
 async def draw_job(job_id: str, gateway: CurrentGateway) -> Response:
     """The same as SVG, each node in the colour of its state."""

@@ -15,7 +15,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
-@router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway) -> Page[EventView]:
     """Every change of state of a job and its nodes, in order."""
     job = await gateway.reads.find(job_id)
@@ -26,13 +26,15 @@ async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gatew
     )
 
 
-@router.get("/{job_id}/logs", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/logs", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def list_logs(job_id: str, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[LogView]:
     """What the attempts of a job's tasks printed and measured, in order; known when an attempt has ended."""
     job = await gateway.reads.find(job_id)
     found = await gateway.reads.logs(
         job.id, limit=query.limit + 1, after=query.after, node=query.node, index=query.index, attempt=query.attempt
     )
+    if query.node and not found:
+        await gateway.reads.require_node(job, query.node)
     shown = found[: query.limit]
     return Page(
         items=[LogView.of(trace) for trace in shown], next=shown[-1].cursor if len(found) > len(shown) else None

@@ -71,7 +71,7 @@ async def submit_job(
     return await _submit(gateway, caller, wanted, key)
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
@@ -84,25 +84,27 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     )
 
 
-@router.get("/status/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
+@router.get("/status/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def show_status(job_id: str, gateway: CurrentGateway) -> JobView:
     """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other."""
     return JobView.of(await gateway.reads.job(job_id))
 
 
-@router.get("/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def show_job(job_id: str, gateway: CurrentGateway) -> JobView:
     """The same as its status."""
     return JobView.of(await gateway.reads.job(job_id))
 
 
-@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 422, 503))
+@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
     job = await gateway.reads.find(job_id)
     found = await gateway.reads.tasks(
         job.id, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
     )
+    if query.node and not found:
+        await gateway.reads.require_node(job, query.node)
     shown = found[: query.limit]
     return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
 

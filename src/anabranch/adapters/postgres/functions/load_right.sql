@@ -3,13 +3,13 @@
 -- Version is the job's last event: apply refuses a plan that was made from an older one.
 create function app.load_right(_right bigint, _session bigint, _takes integer)
 returns table (
-    job_id text, workflow_hash text, parameters jsonb, version integer, state app.job_state,
+    job_id text, correlation_id text, workflow_hash text, parameters jsonb, version integer, state app.job_state,
     node text, purpose app.lane_purpose, width integer, failed integer, error jsonb, states jsonb, taken jsonb,
     failure jsonb, signal jsonb, kept jsonb, is_child boolean
 ) language plpgsql stable as $$
 begin
     return query
-    select j.job_id, j.workflow_hash, j.parameters, j.last_event, j.state, r.node, r.purpose, l.width, l.failed,
+    select j.job_id, j.correlation_id, j.workflow_hash, j.parameters, j.last_event, j.state, r.node, r.purpose, l.width, l.failed,
            (select o.error || jsonb_build_object('index', o.idx)
               from app.outcomes o
              where l.failed > 0 and o.lane = l.id and o.outcome = 'failed' order by o.idx limit 1),

@@ -37,7 +37,9 @@ begin
         -- A retry may be at that one: it sees the job that comes after, or there is no need of one.
         select j.state into _state from app.jobs j where j.job_id = _newest.job_id for share;
         continue when _state <> _newest.state;
-        _ordinal := coalesce(_newest.ordinal + 1, 0);
+        -- A job that was purged keeps its number: its id stands for what is gone.
+        _ordinal := 1 + greatest(
+            _newest.ordinal, (select max(t.ordinal) from app.tombstones t where t.identity = _identity), -1);
         insert into app.workflows (hash, workflow, definition, created_at)
         select _hash, _workflow, _definition, app.now() where _definition is not null on conflict do nothing;
         insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority,

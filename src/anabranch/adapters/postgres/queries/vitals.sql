@@ -1,8 +1,36 @@
--- What health is judged by.
+-- What health is judged by: bounded and by indexes, whatever the tables hold. Of very many lanes or rights, the first.
 select (select count(*) from app.sessions where dead_at is null and kind = 'worker' and beat_at + lease > app.now()) as workers,
        (select count(*) from app.sessions where dead_at is null and kind = 'orchestrator' and beat_at + lease > app.now()) as orchestrators,
-       (select extract(epoch from app.now() - ticked_at)::float from app.duties where name = 'sweeper') as sweeper_age_seconds,
-       (select extract(epoch from every)::float from app.duties where name = 'sweeper') as sweeper_every_seconds,
-       (select count(*) from app.rights where session is null) as untaken_rights,
-       (select coalesce(jsonb_object_agg(queue, ready), '{}')
-          from (select queue, sum(width - next_index) as ready from app.lanes where claimable group by queue) q) as queues;
+       (select coalesce(jsonb_object_agg(d.name, jsonb_build_object(
+                   'age_seconds', extract(epoch from app.now() - d.ticked_at)::float,
+                   'every_seconds', extract(epoch from d.every)::float)), '{}') from app.duties d) as duties,
+       r.untaken_rights, r.oldest_right_seconds,
+       (select coalesce(jsonb_object_agg(q.queue, q.ready), '{}')
+          from (select l.queue, sum(l.width - l.next_index) as ready
+                  from (select x.queue, x.width, x.next_index from app.lanes x where x.claimable limit 50000) l
+                 group by l.queue) q) as queues,
+       (select coalesce(jsonb_object_agg(q.queue, q.workers), '{}')
+          from (select s.queue, count(*) as workers
+                  from (select unnest(x.queues) as queue from app.sessions x
+                         where x.dead_at is null and x.kind = 'worker' and x.beat_at + x.lease > app.now()) s
+                 group by s.queue) q) as served,
+       -- What was handed back for want of a handler waits in `due`; its last attempt says so.
+       (select coalesce(jsonb_object_agg(m.handler, m.tasks), '{}')
+          from (select coalesce(i.handler, l.handler) as handler, count(*) as tasks
+                  from ((select x.id, x.handler from app.lanes x
+                          where not x.ripe and not x.closed and x.due_at is not null limit 200)
+                        union all
+                        (select x.id, x.handler from app.lanes x where x.claimable and x.ripe limit 200)) l
+                 cross join lateral (select x.* from app.due x where x.lane = l.id order by x.due_at limit 20) d
+                  join app.attempts a on a.lane = d.lane and a.idx = d.idx and a.attempt = d.attempt
+                  left join app.items i on i.lane = d.lane and i.idx = d.idx
+                 where a.ended = 'handed_back' and a.error ->> 'code' = 'handler.missing'
+                 group by 1) m) as missing_handlers,
+       c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
+  from (select count(*) as untaken_rights,
+               extract(epoch from app.now() - min(x.made_at))::float as oldest_right_seconds
+          from (select r.made_at from app.rights r where r.session is null
+                 order by coalesce(r.taken_until, r.made_at) limit 1000) x) r
+ cross join (select sum(d.numbackends) filter (where d.datname = current_database())::integer as connections,
+                    sum(d.numbackends)::integer as all_connections
+               from pg_catalog.pg_stat_database d) c;

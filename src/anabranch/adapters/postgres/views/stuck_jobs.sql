@@ -2,7 +2,7 @@
 -- advance, waits for a signal or a time, or has a lane with a task that runs, as a job too, or that can be claimed, now or
 -- when it is due, when others have ended, or when the limit that holds it back lets it.
 create view app.stuck_jobs as
-    select j.job_id, j.state, j.created_at
+    select j.job_id, j.state, j.created_at, j.id
       from app.jobs j
      where j.state in ('pending', 'running', 'waiting')
        and not exists (select from app.waits w where w.job = j.id)

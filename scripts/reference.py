@@ -1,0 +1,81 @@
+"""Write the pages of the reference that are made from code."""
+
+from itertools import groupby
+from pathlib import Path
+
+from anabranch.api.exposition import METRICS
+from anabranch.codes import CODES, Code
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+ERRORS = """# Errors
+
+<!-- Made by `make reference` from src/anabranch/codes.py. -->
+
+Every error has a stable code. A problem of the [HTTP API](http.md#problems) carries it as `code` and in its `type`,
+`/errors/{code}`, where the running API tells what this page tells; a command with `--json` tells it on stderr; a job,
+node or task that failed keeps it in `error.code`.
+
+- **status** is the HTTP status of a request that is answered with the code. Where there is none, the code is a job's or
+  a command's.
+- **exit** is what a command [exits with](cli.md#exit-codes); 7 only where the job was waited for.
+- **again** says whether the same may succeed later without a change.
+
+Handlers of plugins may raise codes of their own, which stand in the pages of those plugins.
+"""
+
+
+def errors_page() -> str:
+    """The page of all codes, a table for each part."""
+    parts = [f"\n## {part}\n\n{_table(list(codes))}" for part, codes in groupby(sorted(CODES, key=_part), key=_part)]
+    return ERRORS + "".join(parts)
+
+
+def _part(code: Code) -> str:
+    part, dot, _ = code.code.partition(".")
+    return part if dot else "General"
+
+
+def _table(codes: list[Code]) -> str:
+    head = "| code | status | exit | again | meaning | what to do |\n|---|---|---|---|---|---|\n"
+    return head + "".join(f"| {' | '.join(_cells(code))} |\n" for code in codes)
+
+
+def _cells(code: Code) -> tuple[str, ...]:
+    again = "yes" if code.retryable else "no"
+    return f"`{code.code}`", str(code.status or ""), str(code.exit_code), again, code.meaning, code.remedy
+
+
+METRICS_HEAD = """# Metrics
+
+<!-- Made by `make reference` from src/anabranch/api/exposition.py. -->
+
+`GET /metrics` answers in Prometheus's text format.
+
+- Names are `anabranch_`, the thing, and the unit: `_seconds`, `_bytes`; `_total` ends what only rises. Those that begin
+  with `process_` are the ones that every exporter has.
+- What the database knows is asked for at most once in two seconds, however many scrapers there are, over a connection
+  that is kept for health and metrics. It is bounded: no metric reads the jobs and tasks that have ended. While the
+  database does not answer within 1.5 s, `anabranch_database_up` is 0 and only what this process knows is told.
+- `…_total` of jobs, tasks and attempts are counters of PostgreSQL itself, of rows that were ever inserted: they start
+  anew after a crash of the server, lag by a second or so, and count the few that were rolled back.
+- Labels have few values: routes are templates, never paths, and `none` is what no route answered.
+- With several API processes, each tells its own requests and process, and all tell the same of the database.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+"""
+
+
+def metrics_page() -> str:
+    """The page of all metrics."""
+    rows = (
+        f"| `{m.name}` | {m.kind} | {', '.join(f'`{label}`' for label in m.labels)} | {m.meaning} |\n" for m in METRICS
+    )
+    return METRICS_HEAD + "".join(rows)
+
+
+PAGES = {"errors.md": errors_page, "metrics.md": metrics_page}
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (REFERENCE / name).write_text(page())

@@ -1,0 +1,51 @@
+"""What health and metrics are judged by, over a connection that nobody else's work is in the way of."""
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from anabranch.adapters.postgres.calls import Database
+from anabranch.engine.errors import Unavailable
+from anabranch.engine.model import Duty, Gauges, StuckJobs, Vitals
+
+__all__ = ["PostgresSigns"]
+
+LOOK_AT = 5_000
+# As the login user itself, who alone sees how long its other sessions take; it may write nothing and wait for nobody.
+LIMITS = "-c default_transaction_read_only=on -c statement_timeout=5s -c lock_timeout=1s"
+
+
+class PostgresSigns:
+    """Vital signs; whoever asks bounds the wait, and cancels."""
+
+    def __init__(self, url: str, *, name: str) -> None:
+        """Nothing is opened yet."""
+        given = conninfo_to_dict(url)
+        bounded = make_conninfo(url, options=f"{LIMITS} {given.get('options') or ''}".strip())
+        # Not checked before use: that would be a second round trip that hangs where the first one would.
+        self._database = Database(bounded, None, name=name, size=1, checked=False)
+
+    async def open(self) -> None:
+        """Start connecting."""
+        await self._database.open()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._database.close()
+
+    async def vitals(self) -> Vitals:
+        """What health is judged by."""
+        try:
+            (row,) = await self._database.query("vitals")
+        except Unavailable:  # the connection may have died with a server that is long back
+            (row,) = await self._database.query("vitals")
+        duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
+        return Vitals(duties=duties, **row)
+
+    async def gauges(self) -> Gauges:
+        """What the database knows for metrics."""
+        (row,) = await self._database.query("gauges")
+        return Gauges(**row)
+
+    async def stuck_jobs(self, after: int) -> StuckJobs:
+        """The stuck ones among the next open jobs after an id."""
+        (row,) = await self._database.query("stuck_jobs", after=after, limit=LOOK_AT)
+        return StuckJobs(row["last"] or 0, tuple(row["stuck"]))

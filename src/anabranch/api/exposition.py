@@ -1,0 +1,81 @@
+"""The text that Prometheus reads, and the list of what stands in it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+__all__ = ["CONTENT_TYPE", "METRICS", "Metric", "Sample", "expose"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metric(NamedTuple):
+    """A metric: its name, its type, its labels and what it means."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    labels: tuple[str, ...]
+    meaning: str
+
+
+class Sample(NamedTuple):
+    """One value of a metric; of a histogram the suffix says which."""
+
+    metric: str
+    labels: Mapping[str, str]
+    value: float
+    suffix: str = ""
+
+
+# Sorted by name; `make reference` writes docs/reference/metrics.md from it.
+# fmt: off
+METRICS: tuple[Metric, ...] = (
+    Metric("anabranch_attempts_repeated_total", "counter", (), "Attempts that did not end their task, in the whole database."),
+    Metric("anabranch_database_bytes", "gauge", (), "Size of the database."),
+    Metric("anabranch_database_connections", "gauge", (), "Connections to the database, of all processes."),
+    Metric("anabranch_database_connections_limit", "gauge", (), "Connections that the server allows."),
+    Metric("anabranch_database_oldest_transaction_seconds", "gauge", (), "Age of the oldest transaction of our login user, or of anybody where that is a superuser."),
+    Metric("anabranch_database_up", "gauge", (), "1 when the database answered in time, else 0 and all that it would tell is left out."),
+    Metric("anabranch_disk_free_bytes", "gauge", ("folder",), "Free space where the API runs, of the home and of its scratch."),
+    Metric("anabranch_duty_age_seconds", "gauge", ("duty",), "Time since the last round of a background duty."),
+    Metric("anabranch_http_request_seconds", "histogram", ("route", "method"), "Time from a request to the beginning of its answer, in this process."),
+    Metric("anabranch_http_requests_in_flight", "gauge", (), "Requests that this process is answering."),
+    Metric("anabranch_http_requests_total", "counter", ("route", "method", "status"), "Requests that this process answered, by the template of their route."),
+    Metric("anabranch_jobs", "gauge", ("state",), "Jobs that have not ended, by state."),
+    Metric("anabranch_jobs_submitted_total", "counter", (), "Jobs that were ever submitted to the database."),
+    Metric("anabranch_loop_tick_age_seconds", "gauge", (), "Time since this process's event loop last ticked."),
+    Metric("anabranch_rights_oldest_seconds", "gauge", (), "Age of the oldest step of a job that nobody took yet."),
+    Metric("anabranch_rights_untaken", "gauge", (), "Steps of jobs that nobody took yet; at most 1,000 are counted."),
+    Metric("anabranch_sessions", "gauge", ("kind",), "Live processes, by kind."),
+    Metric("anabranch_table_rows", "gauge", ("table", "state"), "Rows of a table, live and dead, as the server estimates them."),
+    Metric("anabranch_tasks", "gauge", ("queue", "state"), "Tasks by queue: ready to be taken, running (in a worker's hand), or due again after a failure."),
+    Metric("anabranch_tasks_ended_total", "counter", (), "Tasks that ever ended in the database."),
+    Metric("anabranch_worker_slots", "gauge", (), "Handlers that the live workers can run at once."),
+    Metric("process_cpu_seconds_total", "counter", (), "Processor time of this process."),
+    Metric("process_open_fds", "gauge", (), "Open files of this process."),
+    Metric("process_resident_memory_bytes", "gauge", (), "Memory of this process."),
+    Metric("process_start_time_seconds", "gauge", (), "When this process began, in seconds since 1970."),
+)
+# fmt: on
+
+
+def expose(samples: list[Sample]) -> str:
+    """The samples as text, each metric with its type and meaning; one without samples is left out."""
+    return "".join(line + "\n" for metric in METRICS for line in _lines(metric, samples))
+
+
+def _lines(metric: Metric, samples: list[Sample]) -> Iterator[str]:
+    own = [sample for sample in samples if sample.metric == metric.name]
+    if own:
+        yield f"# HELP {metric.name} {metric.meaning}"
+        yield f"# TYPE {metric.name} {metric.kind}"
+    for sample in own:
+        labels = ",".join(f'{name}="{_escape(value)}"' for name, value in sample.labels.items())
+        yield f"{metric.name}{sample.suffix}" + (f"{{{labels}}}" if labels else "") + f" {_number(sample.value)}"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(float(value))

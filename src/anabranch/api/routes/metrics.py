@@ -1,0 +1,63 @@
+"""Metrics for Prometheus."""
+
+from collections.abc import Iterator
+
+from fastapi import APIRouter, Response
+
+from anabranch.api.deps import CurrentMonitor, CurrentRequests, CurrentTick
+from anabranch.api.exposition import CONTENT_TYPE, Sample, expose
+from anabranch.api.measure import measure_process
+from anabranch.api.openapi import problems
+from anabranch.engine.errors import AnabranchError
+from anabranch.engine.model import Gauges
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["health"])
+TEXT = {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+@router.get("/metrics", response_class=Response, responses={**problems(), 200: TEXT})
+async def show_metrics(monitor: CurrentMonitor, requests: CurrentRequests, tick: CurrentTick) -> Response:
+    """Metrics in Prometheus's text format; while the database is away, those of this process."""
+    gauges, disks = await monitor.gauges(), await monitor.disks()
+    samples = [
+        *requests.samples(),
+        *measure_process(),
+        Sample("anabranch_loop_tick_age_seconds", {}, round(tick.age, 3)),
+        *(Sample("anabranch_disk_free_bytes", {"folder": folder}, free) for folder, free in disks.items()),
+        *_of_database(gauges),
+    ]
+    return Response(expose(samples), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _of_database(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
+    yield Sample("anabranch_database_up", {}, not isinstance(gauges, AnabranchError))
+    if isinstance(gauges, AnabranchError):
+        return
+    for state in ("pending", "running", "waiting"):
+        yield Sample("anabranch_jobs", {"state": state}, gauges.jobs.get(state, 0))
+    for name, by_queue in (("ready", gauges.ready), ("running", gauges.running), ("due", gauges.due)):
+        for queue, tasks in sorted(by_queue.items()):
+            yield Sample("anabranch_tasks", {"queue": queue, "state": name}, tasks)
+    for kind in ("api", "orchestrator", "worker"):
+        yield Sample("anabranch_sessions", {"kind": kind}, gauges.sessions.get(kind, 0))
+    for duty, age in sorted(gauges.duties.items()):
+        yield Sample("anabranch_duty_age_seconds", {"duty": duty}, age)
+    yield from _of_tables(gauges.tables)
+    yield Sample("anabranch_worker_slots", {}, gauges.slots)
+    yield Sample("anabranch_rights_untaken", {}, gauges.untaken_rights)
+    yield Sample("anabranch_rights_oldest_seconds", {}, gauges.oldest_right_seconds)
+    yield Sample("anabranch_database_bytes", {}, gauges.database_bytes)
+    yield Sample("anabranch_database_connections", {}, gauges.connections)
+    yield Sample("anabranch_database_connections_limit", {}, gauges.max_connections)
+    yield Sample("anabranch_database_oldest_transaction_seconds", {}, gauges.oldest_transaction_seconds)
+
+
+def _of_tables(tables: dict[str, dict[str, int]]) -> Iterator[Sample]:
+    for table, counts in sorted(tables.items()):
+        for state in ("live", "dead"):
+            yield Sample("anabranch_table_rows", {"table": table, "state": state}, counts[state])
+    totals = {"jobs": "jobs_submitted", "outcomes": "tasks_ended", "attempts": "attempts_repeated"}
+    for table, name in totals.items():
+        yield Sample(f"anabranch_{name}_total", {}, tables.get(table, {}).get("inserted", 0))

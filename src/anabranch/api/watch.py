@@ -1,0 +1,63 @@
+"""Questions that are asked one at a time and answered soon or not at all, however many want to know."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from anabranch.engine.errors import AnabranchError, Unavailable
+
+__all__ = ["Watch"]
+
+Answer = TypeVar("Answer")
+PARTING_SECONDS = 0.1
+
+
+class Watch(Generic[Answer]):
+    """Asks for something that may hang: a second asker waits for the same answer, and one that is fresh is kept."""
+
+    def __init__(self, ask: Callable[[], Awaitable[Answer]], what: str, *, patience: float, fresh: float = 0.0) -> None:
+        """`patience` bounds every wait, and an answer is kept while it is `fresh`; both in seconds."""
+        self._ask = ask
+        self._what = what
+        self._patience = patience
+        self._fresh = fresh
+        self._asking: asyncio.Future[Answer] | None = None
+        self._answered = -fresh
+
+    async def get(self) -> Answer:
+        """The answer; Unavailable when there is none in time."""
+        asking = self._asking
+        if asking is None or (asking.done() and not self._is_fresh(asking)):
+            asking = self._asking = asyncio.ensure_future(self._ask())
+            asking.add_done_callback(self._note)
+        await asyncio.wait([asking], timeout=self._patience)
+        if asking.done() and not asking.cancelled():
+            return asking.result()
+        asking.cancel()  # what it waits for may never come, and the next to ask begins anew
+        await asyncio.wait([asking], timeout=PARTING_SECONDS)
+        if asking.done():
+            self._asking = None
+        reason = f"{self._what} did not answer in {self._patience:g} s"
+        raise Unavailable("database.unreachable", reason, remedy="Start the server, or end what keeps it busy.")
+
+    async def try_get(self) -> Answer | AnabranchError:
+        """The answer, or why there is none."""
+        try:
+            return await self.get()
+        except AnabranchError as error:
+            return error
+
+    def close(self) -> None:
+        """Stop asking."""
+        if self._asking:
+            self._asking.cancel()
+
+    def _is_fresh(self, asked: "asyncio.Future[Answer]") -> bool:
+        good = not asked.cancelled() and asked.exception() is None
+        return good and time.monotonic() - self._answered < self._fresh
+
+    def _note(self, asked: "asyncio.Future[Answer]") -> None:
+        self._answered = time.monotonic()
+        if not asked.cancelled():
+            asked.exception()  # whoever asked may have left; it is no news then

@@ -1,0 +1,66 @@
+"""`completion`: what a shell needs to complete commands, options, workflows and jobs."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from anabranch.cli.show import print_line
+
+if TYPE_CHECKING:
+    from anabranch.client import Client
+
+__all__ = ["ASKED", "cli", "complete", "complete_job", "complete_workflow"]
+
+cli = typer.Typer()
+
+# A shell asks for completions by this variable.
+ASKED = "_ANABRANCH_COMPLETE"
+PATIENCE_SECONDS = 2.0
+NEWEST = 100
+Completions = list[tuple[str, str]]
+
+
+@cli.command()
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish")]) -> None:
+    """Print a script that lets a shell complete commands."""
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # its own option prints the same
+
+    print_line(get_completion_script(prog_name="anabranch", complete_var=ASKED, shell=shell))
+
+
+def complete(root: typer.Typer) -> None:
+    """Answer a shell that asks, and exit."""
+    from typer.completion import completion_init  # type: ignore[attr-defined]  # its own option needs the same
+
+    completion_init()
+    typer.main.get_command(root).main(prog_name="anabranch")
+
+
+def complete_workflow(incomplete: str) -> Completions:
+    """The workflows of the running stack whose name begins so."""
+    return _offer(
+        incomplete, lambda client: [(each.workflow_id, each.description) for each in client.workflows().items]
+    )
+
+
+def complete_job(incomplete: str) -> Completions:
+    """The newest jobs whose id begins so."""
+    length = max(12, len(incomplete))
+    return _offer(
+        incomplete,
+        lambda client: [(job.job_id[:length], f"{job.job_type}, {job.status}") for job in client.jobs(limit=NEWEST)],
+    )
+
+
+def _offer(incomplete: str, ask: "Callable[[Client], Completions]") -> Completions:
+    """What the running stack knows that begins so; a shell that completes is told of nothing that goes wrong."""
+    from anabranch.cli.place import find_home, find_stack
+    from anabranch.client import Client
+    from anabranch.engine.errors import AnabranchError
+
+    try:
+        with Client(find_stack(find_home()).api_url or "", timeout=PATIENCE_SECONDS) as client:
+            return [(name, about) for name, about in ask(client) if name.startswith(incomplete)]
+    except AnabranchError:
+        return []

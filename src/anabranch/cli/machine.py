@@ -1,0 +1,117 @@
+"""The checks of `doctor` that look at the machine, whatever runs on it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from anabranch.cli.findings import Finding, Status
+from anabranch.embedded.account import choose_account
+from anabranch.embedded.binaries import find_binaries
+from anabranch.embedded.home import Home
+from anabranch.embedded.place import Place
+from anabranch.settings import Settings
+
+__all__ = ["check_fork_server", "check_home", "check_network", "check_packages", "check_programs", "check_python"]
+
+OLDEST_PYTHON = (3, 11)
+NEEDED_EXTRAS = ("api", "cli", "postgres")
+REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]+\])?(?P<bounds>[^;]*)(?:; extra == '(?P<extra>\w+)')?")
+PATIENCE_SECONDS = 20
+FORK_SERVER = """
+import multiprocessing, sys
+child = multiprocessing.get_context("forkserver").Process(target=int)
+child.start()
+child.join(10)
+sys.exit(child.exitcode)
+"""
+NEW_USER_AND_NETWORK = 0x10000000 | 0x40000000
+UNSHARE = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({NEW_USER_AND_NETWORK}) != 0)"
+
+
+def check_python() -> Finding:
+    """Whether Python is new enough."""
+    running = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < OLDEST_PYTHON:
+        return Finding("python", "fail", f"Python {running}", "Use Python 3.11 or newer.")
+    return Finding("python", "ok", f"Python {running}, {sys.executable}")
+
+
+def check_packages() -> Finding:
+    """Whether the packages that a stack needs are there, and new enough."""
+    wanted = [found for text in requires("anabranch") or () if (found := REQUIREMENT.match(text))]
+    needed = [each for each in wanted if each["extra"] is None or each["extra"] in NEEDED_EXTRAS]
+    wrong = [told for each in needed if (told := _fault(each["name"], each["bounds"]))]
+    if wrong:
+        return Finding(
+            "packages", "fail", "; ".join(wrong), "pip install 'anabranch[api,cli,postgres]' (or `make setup`)"
+        )
+    return Finding("packages", "ok", ", ".join(f"{each['name']} {version(each['name'])}" for each in needed))
+
+
+def check_programs(settings: Settings) -> Finding:
+    """Whether a PostgreSQL can be run here, where one is needed."""
+    if settings.database_url:
+        return Finding("postgresql", "ok", "ANABRANCH_DATABASE_URL names a server, so none is needed here")
+    found = find_binaries(choose_account(Place(Home(settings.home)).data))
+    what = f"PostgreSQL {found.major} in {found.folder}"
+    if not found.postgis:
+        remedy = f"apt-get install -y postgresql-{found.major}-postgis-3 (for the vector parts)"
+        return Finding("postgresql", "warn", f"{what}, without PostGIS", remedy)
+    return Finding("postgresql", "ok", f"{what}, with PostGIS")
+
+
+def check_home(settings: Settings) -> Finding:
+    """Whether the home can be written, and has room."""
+    # The home may not be there yet: then what counts is the folder it will be made in.
+    folder = next(parent for parent in (settings.home, *settings.home.parents) if parent.exists())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Finding("home", "fail", f"{folder} can't be written", "Set ANABRANCH_HOME to a folder that you own.")
+    free, low = shutil.disk_usage(folder).free, settings.low_disk_mb * 1_000_000
+    what = f"{settings.home}, {free / 1e9:.1f} GB free"
+    if free < low:
+        status: Status = "fail" if free < low / 10 else "warn"
+        return Finding("home", status, what, "Make room, or set ANABRANCH_HOME to another disk.")
+    return Finding("home", "ok", what)
+
+
+def check_fork_server() -> Finding:
+    """Whether handlers can run in children of their own."""
+    if _run(FORK_SERVER):
+        return Finding("children", "ok", "processes for handlers can be forked")
+    remedy = "See that processes may be made and /dev/shm and the temporary folder can be written."
+    return Finding("children", "fail", "no process for a handler can be forked", remedy)
+
+
+def check_network() -> Finding:
+    """Whether the kernel lets a handler's process be cut off from the network."""
+    if _run(UNSHARE):
+        return Finding("isolation", "ok", "handlers of files can be cut off from the network")
+    what = "the kernel does not let handlers be cut off from the network (unshare)"
+    return Finding("isolation", "warn", what, "Allow user namespaces: sysctl kernel.unprivileged_userns_clone=1")
+
+
+def _run(program: str) -> bool:
+    try:
+        command = [sys.executable, "-P", "-c", program]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _fault(name: str, bounds: str) -> str | None:
+    try:
+        have = version(name)
+    except PackageNotFoundError:
+        return f"{name} is not installed"
+    least = re.search(r">=([\d.]+)", bounds)
+    if least and _numbers(have) < _numbers(least[1]):
+        return f"{name} is {have}, older than {least[1]}"
+    return None
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)[:3]]

@@ -1,0 +1,99 @@
+"""`db purge`: remove now what retention would remove later."""
+
+import re
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.cli.exits import UsageMistake
+from anabranch.cli.options import Json, Yes
+from anabranch.cli.place import database_url
+from anabranch.cli.setup import prepare
+from anabranch.cli.show import note, print_json, print_line
+
+if TYPE_CHECKING:
+    from anabranch.engine.ports import Survey
+    from anabranch.engine.retention import Purge, Purged
+    from anabranch.settings import Settings
+
+__all__ = ["purge"]
+
+UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+LONGEST = timedelta(days=36_500)
+
+
+def purge(
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Jobs that ended so long ago, as 30d or 12h; by default `retention_days`."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would go.")] = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Remove jobs that ended long ago, and what else is older than it is kept."""
+    import asyncio
+
+    settings = prepare(quiet=True)
+    age = _read_age(older_than) if older_than else _default_age(settings)
+    asyncio.run(_purge(settings, age, dry_run=dry_run, yes=yes, json=json))
+
+
+async def _purge(settings: "Settings", age: timedelta, *, dry_run: bool, yes: bool, json: bool) -> None:
+    from dataclasses import asdict
+
+    from anabranch.app import open_purge
+
+    async with open_purge(settings, database_url(settings), age) as purge:
+        survey = await purge.survey()
+        if dry_run:
+            print_json({"jobs": _count(survey), **asdict(survey)}) if json else print_line(_tell(survey))
+            return
+        if not yes:
+            raise UsageMistake("database.unconfirmed", _tell(survey), remedy="Remove them with `--yes`.")
+        purged = await _remove(purge, _count(survey))
+    if json:
+        print_json(asdict(purged))
+        return
+    for name, count in asdict(purged).items():
+        print_line(f"{name:<10} {count}")
+
+
+async def _remove(purge: "Purge", jobs: int) -> "Purged":
+    """Purge batch by batch, and say once a second how far it is."""
+    from anabranch.engine.retention import Purged
+
+    total, said = Purged(), time.monotonic()
+    async for done in purge.batches():
+        total += done
+        if time.monotonic() - said > 1:
+            said = time.monotonic()
+            note(f"{total.jobs} of {jobs} jobs, {total.rows} rows, {total.files} files")
+    return total
+
+
+def _count(survey: "Survey") -> int:
+    return survey.completed + survey.failed + survey.cancelled
+
+
+def _tell(survey: "Survey") -> str:
+    states = f"{survey.completed} completed, {survey.failed} failed, {survey.cancelled} cancelled"
+    return f"jobs that would go: {_count(survey)} ({states}), with {survey.tasks} tasks"
+
+
+def _default_age(settings: "Settings") -> timedelta:
+    if not settings.retention_days:
+        raise UsageMistake(
+            "database.age", "by `retention_days` jobs are kept for ever", remedy="Say how old with `--older-than`."
+        )
+    return timedelta(days=settings.retention_days)
+
+
+def _read_age(text: str) -> timedelta:
+    found = re.fullmatch(r"([0-9]{1,12})([smhdw])", text)
+    age = timedelta(seconds=min(int(found[1]) * UNITS[found[2]], LONGEST.total_seconds())) if found else None
+    if age is None:
+        raise UsageMistake("database.age", f"{text!r} is not an age", remedy="Write it as 30d, 12h, 45m, 30s or 2w.")
+    return age

@@ -1,0 +1,165 @@
+"""Retention: what was kept long enough goes, in batches, while the system runs (O5)."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, astuple, dataclass
+from datetime import timedelta
+
+import structlog
+
+from anabranch.engine.errors import AnabranchError
+from anabranch.engine.model import SessionId
+from anabranch.engine.ports import Remains, RetentionStore, Survey
+from anabranch.engine.results import Results
+
+__all__ = ["Keep", "Purge", "Purged", "Retention"]
+
+log = structlog.get_logger()
+EVERY = timedelta(seconds=60)
+WATCH = timedelta(seconds=5)  # how soon another takes over from one that died
+DEFINITION_AGE = timedelta(days=1)
+FILES = 1_000
+
+
+@dataclass(frozen=True)
+class Keep:
+    """How long things are kept; jobs without a time stay for ever."""
+
+    jobs: timedelta | None
+    tombstones: timedelta
+    sessions: timedelta
+
+
+@dataclass(frozen=True)
+class Purged:
+    """What is gone: jobs, the rows and files that their tasks left, and what else was old."""
+
+    jobs: int = 0
+    rows: int = 0
+    files: int = 0
+    tombstones: int = 0
+    sessions: int = 0
+    workflows: int = 0
+
+    def __add__(self, other: "Purged") -> "Purged":
+        return Purged(*(mine + others for mine, others in zip(astuple(self), astuple(other), strict=True)))
+
+
+class Purge:
+    """Removes what is older than it is to be kept.
+
+    A job first becomes a tombstone, in one commit: from then on nobody finds it. Then its files go, then the rows of
+    its tasks. Whoever comes after a crash finds what remains by the tombstone, and goes on.
+    """
+
+    def __init__(self, store: RetentionStore, results: Results, keep: Keep) -> None:
+        """With these parts."""
+        self._store = store
+        self._results = results
+        self._keep = keep
+
+    async def survey(self) -> Survey:
+        """How many jobs would go, and how many tasks they have."""
+        total, after = Survey(), None if self._keep.jobs is None else 0
+        while self._keep.jobs is not None and after is not None:
+            found, after = await self._store.survey(self._keep.jobs, after)
+            total = Survey(*(a + b for a, b in zip(astuple(total), astuple(found), strict=True)))
+        return total
+
+    async def batches(self) -> AsyncGenerator[Purged, None]:
+        """Do it all; each batch is told when it is done, and whoever is told may rest, or stop."""
+        async for done in self._finish():
+            yield done
+        if self._keep.jobs is not None:
+            async for done in self._purge(self._keep.jobs):
+                yield done
+        async for count in _repeat(self._store.remove_tombstones, self._keep.tombstones):
+            yield Purged(tombstones=count)
+        async for count in _repeat(self._store.remove_sessions, self._keep.sessions):
+            yield Purged(sessions=count)
+        async for count in _repeat(self._store.remove_workflows, DEFINITION_AGE):
+            yield Purged(workflows=count)
+
+    async def _purge(self, age: timedelta) -> AsyncGenerator[Purged, None]:
+        """Purge jobs until none is old enough: children go after their parents."""
+        after: int | None = 0
+        gone = 0
+        while after is not None:
+            jobs, after = await self._store.purge(age, after)
+            gone += jobs
+            if jobs:
+                yield Purged(jobs=jobs)
+                async for done in self._finish():
+                    yield done
+            if after is None and gone:
+                after, gone = 0, 0
+
+    async def _finish(self) -> AsyncGenerator[Purged, None]:
+        """Remove what purged jobs have left."""
+        after = 0
+        while remains := await self._store.remains(after):
+            after = remains[-1].job
+            bare = []
+            for left in remains:
+                try:
+                    async for files in self._remove_files(left):
+                        yield Purged(files=files)
+                except (OSError, AnabranchError) as error:  # one that can't go keeps no other
+                    log.warning("retention.files_kept", job=left.job_id, reason=str(error))
+                else:
+                    bare.append(left)
+            async for rows in _repeat(self._store.clear, bare):
+                yield Purged(rows=rows)
+
+    async def _remove_files(self, left: Remains) -> AsyncGenerator[int, None]:
+        while files := await asyncio.to_thread(self._results.remove, left.job_id, FILES):
+            yield files
+
+
+class Retention:
+    """The duty to purge, done by one process at a time; its heartbeat tells that rounds go well (O2)."""
+
+    def __init__(self, store: RetentionStore, session: SessionId) -> None:
+        """For the process of this session."""
+        self._store = store
+        self._session = session
+
+    async def run(self, purge: Purge) -> None:
+        """Purge now and then until cancelled."""
+        while True:
+            pause = EVERY
+            try:
+                if not await self.turn(purge):
+                    pause = WATCH
+            except AnabranchError as error:
+                log.warning("retention.interrupted", reason=error.message)
+                pause = WATCH
+            except Exception:  # the loop must go on; without its heartbeat, health tells
+                log.exception("retention.failed")
+            await asyncio.sleep(pause.total_seconds())
+
+    async def turn(self, purge: Purge) -> bool:
+        """Do one round, if no other process does; whether it was done to its end."""
+        if not await self._store.has_turn(self._session, EVERY):
+            return False
+        total, began = Purged(), time.monotonic()
+        async with aclosing(purge.batches()) as batches:
+            async for done in batches:
+                total += done
+                if not await self._store.note_turn(self._session, EVERY):
+                    return False
+                # Half of the time is for others.
+                await asyncio.sleep(time.monotonic() - began)
+                began = time.monotonic()
+        if total != Purged():
+            log.info("retention.purged", **asdict(total))
+        return await self._store.note_turn(self._session, EVERY)
+
+
+async def _repeat(
+    remove: Callable[..., Awaitable[int]], given: timedelta | Sequence[Remains]
+) -> AsyncGenerator[int, None]:
+    while count := await remove(given):
+        yield count

@@ -1,0 +1,137 @@
+"""One list has every code that any part raises, and the page of codes is made from it (O6)."""
+
+import ast
+import importlib.util
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from anabranch import access
+from anabranch.api.errors import InvalidRequest, respond, status_of
+from anabranch.cli import exits
+from anabranch.cli.exits import exit_code
+from anabranch.client import errors as client_errors
+from anabranch.codes import CODES, Code, Kind, find_code
+from anabranch.engine import errors, ports
+from anabranch.engine.errors import AnabranchError, TaskError
+from anabranch.engine.failure import describe_error
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "anabranch"
+SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
+IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
+# Made from the kind of a handler's exception.
+MADE = {"handler.contract", "handler.permanent", "handler.transient", "handler.throttled", "handler.resource"}
+CLASSES: Mapping[str, type[AnabranchError]] = {
+    name: found
+    for module in (errors, ports, exits, client_errors, access)
+    for name, found in vars(module).items()
+    if isinstance(found, type) and issubclass(found, AnabranchError)
+}
+ALIKE = {"Overdue", "_overdue"}  # not errors of ours by class; what they say becomes a task's error
+
+
+def raised() -> dict[str, set[str]]:
+    """Every code in the source, with the names of the classes it is raised by; those of tests' own parts left out."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for file in SOURCE.rglob("*.py"):
+        if file.name != "codes.py" and "testing" not in file.parts:
+            for code, name in codes_of(ast.parse(file.read_text())):
+                found[code].add(name)
+    for file in SOURCE.rglob("*.sql"):
+        for code in IN_SQL.findall(file.read_text()):
+            found[code].add("SQL")
+    return found
+
+
+def codes_of(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name, body=body):
+                yield from ((code, name) for code in first_arguments(body, "__init__"))
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=keywords):
+                if name in CLASSES or name in ALIKE:
+                    yield from ((code, name) for code in texts(args[:1]))
+                    yield from ((code, name) for word in keywords if word.arg == "code" for code in texts([word.value]))
+            case ast.Dict(keys=keys, values=values):
+                told = [value for key, value in zip(keys, values, strict=True) if texts([key]) == ["code"]]
+                yield from ((code, "") for code in texts(told))
+            case ast.Assign(targets=[ast.Tuple(elts=[ast.Name(id="code"), *_])], value=ast.IfExp() as chosen):
+                either = (chosen.body, chosen.orelse)
+                yield from ((code, "") for each in either for code in texts(getattr(each, "elts", [])[:1]))
+            case ast.Return(value=ast.Tuple(elts=[first, *_])):
+                yield from ((code, "") for code in texts([first]) if "." in code)
+            case _:
+                pass
+
+
+def first_arguments(body: list[ast.stmt], method: str) -> list[str]:
+    calls = [n for statement in body for n in ast.walk(statement) if isinstance(n, ast.Call)]
+    own = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == method]
+    return [code for call in own for code in texts(call.args[:1])]
+
+
+def texts(nodes: list[ast.expr] | list[ast.expr | None]) -> list[str]:
+    parts = [part for node in nodes for part in (node.values if isinstance(node, ast.BoolOp) else [node])]
+    return [
+        part.value
+        for part in parts
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and SHAPE.fullmatch(part.value)
+    ]
+
+
+def test_o6_no_code_is_missing_from_the_list_and_none_in_it_is_stale() -> None:
+    in_source = raised().keys() | MADE
+    listed = {code.code for code in CODES}
+    assert (sorted(in_source - listed), sorted(listed - in_source)) == ([], [])
+
+
+def test_o6_the_list_is_sorted_and_says_of_each_code_what_it_means_and_what_to_do() -> None:
+    assert [code.code for code in CODES] == sorted({code.code for code in CODES})
+    for code in CODES:
+        assert re.fullmatch(r"[A-Z`].*\.", code.meaning), code
+        assert re.fullmatch(r"[A-Z`].*\.", code.remedy), code
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.code)
+def test_o6_status_and_exit_code_are_those_that_the_list_says(code: Code) -> None:
+    classes = [CLASSES[name] for name in raised().get(code.code, ()) if name in CLASSES]
+    made = [error for kind in classes if (error := make(kind, code.code))]
+    if code.kind in (Kind.TASK, Kind.TASK_AGAIN) or not made:
+        return
+    told = [client_errors.error_of(status_of(error), {"code": error.code}) for error in made]
+    assert code.exit_code in {exit_code(error) for error in (*made, *told)}
+    assert code.status in {None, *map(status_of, made)}
+
+
+def make(kind: type[AnabranchError], code: str) -> AnabranchError | None:
+    """An error of a class; None where the class makes its code by itself."""
+    if kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exits.Relayed) or issubclass(kind, TaskError):
+        return None
+    return kind(code, "it is so")
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), TimeoutError(), MemoryError(), errors.Throttled("x"), errors.ContractViolationError("x")]
+)
+def test_o6_what_a_handler_raises_has_a_code_of_the_list(error: Exception) -> None:
+    assert find_code(str(describe_error(error)["code"]))
+
+
+def test_o6_a_problem_without_a_remedy_of_its_own_has_that_of_its_code() -> None:
+    answer = respond(errors.NotFound("job.not_found", "there is no job 1"), path="/", correlation_id="c")
+    assert b'"remedy": "List them with `anabranch jobs`."' in bytes(answer.body)
+    assert b'"title": "There is no such job"' in bytes(answer.body)
+
+
+def test_o6_the_page_of_codes_is_current() -> None:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
+    assert spec
+    assert spec.loader
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    for name, page in reference.PAGES.items():
+        assert (ROOT / "docs" / "reference" / name).read_text() == page(), "run `make reference`"
