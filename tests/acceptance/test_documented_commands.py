@@ -94,7 +94,7 @@ def test_a_handler_is_mended_and_its_failed_task_retried_as_it_is_printed(folder
     ("page", "files", "told"),
     [
         ("approvals", ["review"], ['"item": "atlas"', '"why": "blurred"', "gate.signalled"]),
-        ("sub-workflows", ["scene", "mosaic"], ["2 workflows are sound", '"name": "north"', "scene"]),
+        ("sub-workflows", ["scene", "mosaic"], ["2 workflows are sound", '"name": "north"', "completed"]),
     ],
 )
 def test_workflows_of_the_how_tos_work_as_they_are_printed(
