@@ -1,8 +1,30 @@
 """What all tests share."""
 
+import logging
 import signal
+import sys
+from collections.abc import Iterator
+
+import pytest
+import structlog
 
 pytest_plugins = ["anabranch.testing.postgres"]
 
 # A shell that runs the tests in the background has SIGINT ignored, and so would the programs that they interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """Commands set up the logs of their process, which here is that of the tests; loggers keep what they met first."""
+    root, config = logging.getLogger(), structlog.get_config()
+    handlers, level = list(root.handlers), root.level
+    yield
+    if structlog.get_config() != config:
+        structlog.configure(**config)
+        for module in list(sys.modules.values()):
+            kept = getattr(module, "log", None)
+            if isinstance(kept, structlog._config.BoundLoggerLazyProxy):
+                vars(kept).pop("bind", None)
+    root.handlers[:] = handlers
+    root.setLevel(level)
