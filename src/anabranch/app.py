@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -113,7 +113,7 @@ class Gateway:
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
         self.signs = PostgresSigns(database_url, name="anabranch api signs")
         self._store = _store(settings, database_url, "anabranch api", checked=True)
-        self.controls = Controls(self._store, self.reads, self._session_id, self._start)
+        self.controls = Controls(self._store, self.reads, self._session_id, self._start, self._later)
         self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()
@@ -232,7 +232,10 @@ class Gateway:
     def _start(self, rights: Sequence[TakenRight]) -> None:
         if not rights:
             return
-        task = asyncio.create_task(self._advance(rights))
+        self._later(self._advance(rights))
+
+    def _later(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
         self._advances.add(task)
         task.add_done_callback(self._advances.discard)
 

@@ -1,12 +1,12 @@
 """What people do to jobs, queues and workers: read how things stand, decide, and call the transition that does it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.engine.errors import AnabranchError, Conflict, NotFound, Unavailable
 from anabranch.engine.mistakes import nearest
 from anabranch.engine.model import TERMINAL, Job, JobDetail, JobState, Limit, LimitKind, NodeDetail, SessionId
 from anabranch.engine.orchestrator import end_orphans
@@ -63,12 +63,14 @@ class Controls:
         reads: PostgresReads,
         session: Callable[[], SessionId],
         start: Callable[[Sequence[TakenRight]], None],
+        later: Callable[[Coroutine[None, None, None]], None],
     ) -> None:
-        """With these parts; `start` spends rights."""
+        """With these parts; `start` spends rights, and `later` does what nobody waits for."""
         self._store = store
         self._reads = reads
         self._session = session
         self._start = start
+        self._later = later
 
     async def cancel(self, job_id: str, reason: str) -> JobDetail:
         """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5)."""
@@ -78,8 +80,8 @@ class Controls:
         state = await self._store.cancel(job.job_id, reason)
         if state is not JobState.CANCELLED:  # it ended meanwhile
             raise _ended(job.job_id, state)
-        if (await self._reads.workflow(job)).parts:
-            await end_orphans(self._store)
+        if (await self._reads.workflow(job)).parts and await self._store.cancel_orphans():
+            self._later(end_orphans(self._store))  # there may be very many
         return await self._reads.job(job.job_id)
 
     async def plan_retry(self, job_id: str, wanted: Retry) -> RetryPlan:
@@ -141,7 +143,7 @@ class Controls:
     async def _replay(self, job_id: str, nodes: tuple[str, ...]) -> Replayed:
         try:
             await self.retry(job_id, Retry(nodes))
-        except (Conflict, InputError) as error:
+        except AnabranchError as error:
             return Replayed(job_id, nodes, error)
         return Replayed(job_id, nodes)
 

@@ -571,3 +571,38 @@ async def test_a_draining_session_claims_nothing_more(engine: EngineHarness) -> 
     assert (await engine.end([running]))[0] == [Answer.APPLIED]
     assert await engine.store.drain(engine.session, draining=False)
     assert len(await engine.claim()) == 1
+
+
+async def test_e13_very_many_lanes_that_wait_for_one_limit_are_passed_in_a_few_claims(
+    engine: EngineHarness, database_url: str
+) -> None:
+    await engine.submit(Workflow("busy", (Node("a", "h"),)))
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy, "
+            "width, next_index, running, remaining, failed, tolerated, closed, opened_at, served_at, itemized, ripe) "
+            "select job, 'b' || n, purpose, generation, queue, priority, handler, with_parameters, policy, 1, 0, 0, "
+            "1, 0, 0, false, opened_at, served_at, itemized, ripe from app.lanes, generate_series(1, 20000) n"
+        )
+    await engine.store.limit(LimitKind.WORKFLOW, "busy", {"paused": True, "reason": "works"}, "tester")
+    await engine.submit(Workflow("other", (Node("a", "h"),)))
+    claims = [claim.lane.workflow for _ in range(4) for claim in await engine.claim()]
+    assert claims == ["other"]
+    assert await engine.store.limit(LimitKind.WORKFLOW, "busy", {"paused": False}, "tester") is None
+    assert len(await engine.claim(32)) == 32
+
+
+async def test_a_reason_stays_until_another_is_given(engine: EngineHarness) -> None:
+    await engine.store.limit(LimitKind.QUEUE, "q", {"paused": True, "reason": "works"}, "anna")
+    left = await engine.store.limit(LimitKind.QUEUE, "q", {"most": 3}, "bob")
+    assert left is not None
+    assert (left.paused, left.most, left.reason) == (True, 3, "works")
+
+
+async def test_e13_dead_letters_of_one_code_are_found_behind_many_others(engine: EngineHarness) -> None:
+    await engine.submit(fan_out(10, on_failure=OnFailure.FINISH))
+    claims = sorted(await engine.claim(), key=lambda claim: claim.key)
+    await engine.end(claims[:8], "failed", {"code": "a", "message": "no"})
+    await engine.end(claims[8:], "failed", {"code": "b", "message": "no"})
+    found = await engine.reads.dead_letters(limit=6, code="b")
+    assert [letter.index for letter in found] == [8, 9]

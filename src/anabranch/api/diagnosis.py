@@ -13,6 +13,7 @@ __all__ = ["Onsets", "Part", "Status", "diagnose", "diagnose_disk", "diagnose_jo
 Status = Literal["ok", "degraded", "down"]
 WORST: tuple[Status, ...] = ("down", "degraded", "ok")
 LATE_TICK_SECONDS, OLDEST_TICK_SECONDS = 2.0, 10.0
+WORKERS_DUTIES = frozenset({"clearing"})
 SLOW_SECONDS = 0.5
 LATE_RIGHT_SECONDS, LOST_RIGHT_SECONDS = 10.0, 60.0
 START = "Start it with `anabranch up`, or one more with `anabranch {}`; its log says why it ended."
@@ -112,12 +113,14 @@ def _count(name: str, alive: int, none: Status, remedy: str) -> Part:
 
 
 def _diagnose_duty(name: str, duty: Duty | None) -> Part:
-    remedy = "An orchestrator does it; see the part orchestrators and their logs."
+    by = "worker" if name in WORKERS_DUTIES else "orchestrator"
+    worst: Status = "degraded" if name in WORKERS_DUTIES else "down"
+    remedy = f"A process of the kind {by} does it; see the part {by}s and their logs."
     if duty is None:
-        return Part(name, "down", "it has never ticked", remedy)
+        return Part(name, worst, "it has never ticked", remedy)
     detail = f"last tick {duty.age_seconds:.0f} s ago, due every {duty.every_seconds:g} s"
     late = duty.age_seconds > 3 * duty.every_seconds + 5
-    return Part(name, "down", detail, remedy) if late else Part(name, "ok", detail)
+    return Part(name, worst, detail, remedy) if late else Part(name, "ok", detail)
 
 
 def _diagnose_rights(vitals: Vitals) -> Part:

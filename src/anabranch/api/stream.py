@@ -22,6 +22,7 @@ MEDIA_TYPE = "text/event-stream"
 HEARTBEAT_SECONDS = 15.0
 PROGRESS_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
+LONGEST_SECONDS = 300.0  # whoever goes on asks again, with a key that must still be good (S1)
 AGAIN = b"retry: 1000\n\n"
 HEARTBEAT = b": still here\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -51,6 +52,7 @@ class EventStream(Response):
         self._lookout = lookout
         self._head = head
         self._last = after
+        self._until = time.monotonic() + LONGEST_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one caller."""
@@ -77,7 +79,7 @@ class EventStream(Response):
     async def _messages(self, watch: Watch) -> AsyncIterator[bytes]:
         told, told_at, spoke_at = None, 0.0, time.monotonic()
         yield AGAIN
-        while not watch.over:
+        while not watch.over and time.monotonic() < self._until:
             # Nothing is awaited between what is seen here and the wait below, so no change is missed.
             now = time.monotonic()
             if watch.head.last_event > self._last:

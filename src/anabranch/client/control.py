@@ -12,6 +12,11 @@ __all__ = ["DeadLetter", "Limit", "NodeAgain", "Queue", "Replay", "Retry"]
 Raw = dict[str, Any]  # a JSON object of the API
 
 
+def _known(model: type, raw: Raw) -> Raw:
+    """What a value has of an answer: a later API may tell more."""
+    return {name: raw[name] for name in model.__annotations__ if name in raw}
+
+
 @dataclass(frozen=True)
 class NodeAgain:
     """A node that runs again: whole, or only its failed tasks."""
@@ -35,7 +40,7 @@ class Retry:
     @classmethod
     def of(cls, raw: Raw) -> "Retry":
         """Read an answer."""
-        nodes = tuple(NodeAgain(**node) for node in raw["nodes"])
+        nodes = tuple(NodeAgain(**_known(NodeAgain, node)) for node in raw["nodes"])
         return cls(raw["job_id"], raw["generation"], raw["dry_run"], nodes, raw)
 
 
@@ -56,7 +61,7 @@ class Queue:
     @classmethod
     def of(cls, raw: Raw) -> "Queue":
         """Read a queue."""
-        return cls(**raw, raw=raw)
+        return cls(**_known(cls, raw), raw=raw)
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class Limit:
     @classmethod
     def of(cls, raw: Raw) -> "Limit":
         """Read a limit."""
-        return cls(**{**raw, "set_at": datetime.fromisoformat(raw["set_at"])}, raw=raw)
+        return cls(**{**_known(cls, raw), "set_at": datetime.fromisoformat(raw["set_at"])}, raw=raw)
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,11 @@ class DeadLetter:
     @classmethod
     def of(cls, raw: Raw) -> "DeadLetter":
         """Read a dead letter."""
-        known = {**raw, "error": JobError.of(raw["error"]), "finished_at": datetime.fromisoformat(raw["finished_at"])}
+        known = {
+            **_known(cls, raw),
+            "error": JobError.of(raw["error"]),
+            "finished_at": datetime.fromisoformat(raw["finished_at"]),
+        }
         return cls(**known, raw=raw)
 
 

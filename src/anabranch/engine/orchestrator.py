@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -96,10 +97,13 @@ class Advancer:
 
     async def take_free(self, limit: int = 100) -> int:
         """Take rights that nobody holds, and those of child jobs that ended, and spend them; answers how many."""
-        rights = [*await self._store.take_rights(self._session, limit), *await self.collect()]
-        if left := (await self.advance(rights)).left:
-            await self._store.free_rights(self._session, left)
-        return len(rights)
+        taken = 0
+        for take in (partial(self._store.take_rights, self._session, limit), self.collect):
+            rights = await take()
+            taken += len(rights)
+            if left := (await self.advance(rights)).left:
+                await self._store.free_rights(self._session, left)
+        return taken
 
     async def _advance_one(self, right: TakenRight, known: dict[str, str]) -> Applied:
         """Spend one right; what is known of its job, for log lines, is put into `known`."""

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -64,7 +65,7 @@ CHANNEL = "anabranch"
 SWEEP_BATCH = 1000
 KNOWN_SECONDS = 3600.0
 ORPHANS = 50
-HELD = 10_000
+KEY_BATCHES = 50  # ten thousand keys a second, more than can be submitted
 Row = dict[str, Any]  # a row of the driver, given its types here
 
 
@@ -267,7 +268,8 @@ class PostgresStore:
         """Set or take away a limit; as it stands now."""
         rows = await self._database.call("limit", kind, name, encode(change), by)
         if not rows:
-            await self._value("heal_holds", HELD)
+            while await self._value("heal_holds", SWEEP_BATCH):
+                pass
         return Limit(**{**rows[0], "kind": LimitKind(rows[0]["kind"])}) if rows else None
 
     async def drain(self, session: SessionId, *, draining: bool) -> bool:
@@ -286,7 +288,9 @@ class PostgresStore:
         await self._value("tidy_due", SWEEP_BATCH)
         await self._value("heal_holds", SWEEP_BATCH)
         await self.cancel_orphans()
-        await self._value("purge_idempotency_keys", SWEEP_BATCH)
+        for _ in range(KEY_BATCHES):
+            if await self._value("purge_idempotency_keys", SWEEP_BATCH) < SWEEP_BATCH:
+                break
         return Swept(expired, dead + overdue + unserved)
 
     async def _keep_definitions(self, workflows: Sequence[Workflow]) -> None:
@@ -414,7 +418,7 @@ def _right_view(right: TakenRight, row: Row) -> RightView:
         "states": {name: NodeState(state) for name, state in row["states"].items()},
         "kept": frozenset(row["kept"]),
     }
-    return RightView(id=right.id, takes=right.takes, **known)
+    return RightView(id=right.id, takes=right.takes, **_only(RightView, known))
 
 
 def _verdict(row: Row) -> Verdict:
@@ -433,7 +437,12 @@ def _all_parts(workflow: Workflow, known: Sequence[Workflow]) -> list[Json]:
 
 
 def _facts(facts: Row) -> LaneFacts:
-    return LaneFacts(**{**facts, "purpose": Purpose(facts["purpose"])})
+    return LaneFacts(**_only(LaneFacts, {**facts, "purpose": Purpose(facts["purpose"])}))
+
+
+def _only(model: "type[LaneFacts | RightView]", row: Row) -> Row:
+    """What a model has of a row: a later release's functions may tell more (O4)."""
+    return {field.name: row[field.name] for field in fields(model) if field.name in row}
 
 
 def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks": …} as app.claim makes it, or None

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
     "/{job_id}/bundle",
     dependencies=[needs(Scope.OPERATE)],
     response_class=StreamingResponse,
-    responses={**BUNDLED, **problems(404, 409, 422, 503)},
+    responses={**BUNDLED, **problems(404, 409, 410, 422, 503)},
 )
 async def bundle_job(job_id: str, gateway: CurrentGateway) -> StreamingResponse:
     """A job, its definition, events, failed tasks and their logs, versions and masked settings, in one zip."""

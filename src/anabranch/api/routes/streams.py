@@ -24,7 +24,7 @@ LastEvent = Annotated[
     "/{job_id}/stream",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**STREAMED, **problems(404, 409, 422, 503)},
+    responses={**STREAMED, **problems(404, 409, 410, 422, 503)},
 )
 async def stream_events(
     job_id: str,

@@ -23,6 +23,7 @@ declare
     _draining boolean;
     _limited boolean;
     _room integer;
+    _full integer := 0;
 begin
     perform app.assert_read_committed();
     select s.draining into _draining from app.sessions s where s.id = _session and s.dead_at is null;
@@ -42,7 +43,11 @@ begin
         exit when _lane.id is null;
         if _limited then
             _room := app.find_room(_lane);
-            continue when _room = 0;
+            if _room = 0 then
+                _full := _full + 1;
+                exit when _full = 8;
+                continue;
+            end if;
         end if;
         _share := (_fast ->> _lane.handler)::float;
         _new := least(coalesce(ceil(_ahead * _share), _left), _lane.max_running - _lane.running, _room);

@@ -1,10 +1,13 @@
 -- Let lanes go that a limit holds which is gone. Whoever took the limit away calls it right after, in a commit of its
--- own, for it waits for lanes and claims wait for limits with lanes in hand; the sweeper does for one who died between.
-create function app.heal_holds(_batch integer) returns void language sql as $$
+-- own, again and again while it answers that there were some, for it waits for lanes and claims wait for limits with lanes in hand; the sweeper does for one who died between.
+create function app.heal_holds(_batch integer) returns integer language sql as $$
+    with healed as (
     update app.lanes l set held = null
      where l.id in (
         select x.id from app.lanes x
          where x.held is not null and not x.closed
            and not exists (select from app.limits m where m.kind || ' ' || m.name = x.held)
-         order by x.id limit _batch for update);
+         order by x.id limit _batch for update)
+    returning 1)
+    select count(*)::integer from healed;
 $$;

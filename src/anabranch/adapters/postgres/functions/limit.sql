@@ -10,7 +10,8 @@ begin
     on conflict (kind, name) do update
        set most = case when _change ? 'most' then excluded.most else m.most end,
            paused = case when _change ? 'paused' then excluded.paused else m.paused end,
-           reason = excluded.reason, set_by = excluded.set_by, set_at = excluded.set_at;
+           reason = case when _change ? 'reason' then excluded.reason else m.reason end,
+           set_by = excluded.set_by, set_at = excluded.set_at;
     delete from app.limits m where m.kind = _kind and m.name = _name and m.most is null and not m.paused;
     return query select m.* from app.limits m where m.kind = _kind and m.name = _name;
 end;

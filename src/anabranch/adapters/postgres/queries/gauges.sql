@@ -6,7 +6,7 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
                  group by j.state) o) as jobs,
        (select coalesce(jsonb_object_agg(q.queue, q.tasks), '{}')
           from (select l.queue, sum(l.width - l.next_index) as tasks
-                  from (select x.queue, x.width, x.next_index from app.lanes x where x.claimable limit 50000) l
+                  from (select x.queue, x.width, x.next_index from app.lanes x where not x.closed and x.next_index < x.width limit 50000) l
                  group by l.queue) q) as ready,
        (select coalesce(jsonb_object_agg(q.queue, q.tasks), '{}')
           from (select l.queue, count(*) as tasks

@@ -7,12 +7,13 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
        r.untaken_rights, r.oldest_right_seconds,
        (select coalesce(jsonb_object_agg(q.queue, q.ready), '{}')
           from (select l.queue, sum(l.width - l.next_index) as ready
-                  from (select x.queue, x.width, x.next_index from app.lanes x where x.claimable limit 50000) l
+                  from (select x.queue, x.width, x.next_index from app.lanes x where not x.closed and x.next_index < x.width limit 50000) l
                  group by l.queue) q) as queues,
        (select coalesce(jsonb_object_agg(q.queue, q.workers), '{}')
           from (select s.queue, count(*) as workers
                   from (select unnest(x.queues) as queue from app.sessions x
-                         where x.dead_at is null and x.kind = 'worker' and x.beat_at + x.lease > app.now()) s
+                         where x.dead_at is null and x.kind = 'worker' and not x.draining
+                           and x.beat_at + x.lease > app.now()) s
                  group by s.queue) q) as served,
        -- What was handed back for want of a handler waits in `due`; its last attempt says so.
        (select coalesce(jsonb_object_agg(m.handler, m.tasks), '{}')
