@@ -33,6 +33,7 @@ from anabranch.engine.retention import Keep, Purge
 from anabranch.engine.session import Live, Part, keep_session
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
+from anabranch.engine.uploads import Uploads
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings, forget
 
@@ -107,6 +108,8 @@ class Gateway:
         self.settings = settings
         self.registry = load_registry(settings)
         self._results = results(settings)
+        self._bronze = LocalFiles(settings.storage.folder("bronze"))
+        self.uploads = Uploads(self._bronze, settings.max_upload_bytes)
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
         self.signs = PostgresSigns(database_url, name="anabranch api signs")
         self._store = _store(settings, database_url, "anabranch api", checked=True)
@@ -124,6 +127,7 @@ class Gateway:
 
     async def open(self) -> None:
         """Open the pools and begin a session; the database need not answer yet."""
+        await asyncio.to_thread(self._bronze.clear)
         await self._store.open()
         await self.reads.open()
         await self.signs.open()

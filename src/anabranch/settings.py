@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -20,7 +21,7 @@ from pydantic_settings import (
 
 from anabranch.engine.errors import InputError
 
-__all__ = ["Origin", "Settings", "forget", "load_settings", "origins", "unknown_variables"]
+__all__ = ["Origin", "Settings", "Storage", "forget", "load_settings", "origins", "unknown_variables"]
 
 PREFIX = "ANABRANCH_"
 
@@ -28,6 +29,29 @@ PREFIX = "ANABRANCH_"
 def _default_home() -> Path:
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "anabranch"
+
+
+class Storage(BaseModel):
+    """Where the tiers are, as URLs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    bronze: str = ""
+    silver: str = ""
+    gold: str = ""
+
+    @field_validator("bronze", "silver", "gold", mode="after")
+    @classmethod
+    def _check(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if url and parts.scheme != "file":
+            raise ValueError(f"{parts.scheme or 'no scheme'}:// is not available yet; use file:///folder")
+        if url and (parts.netloc or parts.query or parts.fragment or not parts.path.startswith("/")):
+            raise ValueError("write it as file:///folder")
+        return url
+
+    def folder(self, tier: str) -> Path:
+        """The folder of a tier."""
+        return Path(unquote(urlsplit(getattr(self, tier)).path))
 
 
 class Settings(BaseSettings):
@@ -88,6 +112,13 @@ class Settings(BaseSettings):
     idempotency_hours: float = Field(
         24, gt=0, le=24 * 366, description="How long the answer to a request is kept under its Idempotency-Key."
     )
+    max_upload_bytes: int = Field(
+        20_480 * 2**20, ge=1_000, description="The largest file that the API takes by `POST /api/uploads`."
+    )
+    storage: Storage = Field(
+        Storage(), description="Where the tiers `bronze`, `silver` and `gold` are; by default folders in the home."
+    )
+    max_streams: int = Field(500, ge=1, description="Streams of jobs' events that one API process serves at once.")
 
     @field_validator("plugins", mode="before")
     @classmethod
@@ -98,6 +129,13 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
+
+    @field_validator("storage", mode="after")
+    @classmethod
+    def _place_tiers(cls, value: Storage, info: ValidationInfo) -> Storage:
+        home = info.data.get("home", Path("/"))
+        places = {tier: getattr(value, tier) or (home / tier).as_uri() for tier in Storage.model_fields}
+        return Storage(**places)
 
     @classmethod
     def settings_customise_sources(
@@ -152,24 +190,39 @@ def origins(settings: Settings) -> Iterator[Origin]:
     environment = {name.upper() for name in os.environ}
     file = _config_file({"home": settings.home, "config": settings.config})
     in_file = tomllib.loads(file.read_text()) if file.is_file() else {}
-    for name in Settings.model_fields:
-        value = getattr(settings, name)
-        if f"{PREFIX}{name}".upper() in environment:
-            origin = f"environment {PREFIX}{name.upper()}"
-        elif name in in_file:
+    for path in _paths():
+        value: Any = settings  # of any type, down to the setting
+        written: Any = in_file
+        for name in path:
+            value = getattr(value, name)
+            written = written.get(name, None) if isinstance(written, dict) else None
+        variable = _spelled(path)
+        if variable in environment or _spelled(path[:1]) in environment:
+            origin = f"environment {variable}"
+        elif written is not None:
             origin = f"file {file}"
         else:
-            origin = "default" if name not in settings.model_fields_set else "command line"
-        yield Origin(name, _shown(value), origin)
+            given = path[0] in settings.model_fields_set and len(path) == 1
+            origin = "command line" if given else "default"
+        yield Origin(".".join(path), _shown(value), origin)
 
 
 def unknown_variables(ours: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     """The variables that have our prefix and are neither settings nor `ours`, each with the nearest setting's."""
-    names = [name.upper() for name in Settings.model_fields]
+    names = ["__".join(path).upper() for path in _paths()]
     for variable in sorted(os.environ):
         prefix, name = variable[: len(PREFIX)].upper(), variable[len(PREFIX) :].upper()
         if prefix == PREFIX and name not in names and variable not in ours:
             yield variable, PREFIX + get_close_matches(name, names, 1, cutoff=0)[0]
+
+
+def _paths() -> Iterator[tuple[str, ...]]:
+    """The names of the settings, each from the outermost to its own."""
+    for name, field in Settings.model_fields.items():
+        inner = field.annotation.model_fields if field.annotation is Storage else {}
+        yield from ((name, below) for below in inner)
+        if not inner:
+            yield (name,)
 
 
 def _spelled(location: tuple[int | str, ...]) -> str:

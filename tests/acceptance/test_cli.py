@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,16 @@ class Naps(Job):
 class Talks(Job):
     job_type = "talks"
     stages = [{"number": 1, "name": "only", "task_type": "talk"}]
+
+@register_job
+class Counts(Job):
+    job_type = "counts"
+    stages = [{"number": 1, "name": "count", "task_type": "count", "parallelism": "fixed", "count": 4}]
+
+@register_handler("count")
+def count(params: dict) -> None:
+    time.sleep(1.5 - 0.4 * params["index"])
+    print("counted", params["index"])
 
 @register_handler("talk")
 def talk(params: dict) -> None:
@@ -179,6 +190,57 @@ def test_what_a_task_printed_is_shown(shell: Shell) -> None:
     assert shell.json(f"logs {job_id} --index 1") == []
 
 
+def test_events_are_followed_to_the_end(shell: Shell) -> None:
+    job_id = shell("submit counts --rerun").stdout.strip()
+    followed = [json.loads(line) for line in shell(f"events {job_id[:12]} --follow --json").stdout.splitlines()]
+    assert followed == [json.loads(line) for line in shell(f"events {job_id} --all").stdout.splitlines()]
+    assert followed[-1]["kind"] == "job.completed"
+    lines = shell(f"events {job_id} --follow --after 2").stdout.splitlines()
+    assert [line.split()[1] for line in lines] == [event["kind"] for event in followed[2:]]
+    assert json.loads(shell("events feed --follow --json", code=3).stderr)["code"] == "job.not_found"
+
+
+def test_logs_are_followed_each_once_in_whatever_order_tasks_end(shell: Shell) -> None:
+    job_id = shell("submit counts --rerun").stdout.strip()
+    lines = shell(f"logs {job_id[:12]} --follow").stdout.splitlines()
+    assert sorted(line for line in lines if "counted" in line) == [f"counted {index}" for index in range(4)]
+    followed = [json.loads(line) for line in shell(f"logs {job_id} -f --json --index 2").stdout.splitlines()]
+    assert followed == shell.json(f"logs {job_id} --index 2")
+
+
+def test_a_bundle_is_written_to_a_file(shell: Shell, tmp_path: Path) -> None:
+    failed = shell("submit fails").stdout.strip()
+    file = tmp_path / "why.zip"
+    assert shell(f"logs {failed[:12]} --bundle {file}").stdout == f"{file}\n"
+    with zipfile.ZipFile(file) as bundle:
+        assert b"test.impossible" in bundle.read("events.jsonl")
+
+
+def test_a_status_is_watched_to_the_end(shell: Shell) -> None:
+    job_id = shell("submit naps --rerun -p watched=1").stdout.strip()
+    done = shell(f"status {job_id[:12]} --watch")
+    assert "only: completed 1/1" in done.stderr
+    assert "1 of 1 completed" in done.stdout
+    assert shell.json(f"status {job_id} --watch")["status"] == "completed"
+
+    failed = shell("submit fails").stdout.strip()
+    assert shell.json(f"status {failed} --watch", code=7)["status"] == "failed"
+
+    late = shell("submit naps --rerun -p watched=1").stdout.strip()
+    shell(f"status {late} --timeout 0.1", code=8)
+
+
+def test_following_ends_when_it_is_interrupted(shell: Shell) -> None:
+    job_id = shell("submit naps --rerun -p watched=1").stdout.strip()
+    program = [sys.executable, "-m", "anabranch", "events", job_id, "--follow"]
+    following = subprocess.Popen(program, env=shell.environment, stdout=subprocess.PIPE, text=True)
+    assert following.stdout is not None
+    assert "job.submitted" in following.stdout.readline()
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=60)
+    assert following.returncode == 130
+
+
 def test_a_job_is_drawn_with_its_states(shell: Shell) -> None:
     job_id = shell.json("submit diamond -p text=drawn --wait")["job_id"]
     assert "✓ left" in shell(f"status {job_id} --graph").stdout
@@ -233,6 +295,15 @@ def test_a_job_is_cancelled_once(shell: Shell) -> None:
     job = shell.json(f"cancel {job_id[:12]} --reason", "a typo")
     assert (job["status"], job["error"]["message"]) == ("cancelled", "a typo")
     assert json.loads(shell(f"cancel {job_id} --json", code=6).stderr)["code"] == "job.ended"
+
+
+def test_a_file_is_uploaded_and_its_address_passed(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "dem.tif").write_bytes(b"x")
+    job = shell.json(f"submit echo -p message=@{tmp_path}/dem.tif --wait")
+    address = job["result"]["message"]
+    assert address.startswith("bronze://uploads/2d711642b726b04401627ca9fbac32f5")
+    assert (shell.home / "bronze" / address.removeprefix("bronze://")).read_bytes() == b"x"
+    shell(f"submit echo -p message=@{tmp_path}/none", code=5)
 
 
 def test_text_stays_text_where_text_is_declared(shell: Shell) -> None:

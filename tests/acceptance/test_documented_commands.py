@@ -121,7 +121,7 @@ def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) 
         if "/cancel" in command:  # what has ended can't be
             job = run(folder, "anabranch submit nap --rerun").strip()
         answer = run(folder, command.replace("http://127.0.0.1:8787", url).replace("8c0f", job[:12]) + " -sf")
-        assert answer.startswith(("{", "[", "<svg ")), (command, answer)
+        assert answer.startswith(("{", "[", "<svg ", "retry: ")), (command, answer)
 
 
 def test_the_purges_of_the_howto_work_as_they_are_printed(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -12,7 +11,6 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-import uvicorn
 from fastapi import FastAPI
 
 from anabranch.api import monitor
@@ -25,6 +23,7 @@ from anabranch.engine.model import Claim, Report, SessionId, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
 from anabranch.testing.engine import EngineHarness, open_harness
+from anabranch.testing.server import serve
 
 BASE = "http://127.0.0.1:8787"
 PAIR = """
@@ -167,8 +166,8 @@ async def test_a_submission_says_where_its_job_is(api: httpx.AsyncClient) -> Non
 
     assert told.keys() == {"job_id", "job_type", "status", "created", "links"}
     assert told["job_type"] == "pair"
-    for link in told["links"].values():
-        assert (await api.get(link)).status_code == 200
+    for name, link in told["links"].items():
+        assert name == "stream" or (await api.get(link)).status_code == 200  # a stream goes on
 
 
 async def test_both_ways_to_submit_make_the_same_job(api: httpx.AsyncClient) -> None:
@@ -733,19 +732,62 @@ async def test_s1_beyond_loopback_probes_answer(settings: Settings, database_url
         assert [(await api.get(path)).status_code for path in ("/livez", "/readyz")] == [200, 200]
 
 
+async def ask_again(api: httpx.AsyncClient, path: str) -> tuple[httpx.Response, httpx.Response]:
+    """An answer, and the answer to whoever has it."""
+    first = await api.get(path)
+    tag = first.headers["etag"]
+    assert tag.startswith('"')
+    assert first.headers["cache-control"] == "private, no-cache"
+    again = await api.get(path, headers={"If-None-Match": f'"other", W/{tag}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert (await api.get(path, headers={"If-None-Match": '"other"'})).content == first.content
+    return first, again
+
+
+async def test_what_a_caller_has_kept_is_not_sent_again(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    assert "etag" not in (await api.get(f"/api/jobs/{job_id}")).headers
+    for count in (3, 1):
+        await engine.finish(await claim(engine, count))
+
+    by_status, _ = await ask_again(api, f"/api/jobs/status/{job_id}")
+    by_id, again = await ask_again(api, f"/api/jobs/{job_id[:12]}")
+
+    assert by_id.headers["etag"] == by_status.headers["etag"]
+    assert again.headers["x-correlation-id"]
+    for path in (
+        "/openapi.json",
+        "/api/workflows/pair",
+        "/api/workflows/pair/graph.svg",
+        f"/api/jobs/{job_id}/graph.svg",
+    ):
+        await ask_again(api, path)
+
+
+async def test_another_state_is_another_tag(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await claim(engine, 3)
+    before = (await api.get(f"/api/jobs/{job_id}/graph.svg")).headers["etag"]
+    await api.post(f"/api/jobs/{job_id}/cancel")
+    after = await api.get(f"/api/jobs/{job_id}/graph.svg", headers={"If-None-Match": before})
+    assert (after.status_code, after.headers["etag"] == before) == (200, False)
+
+
+async def test_what_may_be_kept_is_described(api: httpx.AsyncClient) -> None:
+    paths = (await api.get("/openapi.json")).json()["paths"]
+    for path in ("/api/jobs/{job_id}", "/api/workflows/{workflow_id}", "/api/jobs/{job_id}/graph.svg"):
+        described = paths[path]["get"]
+        assert "ETag" in described["responses"]["200"]["headers"]
+        assert "304" in described["responses"]
+        assert "If-None-Match" in [one["name"] for one in described["parameters"]]
+    assert "JobView" in str(paths["/api/jobs/{job_id}"]["get"]["responses"]["200"])
+
+
 @pytest.fixture
 async def url(app: FastAPI) -> AsyncIterator[str]:
     """The API behind a real server, on a port of its own."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None))
-    serving = asyncio.create_task(server.serve([listener]))
-    async with asyncio.timeout(10):
-        while not (server.started and hasattr(app.state, "gateway")):  # it tells nobody
-            await asyncio.sleep(0.01)
-        await app.state.gateway.ready()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    await serving
+    async with serve(app) as url:
+        yield url
 
 
 async def test_the_client_submits_waits_and_reads(url: str, engine: EngineHarness) -> None:

@@ -53,9 +53,18 @@ def test_a_huge_integer_is_refused_in_words_of_ours(text: str, tmp_path: Path) -
     assert read_parameters([f'n="{"9" * 5000}"'], None).values == {"n": "9" * 5000}
 
 
-def test_uploads_are_refused_until_they_are_built() -> None:
-    with pytest.raises(InputError, match="not available yet"):
-        read_parameters(["source=@dem.tif"], None)
+@pytest.mark.parametrize("text", ["@", "@/nowhere/dem.tif", "@/"])
+def test_a_file_to_upload_must_be_there(text: str) -> None:
+    with pytest.raises(InputError, match="source: there is no file") as caught:
+        read_parameters([f"source={text}"], None)
+    assert caught.value.code == "parameters.unreadable"
+
+
+def test_text_may_begin_with_an_at(tmp_path: Path) -> None:
+    assert read_parameters(['source="@dem.tif"'], None).values == {"source": "@dem.tif"}
+    (tmp_path / "dem.tif").touch()
+    with pytest.raises(InputError, match="given twice"):
+        read_parameters([f"source=@{tmp_path}/dem.tif", "source=1"], None)
 
 
 def test_a_file_gives_parameters_and_the_command_line_stands_above_it(tmp_path: Path) -> None:

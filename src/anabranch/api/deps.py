@@ -10,6 +10,7 @@ from fastapi.openapi.models import SecurityBase as SecurityModel
 from fastapi.security.base import SecurityBase
 
 from anabranch.access import Principal, Scope
+from anabranch.api.lookout import Lookout
 from anabranch.api.measure import Requests
 from anabranch.api.monitor import Monitor
 from anabranch.api.tick import Tick
@@ -21,6 +22,7 @@ __all__ = [
     "Caller",
     "CurrentCaller",
     "CurrentGateway",
+    "CurrentLookout",
     "CurrentMonitor",
     "CurrentRequests",
     "CurrentSettings",
@@ -77,6 +79,12 @@ async def get_requests(request: Request) -> Requests:
     return requests
 
 
+async def get_lookout(request: Request) -> Lookout:
+    """The watch over jobs that callers stream."""
+    lookout: Lookout = request.app.state.lookout
+    return lookout
+
+
 async def get_caller(request: Request) -> Caller:
     """Who calls: the edge lets nobody else in (S1)."""
     return Caller(request.state.principal, request.state.correlation_id)
@@ -98,6 +106,7 @@ CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
 CurrentRequests = Annotated[Requests, Depends(get_requests)]
+CurrentLookout = Annotated[Lookout, Depends(get_lookout)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
 GivenKey = Annotated[str | None, Depends(get_idempotency_key)]

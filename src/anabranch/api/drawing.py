@@ -6,6 +6,7 @@ from typing import Self
 from fastapi import Response
 from pydantic import Field
 
+from anabranch.api.etags import KEPT, answer_once
 from anabranch.api.openapi import Responses
 from anabranch.api.schemas import View
 from anabranch.engine.graph import Box, Layout, Route
@@ -14,14 +15,17 @@ from anabranch.engine.model import Job, JobState, NodeState
 __all__ = ["DRAWN", "GraphView", "answer_svg"]
 
 SVG = "image/svg+xml"
-DRAWN: Responses = {200: {"description": "The drawing", "content": {SVG: {"schema": {"type": "string"}}}}}
+DRAWN: Responses = {
+    **KEPT,
+    200: {**KEPT[200], "description": "The drawing", "content": {SVG: {"schema": {"type": "string"}}}},
+}
 # A drawing that is opened by itself is a document: it runs nothing and loads nothing.
 ALONE = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 
 
-def answer_svg(drawing: str) -> Response:
-    """A drawing as an answer."""
-    return Response(drawing, media_type=SVG, headers=ALONE)
+def answer_svg(drawing: str, if_none_match: str | None) -> Response:
+    """A drawing as an answer, if the caller has no such one."""
+    return answer_once(Response(drawing, media_type=SVG, headers=ALONE), if_none_match)
 
 
 class BoxView(View):

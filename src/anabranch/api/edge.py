@@ -1,7 +1,9 @@
 """The first thing a request meets: its correlation id, and whether the caller may be here at all."""
 
+import asyncio
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -23,6 +25,8 @@ log = structlog.get_logger()
 HEADER = "X-Correlation-ID"
 CORRELATION_ID = r"[\x20-\x7e]{1,128}"
 OPEN = frozenset({"/livez", "/readyz"})
+LINGER_BYTES = 16_000_000
+LINGER_SECONDS = 2.0
 
 
 class Edge:
@@ -49,7 +53,11 @@ class Edge:
             if message["type"] == "http.response.start":
                 started = True
                 _mark(message, state["correlation_id"])
+                if state.get("unread"):
+                    MutableHeaders(scope=message)["Connection"] = "close"
                 log.debug("request.answered", method=scope["method"], path=scope["path"], status=message["status"])
+            elif state.get("unread") and not message.get("more_body"):
+                message = await _linger(message, receive, send)
             await send(message)
 
         try:
@@ -90,6 +98,20 @@ class Edge:
         # The person who acts, in every line of this request (P7).
         structlog.contextvars.bind_contextvars(principal=principal.name, key=principal.key_id)
         return principal
+
+
+async def _linger(last: Message, receive: Receive, send: Send) -> Message:
+    """Answer a caller that still sends, and take a little more of it before the connection is closed.
+
+    Who is hung up on at once may lose the answer, and who is not would send all of it.
+    """
+    await send({**last, "more_body": True})
+    left = LINGER_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while left > 0 and (message := await receive()).get("more_body"):
+                left -= len(message.get("body", b""))
+    return {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 def _identify(headers: Headers) -> str:

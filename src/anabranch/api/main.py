@@ -11,11 +11,13 @@ from fastapi.routing import APIRoute
 from anabranch.api.authentication import Authenticator
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
+from anabranch.api.lookout import Lookout
 from anabranch.api.measure import Measure, Requests
 from anabranch.api.monitor import Monitor
 from anabranch.api.openapi import Api
 from anabranch.api.routes import (
     bulk,
+    bundles,
     control,
     database,
     description,
@@ -28,9 +30,12 @@ from anabranch.api.routes import (
     keys,
     limits,
     metrics,
+    streams,
+    uploads,
     workers,
     workflows,
 )
+from anabranch.api.signals import when_told_to_stop
 from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.embedded.listener import asks_for_keys
@@ -49,10 +54,13 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         app.state.gateway = Gateway(settings, database_url)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
+        app.state.lookout = Lookout(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
-            yield
+            with when_told_to_stop(app.state.lookout.close):
+                yield
         finally:
+            app.state.lookout.close()
             ticking.cancel()
             app.state.monitor.close()
             await app.state.gateway.close()
@@ -83,6 +91,9 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         bulk,
         control,
         history,
+        streams,
+        bundles,
+        uploads,
         graphs,
         workflows,
         limits,

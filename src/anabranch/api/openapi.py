@@ -75,4 +75,4 @@ def _add_correlation_id(schema: Schema) -> None:
         for operation in path.values():
             operation.setdefault("parameters", []).append(asked)
             for response in operation["responses"].values():
-                response["headers"] = answered
+                response["headers"] = {**response.get("headers", {}), **answered}

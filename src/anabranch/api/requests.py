@@ -20,8 +20,10 @@ __all__ = [
     "PauseRequest",
     "ReplayRequest",
     "RetryRequest",
+    "StreamQuery",
     "SubmitQuery",
     "TasksQuery",
+    "UploadQuery",
 ]
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
@@ -136,6 +138,18 @@ class EventsQuery(Input):
 
     limit: int = Field(100, ge=1, le=1000)
     after: int = Field(0, ge=0, lt=2**31, description="The `next` of the page before, or any `seq`.")
+
+
+class StreamQuery(Input):
+    """Where a stream begins."""
+
+    after: int = Field(0, ge=0, lt=2**31, description="The `seq` of the last event that is known.")
+
+
+class UploadQuery(Input):
+    """What a file is called."""
+
+    name: str = Field(description="One segment of a path: no slash, nothing that can't be shown, at most 255 bytes.")
 
 
 class LogsQuery(Input):

@@ -29,6 +29,7 @@ __all__ = [
     "SubmittedView",
     "TaskStatus",
     "TaskView",
+    "UploadView",
     "WorkerView",
 ]
 
@@ -60,12 +61,14 @@ class Links(View):
     events: str
     logs: str
     graph: str
+    stream: str
+    bundle: str
 
     @classmethod
     def of(cls, job_id: str) -> Self:
         """The links of a job."""
         path = f"/api/jobs/{job_id}"
-        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph")}
+        parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph", "stream", "bundle")}
         return cls(self=path, status=f"/api/jobs/status/{job_id}", **parts)
 
 
@@ -298,6 +301,14 @@ class LogView(View):
     def of(cls, trace: Trace) -> Self:
         """The view of a trace."""
         return cls(**{name: getattr(trace, name) for name in cls.model_fields})
+
+
+class UploadView(View):
+    """A file that is kept."""
+
+    address: str = Field(description="What a job takes as a parameter: `bronze://uploads/{sha256}/{name}`.")
+    sha256: str
+    size: int
 
 
 class WorkerView(View):

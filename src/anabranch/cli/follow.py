@@ -11,7 +11,7 @@ from anabranch.engine.errors import InputError
 if TYPE_CHECKING:
     from anabranch.client import Client
 
-__all__ = ["JobView", "follow", "hand_in", "outcome", "print_end", "require_success", "took"]
+__all__ = ["JobView", "follow", "hand_in", "outcome", "print_end", "require_success", "took", "watch"]
 
 JobView = Mapping[str, Any]  # a job as the API tells it
 
@@ -19,7 +19,8 @@ JobView = Mapping[str, Any]  # a job as the API tells it
 def hand_in(
     client: "Client", workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
 ) -> JobView:
-    """The job as it was accepted."""
+    """The job as it was accepted; its files are uploaded first."""
+    parameters = parameters.send_files(client)
     try:
         return client.submit(workflow, parameters.values, priority=priority, rerun=rerun).raw
     except InputError:
@@ -32,16 +33,23 @@ def hand_in(
 
 def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) -> JobView:
     """The job when it has ended; its progress is shown meanwhile, and with JSON how it stands when the time is over."""
-    from anabranch.cli.progress import show_progress
     from anabranch.client import TimedOut
 
     try:
-        with show_progress(quiet=json) as show:
-            return client.wait(job_id, timeout, lambda job: show(job.raw)).raw
+        return watch(client, job_id, timeout, quiet=json)
     except TimedOut:
         if json:
             print_json(outcome(client.job(job_id).raw))
         raise
+
+
+def watch(client: "Client", job_id: str, timeout: float | None, *, quiet: bool) -> JobView:
+    """The job when it has ended; its progress is shown meanwhile."""
+    from anabranch.cli.progress import show_progress
+
+    try:
+        with show_progress(quiet) as show:
+            return client.wait(job_id, timeout, lambda job: show(job.raw)).raw
     except KeyboardInterrupt:
         see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
         note(f"job {job_id} goes on while a stack is up; see it with {see}, end it with {end}")

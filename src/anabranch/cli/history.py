@@ -1,13 +1,17 @@
 """`events` and `logs`: what happened to a job, and what its tasks printed."""
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from anabranch.cli.exits import UsageMistake
 from anabranch.cli.follow import JobView
-from anabranch.cli.options import After, All, JobId, Json
+from anabranch.cli.live import Wanted, new_events, new_logs
+from anabranch.cli.options import After, All, Follow, JobId, Json
 from anabranch.cli.place import connect
-from anabranch.cli.show import cut, escape, note, print_json, print_line, print_table
+from anabranch.cli.show import cut, escape, note, print_json, print_line, print_row, print_table
 
 __all__ = ["cli"]
 
@@ -20,10 +24,15 @@ def events(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
     after: After = None,
     all: All = False,
+    follow: Follow = False,
     json: Json = False,
 ) -> None:
     """List what happened to a job, in order."""
     with connect() as client:
+        if follow:
+            for event in new_events(client, job, after):
+                _show_event(event.raw, json=json or all)
+            return
         if all:
             for event in client.all_events(job):
                 print_json(event.raw, indent=None)
@@ -47,10 +56,23 @@ def logs(
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many attempts at most.")] = 50,
     after: After = None,
     all: All = False,
+    follow: Follow = False,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write all that helps to find out why to FILE, a zip.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show what a job's tasks printed and measured."""
+    if follow and after:
+        raise UsageMistake("usage", "logs are followed from the first one on", remedy="Leave `--after` out.")
     with connect() as client:
+        if bundle:
+            print_line(str(client.bundle(job, bundle)))
+            return
+        if follow:
+            for log in new_logs(client, job, Wanted(node=node, index=index, attempt=attempt)):
+                _show_log(log.raw, json=json or all)
+            return
         if all:
             for log in client.all_logs(job, node=node, index=index, attempt=attempt):
                 print_json(log.raw, indent=None)
@@ -66,7 +88,23 @@ def logs(
         note(f"There are more: --after {page.next}")
 
 
-def _show_log(log: JobView) -> None:
+def _show_event(event: JobView, *, json: bool) -> None:
+    if json:
+        print_json(event, indent=None)
+    else:
+        print_row(_row(event), (27, 16, 16, 0))
+    sys.stdout.flush()
+
+
+def _show_log(log: JobView, *, json: bool = False) -> None:
+    if json:
+        print_json(log, indent=None)
+    else:
+        _print_log(log)
+    sys.stdout.flush()
+
+
+def _print_log(log: JobView) -> None:
     print_line(escape(f"==> {log['node']} {log['index']}, attempt {log['attempt']} <=="))
     if log["log"]:
         print_line(escape(log["log"].replace("\r\n", "\n")).removesuffix("\n"))

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from anabranch.cli.follow import JobView, took
-from anabranch.cli.options import After, All, JobId, Json
+from anabranch.cli.follow import JobView, require_success, took, watch
+from anabranch.cli.options import After, All, JobId, Json, Timeout
 from anabranch.cli.place import connect
 from anabranch.cli.show import (
     age,
@@ -57,16 +57,24 @@ def jobs(
 def status(
     job: JobId,
     graph: Annotated[bool, typer.Option("--graph", help="Draw its nodes with their states.")] = False,
+    live: Annotated[
+        bool, typer.Option("--watch", help="Show its progress until it ends; exit 7 if it failed.")
+    ] = False,
+    timeout: Timeout = None,
     json: Json = False,
 ) -> None:
     """Show a job with its nodes, its progress and its result."""
     with connect() as client:
+        if live := live or timeout is not None:
+            watch(client, job, timeout, quiet=json)
         found = client.job(job).raw
         drawn = client.graph(found["job_id"]) if graph else None
     if json:
         print_json(drawn.raw if drawn else found)
     else:
         _show_job(found, drawn)
+    if live:
+        require_success(found)
 
 
 @cli.command()

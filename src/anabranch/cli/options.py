@@ -10,6 +10,7 @@ from anabranch.cli.completion import complete_job, complete_workflow
 __all__ = [
     "After",
     "All",
+    "Follow",
     "JobId",
     "Json",
     "ParameterList",
@@ -33,11 +34,14 @@ JobId = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 After = Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")]
 All = Annotated[bool, typer.Option("--all", help="The whole list, as JSON, one in a line.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on as it happens, until the job has ended.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Yes, destroy it.")]
 
 ParameterList = Annotated[
     list[str] | None,
-    typer.Option("-p", "--param", metavar="KEY=VALUE", help="A parameter: JSON where it is JSON, else text."),
+    typer.Option(
+        "-p", "--param", metavar="KEY=VALUE", help="A parameter: JSON where it is JSON, else text; @FILE is uploaded."
+    ),
 ]
 ParametersFile = Annotated[
     Path | None, typer.Option("--params", metavar="FILE", help="A JSON object of parameters; - is stdin.")

@@ -2,11 +2,15 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from anabranch.cli.show import note
 from anabranch.engine.errors import AnabranchError, InputError
+
+if TYPE_CHECKING:
+    from anabranch.client import Client
 
 __all__ = ["Parameters", "parse_object", "read_parameters"]
 
@@ -18,11 +22,22 @@ class HugeInteger(ValueError):
 
 
 class Parameters:
-    """Values by name, and of those given as text, the text."""
+    """Values by name, of those given as text the text, and the files whose addresses are still to come."""
 
-    def __init__(self, values: dict[str, JsonValue], texts: dict[str, str]) -> None:
+    def __init__(
+        self, values: dict[str, JsonValue], texts: dict[str, str], files: Mapping[str, Path] | None = None
+    ) -> None:
         self.values = values
         self._texts = texts
+        self._files = files or {}
+
+    def send_files(self, client: "Client") -> "Parameters":
+        """The parameters with the addresses of the files, which are uploaded now."""
+        addresses = {}
+        for name, file in self._files.items():
+            note(f"uploading {file}")
+            addresses[name] = client.upload(file).address
+        return Parameters({**self.values, **addresses}, self._texts)
 
     def as_declared(self, workflow: str) -> dict[str, JsonValue]:
         """The values with the text kept wherever the workflow, if it is known here, wants text."""
@@ -35,21 +50,30 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
     """The parameters of a file, and above them those given as KEY=VALUE."""
     values = _read_file(file) if file else {}
     texts: dict[str, str] = {}
+    files: dict[str, Path] = {}
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise InputError("parameters.invalid", f"{pair!r} is not KEY=VALUE", remedy="Write `-p n=5`.")
-        if name in texts:
+        if name in texts or name in files:
             raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
         if text.startswith("@"):
-            raise InputError(
-                "parameters.upload_unavailable",
-                f"`-p {pair}` would upload a file, and uploads are not available yet",
-                remedy="Give the value itself, or `--params FILE` for a JSON object of parameters.",
-            )
+            files[name] = _find_file(name, text.removeprefix("@"))
+            continue
         texts[name] = text
         values[name] = _read_value(name, text)
-    return Parameters(values, texts)
+    return Parameters(values, texts, files)
+
+
+def _find_file(name: str, path: str) -> Path:
+    file = Path(path).expanduser()
+    if not path or not file.exists() or file.is_dir():
+        raise InputError(
+            "parameters.unreadable",
+            f"{name}: there is no file {path!r} to upload",
+            remedy=f"Name one that is there; text that begins with @ is given as -p '{name}=\"@…\"'.",
+        )
+    return file
 
 
 def _read_value(name: str, text: str) -> JsonValue:

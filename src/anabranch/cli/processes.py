@@ -23,6 +23,9 @@ cli.add_typer(workers)
 
 SessionNumber = Annotated[int, typer.Argument(metavar="ID", min=1, help="The session, as `workers` lists it.")]
 
+# How long answers that have begun may go on when the API is told to stop.
+PARTING_SECONDS = 10
+
 
 @workers.callback(invoke_without_command=True)
 def list_workers(context: typer.Context, json: Json = False) -> None:
@@ -83,8 +86,13 @@ def api() -> None:
     settings = prepare()
     # By the environment and by name: the API reads its own settings, and stands beside the command line, not under it.
     os.environ["ANABRANCH_DATABASE_URL"] = database_url(settings)
-    # The API logs requests itself: uvicorn would show what stands in their queries (S5).
-    config = Config("anabranch.api.main:app_from_environment", factory=True, log_config=None, access_log=False)
+    config = Config(
+        "anabranch.api.main:app_from_environment",
+        factory=True,
+        log_config=None,
+        access_log=False,  # the API logs requests itself: uvicorn would show what stands in their queries (S5)
+        timeout_graceful_shutdown=PARTING_SECONDS,
+    )
     with _listener(settings) as listener:
         Server(config).run([listener])
 

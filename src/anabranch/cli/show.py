@@ -17,6 +17,7 @@ __all__ = [
     "note",
     "print_json",
     "print_line",
+    "print_row",
     "print_table",
     "span",
     "spell_progress",
@@ -53,8 +54,13 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     cells = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in ([name.upper() for name in head], *cells):
-        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print_line("  ".join(map(coloured, padded)).rstrip())
+        print_row(row, widths)
+
+
+def print_row(row: Sequence[object], widths: Sequence[int]) -> None:
+    """Print a row in columns at least this wide; a state stands in its colour."""
+    padded = (_cell(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
+    print_line("  ".join(map(coloured, padded)).rstrip())
 
 
 def _cell(value: object) -> str:

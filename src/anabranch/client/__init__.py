@@ -1,6 +1,6 @@
 """The typed client of the HTTP API."""
 
-from anabranch.client.admin import Admin, CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
+from anabranch.client.admin import CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
 from anabranch.client.answers import (
     BulkAnswer,
     Component,
@@ -19,14 +19,19 @@ from anabranch.client.answers import (
     Workflow,
     Workflows,
 )
-from anabranch.client.client import Client
+from anabranch.client.async_client import AsyncAdmin, AsyncClient
+from anabranch.client.client import Admin, Client
 from anabranch.client.control import DeadLetter, Limit, NodeAgain, Queue, Replay, Retry
 from anabranch.client.errors import NotAllowed, TimedOut
+from anabranch.client.files import Uploaded
+from anabranch.client.follow import JobProgress
 from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
 
 __all__ = [
     "Admin",
+    "AsyncAdmin",
+    "AsyncClient",
     "BulkAnswer",
     "CheckedFunctions",
     "Client",
@@ -38,6 +43,7 @@ __all__ = [
     "GraphNode",
     "Health",
     "JobError",
+    "JobProgress",
     "JobStatus",
     "JobSummary",
     "Key",
@@ -60,6 +66,7 @@ __all__ = [
     "TaskCounts",
     "TaskRow",
     "TimedOut",
+    "Uploaded",
     "Worker",
     "Workflow",
     "Workflows",

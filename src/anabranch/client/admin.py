@@ -8,9 +8,23 @@ from typing import Self
 from urllib.parse import quote
 
 from anabranch.client.answers import JsonValue, Page, Raw
-from anabranch.client.transport import Transport
+from anabranch.client.calls import Call
 
-__all__ = ["Admin", "CheckedFunctions", "Key", "NewKey", "Statistics", "TableSize", "TaskRow"]
+__all__ = [
+    "CheckedFunctions",
+    "Key",
+    "NewKey",
+    "Statistics",
+    "TableSize",
+    "TaskRow",
+    "check_functions",
+    "list_keys",
+    "make_key",
+    "redeploy_schema",
+    "revoke_key",
+    "statistics",
+    "task_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -125,47 +139,44 @@ class CheckedFunctions(Answer):
     differences: list[Raw]
 
 
-class Admin:
-    """Calls that need the scope admin."""
+def make_key(name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None) -> Call[NewKey]:
+    """Make a key; what its holder sends is told only now."""
+    given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
+    body = json.dumps({name: value for name, value in given.items() if value is not None}).encode()
+    return Call(NewKey.of, "POST", "/api/keys", body=body)
 
-    def __init__(self, transport: Transport) -> None:
-        """Over the connections of a client."""
-        self._transport = transport
 
-    def make_key(
-        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
-    ) -> NewKey:
-        """Make a key; what its holder sends is told only now."""
-        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
-        body = json.dumps({name: value for name, value in given.items() if value is not None}).encode()
-        return self._transport.call(NewKey.of, "POST", "/api/keys", body=body)
+def list_keys(*, limit: int | None = None, before: str | None = None) -> Call[Page[Key]]:
+    """Keys, the newest first."""
+    query = {"limit": limit, "before": before}
+    return Call(lambda raw: Page.of(Key.of, raw), "GET", "/api/keys", query=query)
 
-    def list_keys(self, *, limit: int | None = None, before: str | None = None) -> Page[Key]:
-        """Keys, the newest first."""
-        query = {"limit": limit, "before": before}
-        return self._transport.call(lambda raw: Page.of(Key.of, raw), "GET", "/api/keys", query=query)
 
-    def revoke_key(self, key_id: str) -> Key:
-        """Revoke a key for good."""
-        return self._transport.call(Key.of, "DELETE", f"/api/keys/{_part(key_id)}")
+def revoke_key(key_id: str) -> Call[Key]:
+    """Revoke a key for good."""
+    return Call(Key.of, "DELETE", f"/api/keys/{_part(key_id)}")
 
-    def task_rows(self, job_id: str, *, limit: int | None = None, after: str | None = None) -> Page[TaskRow]:
-        """The tasks of a job as their rows stand."""
-        path, query = f"/api/db/tasks/{_part(job_id)}", {"limit": limit, "after": after}
-        return self._transport.call(lambda raw: Page.of(TaskRow.of, raw), "GET", path, query=query)
 
-    def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
-        return self._transport.call(Statistics.of, "GET", "/api/db/stats")
+def task_rows(job_id: str, *, limit: int | None = None, after: str | None = None) -> Call[Page[TaskRow]]:
+    """The tasks of a job as their rows stand."""
+    path, query = f"/api/db/tasks/{_part(job_id)}", {"limit": limit, "after": after}
+    return Call(lambda raw: Page.of(TaskRow.of, raw), "GET", path, query=query)
 
-    def check_functions(self) -> CheckedFunctions:
-        """Whether functions and tables are those of the API's release."""
-        return self._transport.call(CheckedFunctions.of, "GET", "/api/db/functions/test")
 
-    def redeploy_schema(self) -> int:
-        """Make the functions anew; how many there are."""
-        path = "/api/db/schema/redeploy"
-        return self._transport.call(lambda raw: int(raw["functions"]), "POST", path, query={"confirm": "yes"})
+def statistics() -> Call[Statistics]:
+    """Sizes of the database and its tables, and the jobs by state."""
+    return Call(Statistics.of, "GET", "/api/db/stats")
+
+
+def check_functions() -> Call[CheckedFunctions]:
+    """Whether functions and tables are those of the API's release."""
+    return Call(CheckedFunctions.of, "GET", "/api/db/functions/test")
+
+
+def redeploy_schema() -> Call[int]:
+    """Make the functions anew; how many there are."""
+    path = "/api/db/schema/redeploy"
+    return Call(lambda raw: int(raw["functions"]), "POST", path, query={"confirm": "yes"})
 
 
 def _value(name: str, value: JsonValue) -> JsonValue:

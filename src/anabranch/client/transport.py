@@ -3,26 +3,31 @@
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from anabranch.client.calls import Call
 from anabranch.client.errors import error_of
+from anabranch.client.files import FileBody, written_aside
 from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Transport"]
+__all__ = ["AsyncTransport", "Transport"]
 
 Answer = TypeVar("Answer")
 CONNECT_SECONDS = 5.0
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+SLOW_SECONDS = 600.0
 
 
-class Transport:
-    """Connections to the API at a URL; `timeout` bounds a request, in seconds."""
+class Line:
+    """How to reach the API at a URL, and what its answers mean; `timeout` bounds a request, in seconds."""
 
     def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
         """Nothing is called yet; the key goes with every request."""
@@ -36,79 +41,141 @@ class Transport:
             raise _bad_url(str(error)) from error
         if url.scheme not in ("http", "https") or not url.host:
             raise _bad_url("it must begin with http:// or https:// and name a host")
-        self.where = f"{url.scheme}://{url.netloc.decode()}"
-        self.timeout = timeout
+        self._where = f"{url.scheme}://{url.netloc.decode()}"
+        self._timeout = timeout
         # A proxy that the environment names can't reach our loopback. Without TLS no certificates are loaded.
         local = url.host in ("localhost", "127.0.0.1", "::1")
-        self._http = httpx.Client(
-            base_url=url, headers=_authorization(key), trust_env=not local, verify=url.scheme == "https"
-        )
+        self._options: dict[str, Any] = {  # what both of httpx's clients take
+            "base_url": url, "headers": _authorization(key), "trust_env": not local, "verify": url.scheme == "https",
+        }  # fmt: skip
+
+    def _request(self, call: Call[Any]) -> dict[str, Any]:  # what httpx takes
+        timeout = min(call.within or self._timeout, self._timeout)
+        answer = (call.within or SLOW_SECONDS) if call.slow else timeout
+        connect = min(timeout, CONNECT_SECONDS)
+        kind = {"Content-Type": NDJSON if call.lines else JSON} if isinstance(call.body, bytes) else {}
+        key = {} if call.key is None else {"Idempotency-Key": call.key}
+        return {
+            "method": call.method,
+            "url": call.path,
+            "headers": {**kind, **key, **call.headers},
+            "params": {name: value for name, value in call.query.items() if value is not None},
+            "timeout": (connect, answer, timeout, connect),
+        }
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
+        except self._errors as error:
+            raise Unavailable(
+                "api.unreachable",
+                f"the API at {self._where} does not answer: {str(error) or type(error).__name__}",
+                remedy="Start it with `anabranch up`.",
+            ) from error
+
+    def _check(self, call: Call[Any], answer: "httpx.Response") -> None:
+        """Raise what an answer that was read tells, if it is a problem."""
+        if not (answer.is_success or (answer.status_code == call.also and not _is_problem(answer))):
+            raise error_of(answer.status_code, _problem(answer))
+
+    def _read(self, call: Call[Answer], answer: "httpx.Response") -> Answer:
+        self._check(call, answer)
+        try:
+            lines = answer.content.splitlines() if call.lines else ()
+            return call.read([json.loads(line) for line in lines] if call.lines else answer.json())
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise AnabranchError(
+                "api.unreadable",
+                f"what answers at {self._where} does not speak as this client expects",
+                remedy="See that it is Anabranch, and of the same version.",
+            ) from error
+
+
+class Transport(Line):
+    """Connections to the API."""
+
+    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
+        """Nothing is called yet."""
+        super().__init__(base_url, timeout, key)
+        import httpx
+
+        self._http = httpx.Client(**self._options)
 
     def close(self) -> None:
         """Close every connection."""
         self._http.close()
 
-    def call(
-        self,
-        read: Callable[[Any], Answer],  # of JSON, which has no type before it is read
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        also: int | None = None,
-        timeout: float | None = None,
-        query: dict[str, str | int | None] | None = None,
-        key: str | None = None,
-        lines: bool = False,
-    ) -> Answer:
-        """What `read` makes of the answer; `also` is a status that is an answer, too; `key` makes it safe to repeat.
+    def call(self, call: Call[Answer]) -> Answer:
+        """What is made of the answer."""
+        if call.into:
+            return self._download(call, call.into)
+        content = call.body.pieces() if isinstance(call.body, FileBody) else call.body
+        with self._reached():
+            answer = self._http.request(**self._request(call), content=content)
+        return self._read(call, answer)
 
-        With `lines`, the body and the answer are many values, a line each.
-        """
-        headers = _headers(None if body is None else NDJSON if lines else JSON, key)
-        answer = self._send(method, path, body, timeout or self.timeout, query or {}, headers)
-        told = answer.is_success or (answer.status_code == also and not _is_problem(answer))
-        if not told:
-            raise error_of(answer.status_code, _problem(answer))
-        try:
-            return read([json.loads(line) for line in answer.content.splitlines()] if lines else answer.json())
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise AnabranchError(
-                "api.unreadable",
-                f"what answers at {self.where} does not speak as this client expects",
-                remedy="See that it is Anabranch, and of the same version.",
-            ) from error
+    @contextmanager
+    def lines(self, call: Call[Any]) -> Iterator[Iterator[str]]:
+        """The lines of an answer as they come."""
+        with self._reached(), self._http.stream(**self._request(call)) as answer:
+            if not answer.is_success:
+                answer.read()
+            self._check(call, answer)
+            yield answer.iter_lines()
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        timeout: float,
-        query: dict[str, str | int | None],
-        headers: dict[str, str],
-    ) -> "httpx.Response":
-        connect = min(timeout, CONNECT_SECONDS)
-        try:
-            return self._http.request(
-                method,
-                path,
-                content=body,
-                headers=headers,
-                params={name: value for name, value in query.items() if value is not None},
-                timeout=(connect, timeout, timeout, connect),
-            )
-        except self._errors as error:
-            raise Unavailable(
-                "api.unreachable",
-                f"the API at {self.where} does not answer: {str(error) or type(error).__name__}",
-                remedy="Start it with `anabranch up`.",
-            ) from error
+    def _download(self, call: Call[Answer], file: Path) -> Answer:
+        with written_aside(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
+            if not answer.is_success:
+                answer.read()
+            self._check(call, answer)
+            for piece in answer.iter_bytes():
+                aside.write(piece)
+        return call.read(file)
 
 
-def _headers(kind: str | None, key: str | None) -> dict[str, str]:
-    given = {"Content-Type": kind, "Idempotency-Key": key}
-    return {name: value for name, value in given.items() if value is not None}
+class AsyncTransport(Line):
+    """Connections to the API, for asyncio."""
+
+    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
+        """Nothing is called yet."""
+        super().__init__(base_url, timeout, key)
+        import httpx
+
+        self._http = httpx.AsyncClient(**self._options)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+    async def call(self, call: Call[Answer]) -> Answer:
+        """What is made of the answer."""
+        if call.into:
+            return await self._download(call, call.into)
+        content = call.body.pieces_async() if isinstance(call.body, FileBody) else call.body
+        with self._reached():
+            answer = await self._http.request(**self._request(call), content=content)
+        return self._read(call, answer)
+
+    @asynccontextmanager
+    async def lines(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[str]]:
+        """The lines of an answer as they come."""
+        with self._reached():
+            async with self._http.stream(**self._request(call)) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                self._check(call, answer)
+                yield answer.aiter_lines()
+
+    async def _download(self, call: Call[Answer], file: Path) -> Answer:
+        with written_aside(file) as aside, self._reached():
+            async with self._http.stream(**self._request(call)) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                self._check(call, answer)
+                async for piece in answer.aiter_bytes():
+                    aside.write(piece)
+        return call.read(file)
 
 
 def _import_httpx() -> None:

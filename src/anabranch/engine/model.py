@@ -22,6 +22,7 @@ __all__ = [
     "Job",
     "JobDetail",
     "JobEnd",
+    "JobHead",
     "JobState",
     "LaneFacts",
     "Limit",
@@ -346,6 +347,14 @@ class NodeDetail:
     error: dict[str, Json] | None
     opened_at: datetime | None
     finished_at: datetime | None
+
+
+class JobHead(NamedTuple):
+    """Where a job stands, and the number of its last event."""
+
+    job: int
+    state: JobState
+    last_event: int
 
 
 @dataclass(frozen=True)

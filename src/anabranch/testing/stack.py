@@ -8,14 +8,13 @@ from pathlib import Path
 
 from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.app import Gateway
+from anabranch.app import Gateway, keep
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
 from anabranch.engine.model import TERMINAL, JobDetail, SessionKind, TaskDetail
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.results import Results
-from anabranch.engine.retention import Keep
 from anabranch.engine.session import keep_session
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings
@@ -23,7 +22,6 @@ from anabranch.settings import Settings
 __all__ = ["Stack", "open_stack"]
 
 LEASE = timedelta(seconds=3)
-KEEP = Keep(jobs=None, tombstones=timedelta(days=1), sessions=timedelta(days=1))
 
 
 class Stack:
@@ -70,16 +68,19 @@ async def open_stack(
     await store.open()
     options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch, folder / "work" / "jobs")
     results = Results(LocalFiles(folder / "work"))
+    settings = Settings(plugins=tuple(plugins), home=folder)
     worker = Worker(store, registry, children, results, options)
     serving = asyncio.create_task(
         keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)
     )
     orchestrating = asyncio.create_task(
-        keep_session(store, Orchestrator(store, results, KEEP), stop, kind=SessionKind.ORCHESTRATOR, lease=LEASE)
+        keep_session(
+            store, Orchestrator(store, results, keep(settings)), stop, kind=SessionKind.ORCHESTRATOR, lease=LEASE
+        )
         if orchestrated
         else asyncio.sleep(0)
     )
-    gateway = Gateway(Settings(plugins=tuple(plugins), home=folder), url)
+    gateway = Gateway(settings, url)
     await gateway.open()
     await gateway.ready()
     try:

@@ -1,7 +1,7 @@
 """What people and programs ask: read-only, in the reader's role, with its own small pool and short timeouts."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,6 +19,7 @@ from anabranch.engine.model import (
     Event,
     Job,
     JobDetail,
+    JobHead,
     JobState,
     Limit,
     LimitKind,
@@ -59,7 +60,10 @@ class PostgresReads:
 
     async def job(self, job_id: str) -> JobDetail:
         """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
-        job = await self.find(job_id)
+        return await self.detail(await self.find(job_id))
+
+    async def detail(self, job: Job) -> JobDetail:
+        """A job that was found, with its nodes and its whole result."""
         async with self._or_purged(job.id):
             job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
         parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
@@ -67,27 +71,37 @@ class PostgresReads:
 
     async def find(self, job_id: str) -> Job:
         """A job as its row is, by its id or by a start of it that fits no other."""
-        if not job_id or set(job_id) - set("0123456789abcdef"):
-            raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
-        rows = await self._database.query("job", job_id=job_id)
-        if not rows:
-            await self._refuse_purged("tombstone", job_id=job_id)
-            raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
-        if len(rows) > 1:
-            raise _ambiguous(job_id)
-        return _job(rows[0])
+        return _job(await self._find("job", job_id))
+
+    async def head(self, job_id: str) -> JobHead:
+        """Where a job stands, by its id or by a start of it that fits no other."""
+        return _head(await self._find("job_head", job_id))
 
     async def nodes(self, job: int) -> list[NodeDetail]:
         """The nodes of a job, in order."""
-        rows = await self._list("nodes", job=job)
-        return [NodeDetail(**{**row, "state": NodeState(row["state"])}) for row in rows]
+        found = (await self.nodes_of([job]))[job]
+        if not found:
+            await self._refuse_purged("tombstone_of", job=job)
+        return found
 
-    async def require_node(self, job: Job, name: str) -> None:
+    async def nodes_of(self, jobs: Sequence[int]) -> dict[int, list[NodeDetail]]:
+        """The nodes of several jobs, each one's in order, by one statement."""
+        found: dict[int, list[NodeDetail]] = {job: [] for job in jobs}
+        for row in await self._database.query("nodes", jobs=list(jobs)):
+            found[row.pop("job")].append(NodeDetail(**{**row, "state": NodeState(row["state"])}))
+        return found
+
+    async def heads(self, jobs: Sequence[int]) -> list[JobHead]:
+        """Where jobs stand, by one statement; one that is gone is left out."""
+        rows = await self._database.query("heads", jobs=list(jobs))
+        return [_head(row) for row in rows]
+
+    async def require_node(self, job: int, name: str) -> None:
         """Refuse the name of a node that a job does not have, and name the nearest."""
-        known = [node.name for node in await self.nodes(job.id)]
+        known = [node.name for node in await self.nodes(job)]
         if name not in known:
             remedy = f"{nearest(name, known)} Its nodes are {', '.join(known)}.".strip()
-            raise NotFound("node.not_found", f"job {job.job_id[:12]} has no node {quote(name)}", remedy=remedy)
+            raise NotFound("node.not_found", f"the job has no node {quote(name)}", remedy=remedy)
 
     async def workflow(self, job: Job) -> Workflow:
         """The workflow that a job was pinned to (E16)."""
@@ -109,9 +123,9 @@ class PostgresReads:
         return [_job(row) for row in rows]
 
     async def tasks(
-        self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None
+        self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None, whole: bool = True
     ) -> list[TaskDetail]:
-        """The tasks of a job, in order."""
+        """The tasks of a job, in order; with their `whole` results, or the references that stand for large ones."""
         lane, position = _cursor(after, 2)
         rows = await self._list("tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit)
         sources = await self._database.query("lane_values", lanes=list({row["lane"] for row in rows}))
@@ -121,8 +135,11 @@ class PostgresReads:
             item = row.pop("item")
             if source := filled.get(row["lane"]):
                 row["parameters"] = await self._fill_in(row, source, item)
+        tasks = [_task(row) for row in rows]
+        if not whole:
+            return tasks
         async with self._or_purged(job):
-            return await asyncio.to_thread(lambda: [self._whole(_task(row)) for row in rows])
+            return await asyncio.to_thread(lambda: [self._whole(task) for task in tasks])
 
     async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
         """The tasks of a job as their rows stand, in order."""
@@ -145,6 +162,15 @@ class PostgresReads:
             number=number if isinstance(number, int) and number < 2**31 else None, limit=limit,
         )  # fmt: skip
         return [_trace(row) for row in rows]
+
+    async def failed_logs(self, job: int, *, limit: int) -> list[Trace]:
+        """What the attempts of a job that failed printed and measured, in order."""
+        return [_trace(row) for row in await self._database.query("failed_logs", job=job, limit=limit)]
+
+    async def server(self) -> dict[str, Json]:
+        """Which server this is, and how far its schema is migrated."""
+        (row,) = await self._database.query("server")
+        return row
 
     async def sessions(self) -> list[SessionDetail]:
         """The live sessions."""
@@ -182,6 +208,18 @@ class PostgresReads:
         """The workflow that jobs were pinned to."""
         (row,) = await self._database.call("definition", workflow_hash)
         return read_definition(row["definition"])
+
+    async def _find(self, query: str, job_id: str) -> Row:
+        """The one row of a query for a job."""
+        if not job_id or set(job_id) - set("0123456789abcdef"):
+            raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
+        rows = await self._database.query(query, job_id=job_id)
+        if not rows:
+            await self._refuse_purged("tombstone", job_id=job_id)
+            raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
+        if len(rows) > 1:
+            raise _ambiguous(job_id)
+        return rows[0]
 
     async def _list(self, name: str, *, job: int, **given: object) -> list[Row]:
         """What a query finds of a job; where one was purged since it was found, that is said, and not nothing (O5)."""
@@ -234,6 +272,10 @@ def _purged(gone: Tombstone) -> NotFound:
 
 def _job(row: dict[str, object]) -> Job:
     return Job(**{**row, "state": JobState(str(row["state"]))})  # type: ignore[arg-type]  # columns are checked by `db check`
+
+
+def _head(row: Row) -> JobHead:
+    return JobHead(row["job"], JobState(row["state"]), row["last_event"])
 
 
 def _task(row: dict[str, object]) -> TaskDetail:

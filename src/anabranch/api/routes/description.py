@@ -1,11 +1,11 @@
 """The description of the API itself."""
 
-from typing import Any
-
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 
 from anabranch.access import Scope
 from anabranch.api.deps import needs
+from anabranch.api.etags import IfNoneMatch, answer_once
 
 __all__ = ["router"]
 
@@ -13,7 +13,6 @@ router = APIRouter()
 
 
 @router.get("/openapi.json", dependencies=[needs(Scope.READ)], include_in_schema=False)
-async def describe_api(request: Request) -> dict[str, Any]:  # OpenAPI's own shape
+async def describe_api(request: Request, if_none_match: IfNoneMatch = None) -> Response:
     """The OpenAPI description."""
-    described: dict[str, Any] = request.app.openapi()
-    return described
+    return answer_once(JSONResponse(request.app.openapi()), if_none_match)

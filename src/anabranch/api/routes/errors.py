@@ -3,6 +3,8 @@
 from fastapi import APIRouter
 from pydantic import Field
 
+from anabranch.access import Scope
+from anabranch.api.deps import needs
 from anabranch.api.openapi import problems
 from anabranch.api.schemas import View
 from anabranch.codes import CODES, Code, find_code
@@ -30,13 +32,13 @@ class CodeView(View):
         return cls.model_validate({name: getattr(code, name) for name in cls.model_fields})
 
 
-@router.get("", responses=problems())
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_codes() -> list[CodeView]:
     """Every code that problems, jobs and commands tell."""
     return [CodeView.of(code) for code in CODES]
 
 
-@router.get("/{code}", responses=problems(404, 422))
+@router.get("/{code}", dependencies=[needs(Scope.READ)], responses=problems(404, 422))
 async def show_code(code: str) -> CodeView:
     """One code."""
     found = find_code(code)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from anabranch.access import Scope
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, GraphView, answer_svg
+from anabranch.api.etags import IfNoneMatch
 from anabranch.api.openapi import problems
 from anabranch.app import Gateway
 from anabranch.engine.diagram import draw_workflow, workflow_svg
@@ -31,11 +32,11 @@ async def show_graph(job_id: str, gateway: CurrentGateway) -> GraphView:
     response_class=Response,
     responses={**DRAWN, **problems(404, 409, 410, 422, 503)},
 )
-async def draw_job(job_id: str, gateway: CurrentGateway) -> Response:
+async def draw_job(job_id: str, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """The same as SVG, each node in the colour of its state."""
     job = await gateway.reads.find(job_id)
     workflow, states = await gateway.reads.workflow(job), await _states(gateway, job)
-    return answer_svg(await asyncio.to_thread(workflow_svg, workflow, states))
+    return answer_svg(await asyncio.to_thread(workflow_svg, workflow, states), if_none_match)
 
 
 async def _states(gateway: Gateway, job: Job) -> dict[str, NodeState]:

@@ -18,8 +18,8 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 @router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway) -> Page[EventView]:
     """Every change of state of a job and its nodes, in order."""
-    job = await gateway.reads.find(job_id)
-    found = await gateway.reads.events(job.id, after=query.after, limit=query.limit + 1)
+    job = (await gateway.reads.head(job_id)).job
+    found = await gateway.reads.events(job, after=query.after, limit=query.limit + 1)
     shown = found[: query.limit]
     return Page(
         items=[EventView.of(event) for event in shown], next=str(shown[-1].seq) if len(found) > len(shown) else None
@@ -29,9 +29,9 @@ async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gatew
 @router.get("/{job_id}/logs", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def list_logs(job_id: str, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[LogView]:
     """What the attempts of a job's tasks printed and measured, in order; known when an attempt has ended."""
-    job = await gateway.reads.find(job_id)
+    job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.logs(
-        job.id, limit=query.limit + 1, after=query.after, node=query.node, index=query.index, attempt=query.attempt
+        job, limit=query.limit + 1, after=query.after, node=query.node, index=query.index, attempt=query.attempt
     )
     if query.node and not found:
         await gateway.reads.require_node(job, query.node)

@@ -9,10 +9,12 @@ from fastapi import APIRouter, Query, Request, Response
 from anabranch.access import Scope
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, GivenKey, needs
+from anabranch.api.etags import KEPT, IfNoneMatch, has, keep, not_modified, tag_of
 from anabranch.api.openapi import Responses, body, keyed, problems
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
+from anabranch.engine.model import TERMINAL
 
 __all__ = ["router"]
 
@@ -84,24 +86,47 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     )
 
 
-@router.get("/status/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
-async def show_status(job_id: str, gateway: CurrentGateway) -> JobView:
-    """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other."""
-    return JobView.of(await gateway.reads.job(job_id))
+@router.get(
+    "/status/{job_id}",
+    dependencies=[needs(Scope.READ)],
+    response_model=JobView,
+    responses={**KEPT, **problems(404, 409, 410, 422, 503)},
+)
+async def show_status(
+    job_id: str, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
+) -> JobView | Response:
+    """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other.
+
+    When it has ended, the answer has an ETag.
+    """
+    job = await gateway.reads.find(job_id)
+    if job.state in TERMINAL:
+        tag = tag_of(job.job_id, job.last_event)
+        if has(if_none_match, tag):
+            return not_modified(tag)
+        keep(response, tag)
+    return JobView.of(await gateway.reads.detail(job))
 
 
-@router.get("/{job_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
-async def show_job(job_id: str, gateway: CurrentGateway) -> JobView:
+@router.get(
+    "/{job_id}",
+    dependencies=[needs(Scope.READ)],
+    response_model=JobView,
+    responses={**KEPT, **problems(404, 409, 410, 422, 503)},
+)
+async def show_job(
+    job_id: str, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
+) -> JobView | Response:
     """The same as its status."""
-    return JobView.of(await gateway.reads.job(job_id))
+    return await show_status(job_id, gateway, response, if_none_match)
 
 
 @router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
 async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
-    job = await gateway.reads.find(job_id)
+    job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.tasks(
-        job.id, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
+        job, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
     )
     if query.node and not found:
         await gateway.reads.require_node(job, query.node)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter, Response
 
-from anabranch.api.deps import CurrentMonitor, CurrentRequests, CurrentTick
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentMonitor, CurrentRequests, CurrentTick, needs
 from anabranch.api.exposition import CONTENT_TYPE, Sample, expose
 from anabranch.api.measure import measure_process
 from anabranch.api.openapi import problems
@@ -17,7 +18,7 @@ router = APIRouter(tags=["health"])
 TEXT = {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
-@router.get("/metrics", response_class=Response, responses={**problems(), 200: TEXT})
+@router.get("/metrics", dependencies=[needs(Scope.READ)], response_class=Response, responses={**problems(), 200: TEXT})
 async def show_metrics(monitor: CurrentMonitor, requests: CurrentRequests, tick: CurrentTick) -> Response:
     """Metrics in Prometheus's text format; while the database is away, those of this process."""
     gauges, disks = await monitor.gauges(), await monitor.disks()

@@ -10,6 +10,7 @@ from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.catalogue import CatalogueView, MistakeView, ReloadView, VerdictView, WorkflowView, schema_of
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, answer_svg
+from anabranch.api.etags import KEPT, IfNoneMatch, answer_once
 from anabranch.api.openapi import body, problems
 from anabranch.engine.diagram import workflow_svg
 from anabranch.engine.from_yaml import load_yaml
@@ -46,10 +47,16 @@ async def reload_workflows(gateway: CurrentGateway) -> ReloadView:
     return ReloadView.of(await gateway.reload())
 
 
-@router.get("/{workflow_id}", dependencies=[needs(Scope.READ)], responses=problems(404, 422))
-async def show_workflow(workflow_id: str, gateway: CurrentGateway) -> WorkflowView:
+@router.get(
+    "/{workflow_id}",
+    dependencies=[needs(Scope.READ)],
+    response_model=WorkflowView,
+    responses={**KEPT, **problems(404, 422)},
+)
+async def show_workflow(workflow_id: str, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """A workflow with its definition and the JSON Schema of its inputs."""
-    return WorkflowView.of(gateway.declaration(workflow_id))
+    view = WorkflowView.of(gateway.declaration(workflow_id))
+    return answer_once(Response(view.model_dump_json(), media_type="application/json"), if_none_match)
 
 
 @router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems(404, 422))
@@ -64,6 +71,7 @@ async def show_schema(workflow_id: str, gateway: CurrentGateway) -> dict[str, An
     response_class=Response,
     responses={**DRAWN, **problems(404, 422)},
 )
-async def draw_workflow(workflow_id: str, gateway: CurrentGateway) -> Response:
+async def draw_workflow(workflow_id: str, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """A workflow's nodes and edges as SVG."""
-    return answer_svg(await asyncio.to_thread(workflow_svg, gateway.declaration(workflow_id).workflow))
+    workflow = gateway.declaration(workflow_id).workflow
+    return answer_svg(await asyncio.to_thread(workflow_svg, workflow), if_none_match)

@@ -1,6 +1,6 @@
--- The nodes of a job in order, with the counts of their tasks from the lane: no task is read, but where few of them run
--- how far these are.
-select n.name, n.state, coalesce(l.width, 0) as total,
+-- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read, but where few of them
+-- run how far these are.
+select n.job, n.name, n.state, coalesce(l.width, 0) as total,
        case when l.closed then 0 else coalesce(l.width - l.next_index, 0) end as ready,
        case when l.closed then 0 else coalesce(l.running, 0) end as running,
        case when l.closed then 0 else coalesce(l.next_index - (l.width - l.remaining) - l.running, 0) end as due,
@@ -15,5 +15,5 @@ select n.name, n.state, coalesce(l.width, 0) as total,
         select jsonb_agg(c.progress || jsonb_build_object('at', c.progress_at) order by c.idx) as said
           from app.claims c
          where l.running between 1 and 20 and not l.closed and c.lane = l.id and c.progress is not null) s on true
- where n.job = %(job)s
- order by n.position;
+ where n.job = any(%(jobs)s)
+ order by n.job, n.position;

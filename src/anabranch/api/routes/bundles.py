@@ -1,0 +1,27 @@
+"""All of a job that helps whoever is asked why."""
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from anabranch.access import Scope
+from anabranch.api.bundle import BUNDLED, MEDIA_TYPE, pack
+from anabranch.api.deps import CurrentGateway, needs
+from anabranch.api.openapi import problems
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+
+
+@router.get(
+    "/{job_id}/bundle",
+    dependencies=[needs(Scope.OPERATE)],
+    response_class=StreamingResponse,
+    responses={**BUNDLED, **problems(404, 409, 422, 503)},
+)
+async def bundle_job(job_id: str, gateway: CurrentGateway) -> StreamingResponse:
+    """A job, its definition, events, failed tasks and their logs, versions and masked settings, in one zip."""
+    job = await gateway.reads.find(job_id)
+    name = f"anabranch-{job.job_id[:12]}.zip"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(pack(gateway, job), media_type=MEDIA_TYPE, headers=headers)

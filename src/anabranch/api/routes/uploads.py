@@ -1,0 +1,97 @@
+"""Files that callers send, for jobs to work on."""
+
+import base64
+import re
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentGateway, needs
+from anabranch.api.errors import InvalidRequest, Mistake
+from anabranch.api.openapi import Responses, body, problems
+from anabranch.api.requests import UploadQuery
+from anabranch.api.schemas import UploadView
+from anabranch.engine.errors import InputError
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+router = APIRouter(prefix="/api/uploads", tags=["uploads"])
+
+ANY_BYTES = "application/octet-stream"
+SAME: Responses = {200: {"model": UploadView, "description": "The same file under the same name was there"}}
+ReprDigest = Annotated[
+    str | None, Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is compared; other hashes are not.")
+]
+Checksum = Annotated[
+    str | None, Header(alias="X-Content-SHA256", pattern=r"^[0-9a-fA-F]{64}$", description="The same in hex.")
+]
+
+
+@router.post(
+    "",
+    status_code=201,
+    dependencies=[needs(Scope.SUBMIT)],
+    responses={**SAME, **problems(413, 415, 422, 503)},
+    openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
+)
+async def upload_file(
+    query: Annotated[UploadQuery, Query()],
+    gateway: CurrentGateway,
+    request: Request,
+    response: Response,
+    repr_digest: ReprDigest = None,
+    checksum: Checksum = None,
+) -> UploadView:
+    """Keep the file in the body; a job takes its address as a parameter."""
+    request.state.unread = True
+    _check_media_type(request)
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal():
+        gateway.uploads.check_size(int(declared))
+    kept = await gateway.uploads.receive(query.name, request.stream(), _wanted(repr_digest, checksum))
+    request.state.unread = False
+    log.info("upload.kept", address=kept.address, size=kept.size, created=kept.created)
+    response.status_code = 201 if kept.created else 200
+    return UploadView(address=kept.address, sha256=kept.sha256, size=kept.size)
+
+
+def _check_media_type(request: Request) -> None:
+    # A page of another site can send the types of forms without asking first.
+    given = request.headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != ANY_BYTES:
+        raise InputError(
+            "request.media_type",
+            f"the body is said to be {given or 'of no type'!r}",
+            remedy=f"Send the file as it is, with Content-Type: {ANY_BYTES}.",
+        )
+
+
+def _wanted(repr_digest: str | None, checksum: str | None) -> str | None:
+    given = {checksum.lower()} if checksum else set()
+    found = re.search(r"(?:^|,)\s*sha-256=:([A-Za-z0-9+/=]*):", repr_digest or "")
+    if found:
+        given.add(_decode(found[1]))
+    elif repr_digest and "sha-256=" in repr_digest:
+        raise _bad_digest()
+    if len(given) > 1:
+        raise InvalidRequest([Mistake(where="header.Repr-Digest", detail="It differs from X-Content-SHA256")])
+    return next(iter(given), None)
+
+
+def _decode(text: str) -> str:
+    try:
+        digest = base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise _bad_digest() from error
+    if len(digest) != 32:
+        raise _bad_digest()
+    return digest.hex()
+
+
+def _bad_digest() -> InvalidRequest:
+    return InvalidRequest(
+        [Mistake(where="header.Repr-Digest", detail="It must be sha-256=:…: with 32 bytes in base64")]
+    )

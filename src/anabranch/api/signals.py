@@ -1,0 +1,34 @@
+"""What must happen at once when the process is told to stop: a server first waits for open answers to end."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["when_told_to_stop"]
+
+
+@contextmanager
+def when_told_to_stop(act: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM and SIGINT also call this, on the running loop; what the server does with them stays as it is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    former = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(act)
+        if callable(before := former[signal.Signals(number)]):
+            before(number, frame)
+
+    ours = [number for number, handler in former.items() if callable(handler)]
+    for number in ours:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, former[number])

@@ -1,0 +1,193 @@
+"""The client of the HTTP API for asyncio: the methods of `Client`, to be awaited."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from anabranch.client import admin, controls, operations
+from anabranch.client.calls import Batches, Operation, Pages, Pause, Run, Step
+from anabranch.client.follow import Follow, JobProgress
+from anabranch.client.history import Event
+from anabranch.client.method import named_after
+from anabranch.client.named import named_api
+from anabranch.client.transport import AsyncTransport
+from anabranch.engine.errors import AnabranchError, Unavailable
+
+__all__ = ["AsyncAdmin", "AsyncClient"]
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+
+
+def does(
+    operation: Callable[Given, Operation[Answer]],
+) -> "Callable[Concatenate[AsyncAsker, Given], Coroutine[Any, Any, Answer]]":
+    """The method that carries an operation out."""
+
+    @named_after(operation)
+    async def method(self: "AsyncAsker", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        return await self._run(operation(*args, **kwargs))
+
+    return method
+
+
+def goes_through(
+    pages: Callable[Given, Pages[Item]],
+) -> "Callable[Concatenate[AsyncAsker, Given], AsyncIterator[Item]]":
+    """The method that gives the items of every page."""
+
+    @named_after(pages)
+    def method(self: "AsyncAsker", /, *args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
+        return self._go_through(pages(*args, **kwargs))
+
+    return method
+
+
+def gives_all(
+    batches: Callable[Given, Batches[Item]],
+) -> "Callable[Concatenate[AsyncAsker, Given], AsyncIterator[Item]]":
+    """The method that gives what one operation after another answers."""
+
+    @named_after(batches)
+    def method(self: "AsyncAsker", /, *args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
+        return self._give_all(batches(*args, **kwargs))
+
+    return method
+
+
+class AsyncAsker:
+    """Carries operations out over a client's connections."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        """Over these connections."""
+        self._transport = transport
+
+    async def _run(self, operation: Operation[Answer]) -> Answer:
+        run = Run(operation)
+        while step := run.step:
+            try:
+                answer = await self._take(step)
+            except AnabranchError as error:
+                run.fail(error)
+            else:
+                run.go_on(answer)
+        return run.answer
+
+    async def _take(self, step: Step) -> Any:  # as the step's call reads it
+        if isinstance(step, Pause):
+            await _sleep(step.seconds)
+            return None
+        return await self._transport.call(step)
+
+    async def _give_all(self, batches: Batches[Item]) -> AsyncIterator[Item]:
+        for batch in batches:
+            for item in await self._run(batch):
+                yield item
+
+    async def _go_through(self, pages: Pages[Item]) -> AsyncIterator[Item]:
+        after = None
+        while True:
+            page = await self._transport.call(pages(after))
+            for item in page:
+                yield item
+            if page.next is None:
+                return
+            after = page.next
+
+
+class AsyncAdmin(AsyncAsker):
+    """Calls that need the scope admin."""
+
+    make_key = does(admin.make_key)
+    list_keys = does(admin.list_keys)
+    revoke_key = does(admin.revoke_key)
+    task_rows = does(admin.task_rows)
+    statistics = does(admin.statistics)
+    check_functions = does(admin.check_functions)
+    redeploy_schema = does(admin.redeploy_schema)
+
+
+class AsyncClient(AsyncAsker):
+    """The API at a URL; close it, or use it in an `async with`. `timeout` bounds a request, in seconds."""
+
+    def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
+        """Nothing is called yet."""
+        super().__init__(AsyncTransport(base_url, timeout, key))
+        self.admin = AsyncAdmin(self._transport)
+
+    @classmethod
+    def from_settings(cls, *, timeout: float = 30.0) -> Self:
+        """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
+        named = named_api()
+        return cls(named.url, key=named.key, timeout=timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()
+
+    submit = does(operations.submit)
+    submit_many = gives_all(operations.submit_many)
+    job = does(operations.job)
+    wait = does(operations.wait)
+    cancel = does(operations.cancel)
+    retry = does(controls.retry)
+    signal = does(controls.signal)
+    jobs = does(operations.jobs)
+    tasks = does(operations.tasks)
+    all_tasks = goes_through(operations.all_tasks)
+    events = does(operations.events)
+    all_events = goes_through(operations.all_events)
+    logs = does(operations.logs)
+    all_logs = goes_through(operations.all_logs)
+    graph = does(operations.graph)
+    bundle = does(operations.bundle)
+    upload = does(operations.upload)
+    dead_letters = does(controls.dead_letters)
+    replay = does(controls.replay)
+    queues = does(controls.queues)
+    limits = does(controls.limits)
+    set_limit = does(controls.set_limit)
+    remove_limit = does(controls.remove_limit)
+    pause = does(controls.pause)
+    resume = does(controls.resume)
+    drain = does(controls.drain)
+    workflows = does(operations.workflows)
+    workflow = does(operations.workflow)
+    reload_workflows = does(operations.reload_workflows)
+    workers = does(operations.workers)
+    health = does(operations.health)
+    ready = does(operations.ready)
+
+    async def stream(self, job_id: str, *, after: int = 0) -> AsyncIterator[Event | JobProgress]:
+        """A job's events after one of them as they happen, and its progress, until it has ended.
+
+        A stream that breaks goes on where it broke; Unavailable when the API stays away for half a minute.
+        """
+        follow = Follow(job_id, after)
+        while True:
+            broken = None
+            try:
+                async with self._transport.lines(follow.call()) as lines:
+                    async for line in lines:
+                        if told := follow.hear(line):
+                            yield told
+            except Unavailable as error:
+                broken = error
+            if follow.over:
+                return
+            await _sleep(follow.rest(broken))
+
+
+async def _sleep(seconds: float) -> None:
+    import asyncio  # whoever awaits has it already; the command line does without
+
+    await asyncio.sleep(seconds)

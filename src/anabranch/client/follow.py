@@ -1,0 +1,89 @@
+"""A job's stream through breaks: what to ask for next, and what was heard."""
+
+import json
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from anabranch.client.answers import Raw, TaskCounts
+from anabranch.client.calls import Call
+from anabranch.client.history import Event
+from anabranch.client.operations import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PATIENCE_SECONDS
+from anabranch.client.paths import job_path
+from anabranch.client.sse import Messages
+from anabranch.engine.errors import AnabranchError, Unavailable
+
+__all__ = ["Follow", "JobProgress"]
+
+SILENCE_SECONDS = 45.0  # three heartbeats
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """How far a job is."""
+
+    status: str
+    tasks: TaskCounts
+    raw: Raw = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Raw) -> "JobProgress":
+        """Read a message."""
+        return cls(raw["status"], TaskCounts.of(raw["tasks"]), raw)
+
+
+class Follow:
+    """Asks for a job's events after the last one heard, until the job has ended."""
+
+    def __init__(self, job_id: str, after: int) -> None:
+        """Nothing is asked yet."""
+        self.over = False
+        self._path = f"{job_path(job_id)}/stream"
+        self._last = after
+        self._messages = Messages()
+        self._pause = 0.0
+        self._broke_at: float | None = None
+
+    def call(self) -> Call[Any]:
+        """The request that goes on where the last one ended."""
+        self._messages = Messages()
+        headers = {"Last-Event-ID": str(self._last), "Accept": "text/event-stream"}
+        return Call(lambda raw: raw, "GET", self._path, headers=headers, within=SILENCE_SECONDS, slow=True)
+
+    def hear(self, line: str) -> Event | JobProgress | None:
+        """What a line of the stream ends, if it is new."""
+        self._broke_at, self._pause = None, 0.0
+        message = self._messages.read(line)
+        if message is None:
+            return None
+        try:
+            return self._take(message.name, json.loads(message.data))
+        except (KeyError, TypeError, ValueError) as error:
+            raise AnabranchError(
+                "api.unreadable",
+                "the stream does not speak as this client expects",
+                remedy="See that what answers is Anabranch, and of the same version.",
+            ) from error
+
+    def rest(self, error: Unavailable | None = None) -> float:
+        """How long to wait before the next request; the error, when the stream has been away for too long."""
+        now = monotonic()
+        self._broke_at = self._broke_at or now
+        if now - self._broke_at > PATIENCE_SECONDS:
+            raise error or Unavailable(
+                "api.unreachable", "the stream of the job ends again and again", remedy="Look at the API's log."
+            )
+        pause, self._pause = self._pause, min(max(self._pause * 1.5, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+        return pause
+
+    def _take(self, name: str, raw: Raw) -> Event | JobProgress | None:
+        if name == "end":
+            self.over = True
+            return None
+        if name == "progress":
+            return JobProgress.of(raw)
+        event = Event.of(raw)
+        if event.seq <= self._last:
+            return None
+        self._last = event.seq
+        return event

@@ -1,0 +1,24 @@
+"""The API that the settings name."""
+
+from typing import NamedTuple
+
+from anabranch.engine.errors import InputError
+
+__all__ = ["Named", "named_api"]
+
+
+class Named(NamedTuple):
+    """Where an API is, and the key for it."""
+
+    url: str
+    key: str | None
+
+
+def named_api() -> Named:
+    """What ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
+    from anabranch.settings import load_settings
+
+    settings = load_settings()
+    if settings.api_url is None:
+        raise InputError("api.url", "no API is named", remedy="Set ANABRANCH_API_URL.")
+    return Named(settings.api_url, settings.api_key.get_secret_value() if settings.api_key else None)

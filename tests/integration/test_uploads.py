@@ -1,0 +1,272 @@
+"""Files that callers send: kept whole under their hash, or not at all."""
+
+import asyncio
+import base64
+import hashlib
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from anabranch.adapters.local.files import LocalFiles
+from anabranch.api.main import create_app
+from anabranch.client import AsyncClient, Client
+from anabranch.engine.errors import InputError
+from anabranch.engine.filenames import check_file_name
+from anabranch.settings import Settings, load_settings, origins, unknown_variables
+from anabranch.testing.crew import Crew, Start, until_async
+from anabranch.testing.server import free_port, serve
+
+pytestmark = pytest.mark.postgres
+
+DATA = b"raster " * 1000
+HASH = hashlib.sha256(DATA).hexdigest()
+OURS = f"sha-256=:{base64.b64encode(bytes.fromhex(HASH)).decode()}:"
+OTHER = f"sha-256=:{base64.b64encode(bytes(32)).decode()}:"
+BYTES = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.fixture
+def bronze(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "bronze"
+
+
+@pytest.fixture
+def app(tmp_path: Path, database_url: str) -> FastAPI:
+    return create_app(Settings(home=tmp_path / "home", max_upload_bytes=5_000_000), database_url)
+
+
+@pytest.fixture
+async def url(app: FastAPI) -> AsyncIterator[str]:
+    async with serve(app) as url:
+        yield url
+
+
+@pytest.fixture
+async def api(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=url, timeout=20) as client:
+        yield client
+
+
+def files(folder: Path) -> list[Path]:
+    """Every file in a folder, what is written aside too."""
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+async def send(
+    api: httpx.AsyncClient, name: str = "dem.tif", data: bytes = DATA, headers: dict[str, str] | None = None
+) -> httpx.Response:
+    return await api.post("/api/uploads", params={"name": name}, content=data, headers={**BYTES, **(headers or {})})
+
+
+async def test_w7_a_file_is_kept_under_its_hash_and_once(api: httpx.AsyncClient, bronze: Path) -> None:
+    first, again = await send(api), await send(api)
+
+    told = {"address": f"bronze://uploads/{HASH}/dem.tif", "sha256": HASH, "size": len(DATA)}
+    assert (first.status_code, first.json()) == (201, told)
+    assert (again.status_code, again.json()) == (200, told)
+    assert files(bronze) == [Path("uploads", HASH, "dem.tif")]
+    assert (bronze / "uploads" / HASH / "dem.tif").read_bytes() == DATA
+
+
+async def test_an_empty_file_is_a_file(api: httpx.AsyncClient, bronze: Path) -> None:
+    told = (await send(api, data=b"")).json()
+    assert told["size"] == 0
+    assert len(files(bronze)) == 1
+
+
+async def test_equal_files_at_once_are_one(api: httpx.AsyncClient, bronze: Path) -> None:
+    answers = await asyncio.gather(*(send(api) for _ in range(10)))
+    assert {answer.status_code for answer in answers} <= {200, 201}
+    assert files(bronze) == [Path("uploads", HASH, "dem.tif")]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Content-SHA256": HASH.upper()},
+        {"Repr-Digest": OURS},
+        {"Repr-Digest": f"sha-512=:AAAA:, {OURS}"},
+        {"Repr-Digest": "sha-512=:AAAA:"},
+    ],
+)
+async def test_a_right_checksum_is_accepted(api: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    assert (await send(api, headers=headers)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"X-Content-SHA256": "0" * 64}, "upload.checksum"),
+        ({"Repr-Digest": OTHER}, "upload.checksum"),
+        ({"X-Content-SHA256": "0"}, "request.invalid"),
+        ({"Repr-Digest": "sha-256=:AAAA:"}, "request.invalid"),
+        ({"Repr-Digest": "sha-256=deadbeef"}, "request.invalid"),
+        ({"X-Content-SHA256": HASH, "Repr-Digest": OTHER}, "request.invalid"),
+    ],
+)  # fmt: skip
+async def test_w7_a_wrong_checksum_leaves_nothing(
+    api: httpx.AsyncClient, bronze: Path, headers: dict[str, str], code: str
+) -> None:
+    answer = await send(api, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (422, code)
+    assert files(bronze) == []
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_w7_what_is_too_large_leaves_nothing(api: httpx.AsyncClient, bronze: Path, declared: bool) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(60):
+            yield bytes(100_000)
+
+    size = {"Content-Length": "6000000"} if declared else {}
+    answer = await api.post("/api/uploads?name=x", content=pieces(), headers={**BYTES, **size})
+    assert (answer.status_code, answer.json()["code"]) == (413, "upload.too_large")
+    assert files(bronze) == []
+
+
+async def test_w7_a_broken_connection_leaves_nothing(api: httpx.AsyncClient, bronze: Path) -> None:
+    with socket.create_connection((api.base_url.host, api.base_url.port)) as sender:
+        head = "POST /api/uploads?name=x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\n"
+        sender.sendall(f"{head}Content-Length: 4000000\r\n\r\n".encode() + bytes(2_000_000))
+        await until_async(lambda: files(bronze))
+    await until_async(lambda: not files(bronze))
+
+
+async def test_w7_what_a_killed_process_had_begun_is_removed_by_the_next(
+    tmp_path: Path, bronze: Path, database_url: str
+) -> None:
+    dead, live = LocalFiles(bronze).begin(), LocalFiles(bronze).begin()
+    dead._file.close()  # as the kernel does
+    async with serve(create_app(Settings(home=tmp_path / "home"), database_url)):
+        assert len(files(bronze)) == 1
+    live.write(b"x")
+    assert live.keep("uploads/x")
+    live.discard()
+    assert files(bronze) == [Path("uploads/x")]
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", ""]
+)
+async def test_what_a_form_could_send_is_refused(api: httpx.AsyncClient, kind: str) -> None:
+    answer = await send(api, headers={"Content-Type": kind})
+    assert (answer.status_code, answer.json()["code"]) == (415, "request.media_type")
+
+
+NAMES = [
+    "",
+    " ",
+    ".",
+    "..",
+    "a/b",
+    "/a",
+    "../a",
+    "a\\b",
+    "a\x00b",
+    "a\nb",
+    "a\x7f",
+    "a\u202eb",
+    "a\u2028b",
+    " a",
+    "a ",
+    "x" * 256,
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_s3_a_name_is_one_segment_and_can_be_shown(api: httpx.AsyncClient, bronze: Path, name: str) -> None:
+    answer = await send(api, name)
+    assert (answer.status_code, answer.json()["code"]) == (422, "upload.name")
+    assert files(bronze) == []
+
+
+async def test_s3_a_name_that_is_not_utf8_is_refused(api: httpx.AsyncClient, bronze: Path) -> None:
+    answer = await api.post("/api/uploads?name=%FF.tif", content=DATA, headers=BYTES)
+    assert (answer.status_code, answer.json()["code"]) == (422, "upload.name")
+    assert files(bronze) == []
+
+
+def test_s3_a_name_has_one_spelling() -> None:
+    assert check_file_name("u\u0308ber.tif") == check_file_name("\u00fcber.tif") == "\u00fcber.tif"
+    assert check_file_name("my file (1).tar.gz") == "my file (1).tar.gz"
+
+
+async def test_a_full_disk_is_told_and_leaves_nothing(
+    api: httpx.AsyncClient, app: FastAPI, bronze: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.fsync", lambda _file: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    answer = await send(api)
+    assert (answer.status_code, answer.json()["code"]) == (503, "storage.full")
+    assert files(bronze) == []
+
+
+async def test_both_clients_upload_files(url: str, tmp_path: Path, bronze: Path) -> None:
+    file = tmp_path / "dem.tif"
+    file.write_bytes(DATA)
+
+    def upload() -> str:
+        with Client(url) as client:
+            with pytest.raises(InputError) as caught:
+                client.upload(tmp_path / "missing")
+            assert caught.value.code == "upload.unreadable"
+            with pytest.raises(InputError, match="larger than"):
+                client.upload("/dev/zero")
+            return client.upload(file).address
+
+    async with AsyncClient(url) as client:
+        uploaded = await client.upload(str(file), name="other.tif")
+    assert (uploaded.address, uploaded.size) == (f"bronze://uploads/{HASH}/other.tif", len(DATA))
+    assert await asyncio.to_thread(upload) == f"bronze://uploads/{HASH}/dem.tif"
+    assert len(files(bronze)) == 2
+
+
+@pytest.mark.slow
+async def test_a_large_file_is_never_in_memory_whole(tmp_path: Path, database_url: str) -> None:
+    port = free_port()
+    crew = Crew(Start(tmp_path, tmp_path, database_url))
+    file = tmp_path / "large"
+    with file.open("wb") as large:
+        large.truncate(300_000_000)
+    try:
+        (api,) = await crew.start_ready("api", port=port)
+
+        def peak() -> int:
+            status = Path(f"/proc/{api.pid}/status").read_text()
+            return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+
+        async with AsyncClient(f"http://127.0.0.1:{port}") as client:
+            await client.upload(__file__)
+            before = peak()
+            uploaded = await client.upload(file)
+        assert uploaded.size == 300_000_000
+        assert peak() - before < 30_000  # kB
+    finally:
+        crew.close()
+
+
+def test_the_tiers_are_folders_of_the_home_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANABRANCH_STORAGE__BRONZE", "file:///srv/raw%20data")
+    monkeypatch.setenv("ANABRANCH_STORAGE__SILVR", "x")
+    assert list(unknown_variables()) == [("ANABRANCH_STORAGE__SILVR", "ANABRANCH_STORAGE__SILVER")]
+    monkeypatch.delenv("ANABRANCH_STORAGE__SILVR")
+    settings = load_settings(home=tmp_path)
+    assert settings.storage.folder("bronze") == Path("/srv/raw data")
+    assert settings.storage.folder("gold") == tmp_path / "gold"
+    told = {origin.name: (origin.value, origin.origin) for origin in origins(settings)}
+    assert told["storage.bronze"] == ("file:///srv/raw%20data", "environment ANABRANCH_STORAGE__BRONZE")
+    assert told["storage.silver"] == ((tmp_path / "silver").as_uri(), "default")
+
+
+@pytest.mark.parametrize("url", ["az://container", "s3://bucket/x", "/srv/data", "file://host/x", "file:x"])
+def test_other_stores_are_refused_until_they_are_built(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_STORAGE__GOLD", url)
+    with pytest.raises(InputError) as caught:
+        load_settings(home=tmp_path)
+    assert caught.value.code == "settings.invalid"
+    assert "ANABRANCH_STORAGE__GOLD" in caught.value.message
