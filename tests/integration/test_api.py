@@ -528,7 +528,7 @@ async def test_a_workflow_is_checked_beside_those_it_runs(api: httpx.AsyncClient
         3,
         "flow takes no input 'size'",
     )
-    (mistake,) = (await check(api, text.replace("flow,", "flo,"))).json()["mistakes"]
+    (mistake,) = (await check(api, text.replace("workflow: flow", "workflow: flo"))).json()["mistakes"]
     assert (mistake["message"], mistake["hint"]) == ("there is no workflow 'flo'", "Did you mean 'flow'?")
 
 
