@@ -334,3 +334,14 @@ async def test_e6_e7_any_two_transitions_that_meet_inside_their_statements(stage
 async def test_e6_e7_three_transitions_in_any_order(stage: Stage, database_url: str, names: Sequence[str]) -> None:
     actors = [stage.actors[name] for name in names]
     assert await _try_all(stage, database_url, [(actors, list(orders(actors)))]) == []
+
+
+@pytest.mark.parametrize("change", ["lower", "pause"])
+async def test_a_claim_goes_by_the_limit_that_it_waited_for(stage: Stage, database_url: str, change: str) -> None:
+    actors = [stage.actors[change], stage.actors["claim limited"]]
+    async with open_connections(database_url, 3) as connections:
+        stage.put_back()
+        run = await connections.run(actors, (0, 1, 0, 1))
+    assert run.errors == {}
+    assert "waiting: claim limited" in run.story
+    assert run.answers["claim limited"] == [(None,)]

@@ -34,9 +34,11 @@ begin
           from app.jobs j where j.identity = _identity order by j.ordinal desc limit 1;
         created := not found or _rerun or _newest.state in ('failed', 'cancelled');
         exit when not created;
-        -- A retry may be at that one: it sees the job that comes after, or there is no need of one.
-        select j.state into _state from app.jobs j where j.job_id = _newest.job_id for share;
-        continue when _state <> _newest.state;
+        if found then
+            -- A retry may be at that one: it sees the job that comes after, or there is no need of one.
+            select j.state into _state from app.jobs j where j.job_id = _newest.job_id for share;
+            continue when _state <> _newest.state;
+        end if;
         -- A job that was purged keeps its number: its id stands for what is gone.
         _ordinal := 1 + greatest(
             _newest.ordinal, (select max(t.ordinal) from app.tombstones t where t.identity = _identity), -1);
