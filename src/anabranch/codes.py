@@ -177,6 +177,7 @@ CODES: tuple[Code, ...] = (
     Code("request.too_large", Kind.INVALID, "The body is over the limit.", "Send less, or raise ANABRANCH_MAX_BODY_BYTES.", 413),
     Code("request.unconfirmed", Kind.INVALID, "What was asked for needs to be confirmed.", "Say `?confirm=yes`."),
     Code("retry.child", Kind.CONFLICT, "The job was run by another job.", "Retry that one: its `parent`."),
+    Code("retry.choice", Kind.INVALID, "A retry is of failed tasks of nodes, or of a node whole.", "Give one of both."),
     Code("retry.nothing_failed", Kind.CONFLICT, "Nothing failed that could be tried again.", "Name the node to run from."),
     Code("retry.older", Kind.CONFLICT, "The job is not the newest of its parameters.", "Retry the newest, or submit it again."),
     Code("retry.open", Kind.CONFLICT, "The job has not ended.", "Cancel it first, or wait for its end."),

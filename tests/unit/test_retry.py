@@ -97,7 +97,7 @@ def test_a_node_without_failures_can_only_be_run_whole() -> None:
     with pytest.raises(Conflict) as refused:
         choose_again(FORK, FAILED, {"left": 1}, nodes=["right"])
     assert refused.value.message == "no task of right failed"
-    assert refused.value.remedy.endswith("from_node=right.")
+    assert refused.value.remedy.endswith("`anabranch retry --from right`.")
 
 
 @pytest.mark.parametrize("choice", [{"nodes": ["lft"]}, {"from_node": "lft"}])

@@ -9,7 +9,7 @@ from anabranch.cli.follow import follow, print_end
 from anabranch.cli.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
 from anabranch.cli.parameters import read_parameters
 from anabranch.cli.place import connect
-from anabranch.cli.show import age, cut, note, print_json, print_line, print_table
+from anabranch.cli.show import age, cut, note, print_json, print_line, print_table, spell_error
 from anabranch.engine.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,7 +107,12 @@ def list_dead_letters(
     else:
         facts = ("workflow", "node", "index", "attempts")
         rows = (
-            [one["job_id"][:12], *(one[name] for name in facts), age(one["finished_at"]), cut(one["error"]["message"])]
+            [
+                one["job_id"][:12],
+                *(one[name] for name in facts),
+                age(one["finished_at"]),
+                cut(spell_error(one["error"])),
+            ]
             for one in found
         )
         print_table(["job", *facts, "age", "error"], rows)

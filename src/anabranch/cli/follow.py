@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.exits import JobFailed
 from anabranch.cli.parameters import Parameters
-from anabranch.cli.show import note, print_json, span
+from anabranch.cli.show import note, print_json, span, spell_error
 from anabranch.engine.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def require_success(job: JobView) -> None:
         return
     error = job["error"] or {}
     place = f" in {error['node']}" if error.get("node") else ""
-    reason = f": {error['message']}" if error.get("message") else ""
+    reason = f": {spell_error(error)}" if error.get("message") else ""
     raise JobFailed(
         error.get("code") or "job.failed",
         f"job {job['job_id']} {job['status']}{place}{reason}",

@@ -17,6 +17,7 @@ from anabranch.cli.show import (
     print_line,
     print_table,
     span,
+    spell_error,
     spell_progress,
 )
 
@@ -115,7 +116,7 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
     print_line(f"took      {took(job)}")
     print_line(f"tasks     {_spell_counts(job)}")
     if error := job["error"]:
-        print_line(f"error     {escape(error['message'])}")
+        print_line(f"error     {escape(spell_error(error))}")
         if error["remedy"]:
             print_line(f"          {escape(error['remedy'])}")
     print_line("")
@@ -164,6 +165,6 @@ def _is_counted(node: JobView) -> bool:
 
 
 def _row(task: JobView) -> list[object]:
-    came = task["error"]["message"] if task["error"] else task["result"] or spell_progress(task.get("progress"))
+    came = spell_error(task["error"]) if task["error"] else task["result"] or spell_progress(task.get("progress"))
     ran = span(task["claimed_at"], task["finished_at"])
     return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]

@@ -20,6 +20,7 @@ __all__ = [
     "print_row",
     "print_table",
     "span",
+    "spell_error",
     "spell_progress",
     "wants_colour",
 ]
@@ -115,6 +116,12 @@ def spell_progress(progress: Mapping[str, Any] | None) -> str | None:
         return None
     known = f"{progress['done']:g}" + (f" of {progress['total']:g}" if progress["total"] is not None else "")
     return cut(": ".join(filter(None, (known, in_one_line(progress["message"])))))
+
+
+def spell_error(error: Mapping[str, Any]) -> str:  # as the API tells it
+    """An error in a line: with the exception's type where the handler's own code raised it."""
+    kind, message = str(error.get("type") or ""), str(error.get("message") or "")
+    return f"{kind}: {message}" if error.get("code") == "handler.permanent" and kind else message
 
 
 def span(start: str | None, end: str | None) -> str:

@@ -37,6 +37,10 @@ def choose_again(
     for name in (*nodes, *([from_node] if from_node else [])):
         if name not in states:
             raise InputError("node.not_found", f"the job has no node {name!r}", remedy=nearest(name, list(states)))
+    if nodes and from_node:
+        raise InputError(
+            "retry.choice", "either failed tasks of nodes are retried, or a node whole", remedy="Give one of both."
+        )
     broken = {name for name, state in states.items() if state in BROKEN}
     chosen = broken | set(nodes)
     if not chosen and not from_node:
@@ -45,7 +49,7 @@ def choose_again(
         raise Conflict(
             "retry.nothing_failed",
             f"no task of {unfailed[0]} failed",
-            remedy=f"Run it whole with all that is behind it: from_node={unfailed[0]}.",
+            remedy=f"Run it whole, with all that is behind it: `anabranch retry --from {unfailed[0]}`.",
         )
     if not chosen and not from_node:
         raise Conflict("retry.nothing_failed", "nothing of the job failed", remedy="Name the node to run from.")

@@ -294,9 +294,7 @@ class Runner:
 
     def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
-        if held.given_up:
-            return _again(held)
-        if performed.interrupted:
+        if held.given_up or performed.interrupted:
             return Report(claim.key, claim.attempt, "handed_back", log=performed.log)
         if performed.error is not None or performed.result is None:
             return _failed(claim, dict(performed.error or {}), ran, performed.log, performed.metrics)
@@ -315,7 +313,7 @@ class Runner:
     def _died(self, held: Held, error: ChildDied, seconds: float) -> Report:
         claim = held.claim
         if held.given_up or held.stopping:  # whoever stops the worker may end its children first
-            return _again(held)
+            return Report(claim.key, claim.attempt, "handed_back", log=error.log)
         log.error("task.crashed", **claim.ids, reason=str(error))
         last = claim.crashes + 1 >= CRASH_LIMIT
         body = encode(self._describe_crash(claim, error))

@@ -112,5 +112,6 @@ def _compare(entry: Entry, known: Mapping[int, Migration]) -> None:
         raise Conflict(
             "database.migration_changed",
             f"migration {migration.name} is not what was applied as {entry.name}",
-            remedy="Restore the file, and write a new migration for the change.",
+            remedy="Run the release that made this database, or another database: set ANABRANCH_HOME, or remove "
+            "what a home holds with `anabranch down --purge --yes`. A changed migration belongs into a new file.",
         )

@@ -106,4 +106,6 @@ async def _resume(gateway: Gateway, caller: Caller, kind: LimitKind, name: str) 
 
 
 def _no_limit(kind: LimitKind, name: str) -> NotFound:
-    return NotFound("limit.not_found", f"the {kind} {name!r} has no limit", remedy="List them with `anabranch limits`.")
+    return NotFound(
+        "limit.not_found", f"the {kind} {name!r} has no limit", remedy="List them with `anabranch limits list`."
+    )
