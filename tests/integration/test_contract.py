@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -18,16 +18,13 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
 from psycopg.rows import TupleRow
-from schemathesis.checks import CheckFunction as Check
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import (
-    allow_header_conformance,
     content_type_conformance,
     ignored_auth,
     missing_required_header,
     negative_data_rejection,
-    positive_data_acceptance,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -40,6 +37,7 @@ from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.api.main import create_app
 from anabranch.app import Gateway, keep, results
 from anabranch.embedded.cluster import Cluster
+from anabranch.engine.canonical import Json
 from anabranch.engine.model import Claim, JobState, LimitKind, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.session import keep_session
@@ -49,6 +47,8 @@ from anabranch.testing.postgres import Databases
 from anabranch.testing.server import serve
 
 Answer = TypeVar("Answer")
+Test = TypeVar("Test", bound=Callable[..., None])
+Case = schemathesis.Case[Any]  # of any kind of description
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -56,10 +56,8 @@ CHECKS = [
     response_schema_conformance,
     response_headers_conformance,
     negative_data_rejection,
-    positive_data_acceptance,
     missing_required_header,
     unsupported_method,
-    allow_header_conformance,
 ]
 HANDLER = """
 from anabranch import register_handler
@@ -82,6 +80,11 @@ nodes:
 """
 DOCUMENT = create_app(Settings(), "postgresql://nowhere").openapi()
 contract = schemathesis.openapi.from_dict(json.loads(json.dumps(DOCUMENT)))
+contract.config.phases.coverage.unexpected_methods = {"patch"}
+contract.config.checks.negative_data_rejection.expected_statuses += ["413"]
+# What is wrong is told otherwise: of a line in its line of the answer, of a workflow in the verdict. Of a stream,
+# schemathesis takes an unknown header for a mistake, though only there.
+LENIENT = frozenset({"submit_jobs", "validate_workflow", "stream_events"})
 
 
 @schemathesis.serializer("application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -193,7 +196,7 @@ async def claim(engine: EngineHarness, job_id: str) -> list[Claim]:
 async def end(engine: EngineHarness, job_id: str, ended: str) -> None:
     """Let one task of a job end so, and the others well."""
     first, *others = await claim(engine, job_id)
-    error = {"code": "test.broken", "message": "no", "category": "permanent"}
+    error: Json = {"code": "test.broken", "message": "no", "category": "permanent"}
     for claims, how, body in ((others, "completed", None), ([first], ended, None if ended == "completed" else error)):
         _, rights = await engine.end(claims, how, body)
         await engine.advance(rights)
@@ -206,7 +209,7 @@ async def reach(stack: Stack, job_id: str, state: JobState) -> str:
     return job_id
 
 
-async def seed(stack: Stack) -> dict[str, list[str]]:
+async def seed(stack: Stack) -> dict[str, list[Any]]:
     """What there is, by the name of the parameter that asks for it."""
     session = await stack.engine.new_session()  # each time: nothing keeps it alive
     engine = EngineHarness(stack.engine.store, stack.engine.reads, session, stack.engine.results)
@@ -225,56 +228,76 @@ async def seed(stack: Stack) -> dict[str, list[str]]:
         "name": ["spare", "hello_world"],
         "kind": ["queue"],
         "node": ["gate", "each"],
+        "nodes": [["each"]],
+        "from_node": ["each"],
+        "parent": [waiting],
+        "jobs": [[failed]],
+        "workflow": ["wide"],
+        "handler": ["do"],
+        "parameters": [{}, {"n": 1}],
+        "confirm": ["yes", *[""] * 19],  # each time takes as long as all else of its operation
         "key_id": [key.key_id],
-        "session": [str(session)],
+        "session": [session],
         "code": ["request.invalid"],
     }
 
 
 @pytest.fixture
-def known(stack: Stack) -> dict[str, list[str]]:
+def known(stack: Stack) -> dict[str, list[Any]]:
     """New things for each operation, since some of them change what they are asked for."""
     return stack.run(seed(stack))
 
 
-def aim(case: schemathesis.Case, known: Mapping[str, list[str]]) -> None:
-    """Let three of four examples ask for what there is, whichever values were made up for the path."""
-    if case.meta is None or case.meta.is_negative_at(ParameterLocation.PATH):
-        return
+def aim(case: Case, known: Mapping[str, list[Any]], chance: int) -> None:
+    """Let three of four examples ask for what there is, whichever valid values were made up."""
+    places: tuple[tuple[ParameterLocation, Any], ...] = (
+        (ParameterLocation.PATH, case.path_parameters),
+        (ParameterLocation.QUERY, case.query),
+        (ParameterLocation.HEADER, case.headers),
+        (ParameterLocation.BODY, case.body),
+    )
+    for location, given in places:
+        valid = case.meta is not None and not case.meta.is_negative_at(location)
+        for name in sorted(known.keys() & given) if valid and chance % 4 and isinstance(given, dict) else ():
+            given[name] = known[name][chance // 4 % len(known[name])]
+    if operation_id(case) == "stream_events":
+        # That of a job that goes on has no end to wait for: of ended jobs, and of none, it is read whole.
+        case.path_parameters["job_id"] = [*known["job_id"][:2], "f" * 64][chance % 3]
+    if operation_id(case) == "upload_file" and chance % 2:  # no made-up hash is the body's
+        for name in ("X-Content-SHA256", "Repr-Digest"):
+            case.headers.pop(name, None)
+
+
+def check(case: Case, stack: Stack, known: Mapping[str, list[Any]]) -> None:
     chance = crc32(repr((case.path_parameters, case.query, case.headers, case.body)).encode("utf-8", "replace"))
-    for name in case.path_parameters if chance % 4 else ():
-        case.path_parameters[name] = known[name][chance // 4 % len(known[name])]
+    aim(case, {**known, "Idempotency-Key": [f"{operation_id(case)} {chance}"]}, chance)
+    lenient = operation_id(case) in LENIENT
+    checks = [one for one in CHECKS if not (lenient and one is negative_data_rejection)]
+    if chance % 4 == 1:  # it asks twice more
+        checks.append(ignored_auth)
+    case.call_and_validate(stack.url, headers=stack.headers, checks=checks, timeout=20)
 
 
-def check(case: schemathesis.Case, stack: Stack, known: Mapping[str, list[str]], *checks: Check) -> None:
-    aim(case, known)
-    case.call_and_validate(stack.url, headers=stack.headers, checks=[*checks], timeout=20)
+def operation_id(case: Case) -> str:
+    return str(case.operation.definition.raw["operationId"])
 
 
-def bounded(examples: int) -> Any:  # hypothesis's decorator
+def bounded(examples: int) -> Callable[[Test], Test]:
     shared = HealthCheck.function_scoped_fixture  # seeds stay for all examples of an operation, as in a real database
     return settings(max_examples=examples, deadline=None, suppress_health_check=[shared, HealthCheck.too_slow])
 
 
 @contract.parametrize()
 @bounded(10)
-def test_o6_no_answer_is_undocumented(case: schemathesis.Case, stack: Stack, known: dict[str, list[str]]) -> None:
-    check(case, stack, known, *CHECKS)
-
-
-@contract.parametrize()
-@bounded(2)
-def test_s1_no_operation_ignores_its_key(case: schemathesis.Case, stack: Stack, known: dict[str, list[str]]) -> None:
-    check(case, stack, known, ignored_auth)
+def test_o6_no_answer_is_undocumented(case: Case, stack: Stack, known: dict[str, list[Any]]) -> None:
+    check(case, stack, known)
 
 
 @pytest.mark.slow
 @contract.parametrize()
-@bounded(500)
-def test_o6_no_answer_is_undocumented_however_long(
-    case: schemathesis.Case, stack: Stack, known: dict[str, list[str]]
-) -> None:
-    check(case, stack, known, *CHECKS, ignored_auth)
+@bounded(300)
+def test_o6_no_answer_is_undocumented_however_many(case: Case, stack: Stack, known: dict[str, list[Any]]) -> None:
+    check(case, stack, known)
 
 
 def test_the_description_that_is_served_is_the_one_that_is_tried(stack: Stack) -> None:
