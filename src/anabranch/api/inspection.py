@@ -29,7 +29,7 @@ JsonValue = Any  # JSON of any shape, checked when it was stored
 class TaskRowsQuery(Input):
     """Which tasks to list."""
 
-    limit: int = Field(100, ge=1, le=1000)
+    limit: int = Field(100, ge=1, le=1000, description="How many at most.")
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
 
 

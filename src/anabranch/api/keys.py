@@ -15,10 +15,13 @@ __all__ = ["KeyView", "KeysQuery", "MakeKeyRequest", "NewKeyView"]
 class MakeKeyRequest(Input):
     """A key to make."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scope": "submit", "owner": "acme"}]})
     name: Name = Field(description="For people: what or who uses it.")
-    scope: Scope
+    scope: Scope = Field(description="What it may do; each includes those before it.")
     owner: Name = Field(LOCAL.owner, description="Whose jobs it submits; keys of one owner share them.")
-    expires_in_seconds: int | None = Field(None, ge=1, le=3650 * 86_400, strict=True)
+    expires_in_seconds: int | None = Field(
+        None, ge=1, le=3650 * 86_400, strict=True, description="Without it, the key lasts until it is revoked."
+    )
 
     def wanted(self) -> KeyRequest:
         """The same for whoever makes keys."""
@@ -29,7 +32,7 @@ class MakeKeyRequest(Input):
 class KeysQuery(Input):
     """Which keys to list."""
 
-    limit: int = Field(100, ge=1, le=1000)
+    limit: int = Field(100, ge=1, le=1000, description="How many at most.")
     before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")
 
 

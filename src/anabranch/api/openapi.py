@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 
 from anabranch.api.errors import MEDIA_TYPE, Problem
 
@@ -13,7 +14,13 @@ __all__ = ["Api", "Responses", "body", "keyed", "problems"]
 Schema = dict[str, Any]  # OpenAPI's own shape
 Responses = dict[int | str, Schema]
 
-EVERYWHERE = (401, 403, 500)
+# Of any route: a key in the URL is 422, and keys that can't be looked up are 503.
+EVERYWHERE = (401, 403, 422, 500, 503)
+REFERENCE = "#/components/schemas/{model}"
+HEADERS: dict[int, Schema] = {
+    401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to authenticate."}},
+    503: {"Retry-After": {"schema": {"type": "string"}, "description": "After how many seconds to try again."}},
+}
 JSON = "application/json"
 
 
@@ -21,13 +28,18 @@ def problems(*statuses: int) -> Responses:
     """The responses of a route that may answer with these statuses, and with those that any route may."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
-        status: {"description": HTTPStatus(status).phrase, "content": content}
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": content,
+            **({"headers": HEADERS[status]} if status in HEADERS else {}),
+        }
         for status in sorted({*EVERYWHERE, *statuses})
     }
 
 
-def body(schema: Schema, *, required: bool, kinds: Sequence[str] = (JSON,)) -> Schema:
+def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str] = (JSON,)) -> Schema:
     """The part of an operation that says what its body is."""
+    schema = given if isinstance(given, dict) else given.model_json_schema(ref_template=REFERENCE)
     return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
@@ -49,12 +61,20 @@ class Api(FastAPI):
         """The OpenAPI description."""
         if self.openapi_schema is None:
             schema = super().openapi()
-            schema.setdefault("components", {}).setdefault("schemas", {})["Problem"] = Problem.model_json_schema(
-                ref_template="#/components/schemas/{model}"
-            )
-            _lift_definitions(schema["components"]["schemas"])
+            schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+            schemas["Problem"] = Problem.model_json_schema(ref_template=REFERENCE)
+            _lift_bodies(schema["paths"], schemas)
+            _lift_definitions(schemas)
             _add_correlation_id(schema)
         return super().openapi()
+
+
+def _lift_bodies(paths: Schema, schemas: Schema) -> None:
+    bodies = [operation.get("requestBody", {}) for path in paths.values() for operation in path.values()]
+    for content in (content for body in bodies for content in body.get("content", {}).values()):
+        if name := content["schema"].get("title"):
+            schemas[name] = content["schema"]
+            content["schema"] = {"$ref": REFERENCE.format(model=name)}
 
 
 def _lift_definitions(schemas: Schema) -> None:
@@ -67,10 +87,10 @@ def _add_correlation_id(schema: Schema) -> None:
     asked = {
         "name": name,
         "in": "header",
-        "schema": {"type": "string", "maxLength": 128},
+        "schema": {"type": "string"},
         "description": "1 to 128 printable ASCII characters; another is replaced by a new id. Every answer carries it.",
     }
-    answered = {name: {"schema": {"type": "string"}, "description": "The id of this request."}}
+    answered = {name: {"schema": {"type": "string"}, "required": True, "description": "The id of this request."}}
     for path in schema["paths"].values():
         for operation in path.values():
             operation.setdefault("parameters", []).append(asked)

@@ -27,7 +27,9 @@ __all__ = [
 ]
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
-Priority = Annotated[int, Field(ge=1, le=9, description="1 is the most urgent.")]
+PRIORITY = "1 is the most urgent; without one, the workflow's own."
+MOST = "How many at most."
+Priority = Annotated[int, Field(ge=1, le=9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
 
@@ -41,16 +43,19 @@ class SubmitQuery(Input):
     """How to submit the parameters in the body."""
 
     rerun: bool = Field(False, description="Make a new job even if one of the same parameters exists.")
-    priority: Priority | None = None
+    priority: Priority | None = Field(None, description=PRIORITY)
 
 
 class JobRequest(Input):
     """A job to submit."""
 
-    model_config = ConfigDict(strict=True)
-    workflow: Name
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    priority: Priority | None = None
+    model_config = ConfigDict(
+        strict=True,
+        json_schema_extra={"examples": [{"workflow": "hello_world", "parameters": {"n": 3}, "priority": 2}]},
+    )
+    workflow: Name = Field(description="The id of a workflow.")
+    parameters: dict[str, JsonValue] = Field(default_factory=dict, description="As the workflow's schema says.")
+    priority: Priority | None = Field(None, description=PRIORITY)
     rerun: bool = Field(False, description="Make a new job even if one of the same parameters exists.")
     correlation_id: str | None = Field(None, pattern=f"^{CORRELATION_ID}$", description="Stands above the header's.")
     callbacks: None = Field(None, description="Not built yet.")
@@ -65,14 +70,16 @@ class JobRequest(Input):
 class CancelRequest(Input):
     """Why a job is cancelled."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"reason": "The source was wrong."}]})
     reason: str = Field("it was cancelled on request", max_length=1000, description="Kept as the job's error.")
 
 
 class RetryRequest(Input):
     """What to run again; without a choice, what failed the job."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(
+        strict=True, json_schema_extra={"examples": [{"dry_run": True}, {"nodes": ["cogs"]}, {"from_node": "catalog"}]}
+    )
     nodes: list[Name] = Field(default_factory=list, max_length=1000, description="Only failed tasks of these nodes.")
     from_node: Name | None = Field(None, description="Run this node whole, and all that is behind it.")
     dry_run: bool = Field(False, description="Only tell what would run.")
@@ -81,35 +88,40 @@ class RetryRequest(Input):
 class LimitRequest(Input):
     """How many tasks may run at once."""
 
-    model_config = ConfigDict(strict=True)
-    most: int = Field(ge=1, lt=2**31)
-    reason: str = Field("", max_length=1000)
+    model_config = ConfigDict(
+        strict=True, json_schema_extra={"examples": [{"most": 4, "reason": "The server is small."}]}
+    )
+    most: int = Field(ge=1, lt=2**31, description="How many at once.")
+    reason: str = Field("", max_length=1000, description="Shown to whoever asks.")
 
 
 class PauseRequest(Input):
     """Why something is paused."""
 
-    model_config = ConfigDict(strict=True)
-    reason: str = Field("", max_length=1000)
+    model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"reason": "The server is moved."}]})
+    reason: str = Field("", max_length=1000, description="Shown to whoever asks.")
 
 
 class DeadLettersQuery(Input):
     """Which dead letters to list."""
 
-    limit: int = Field(50, ge=1, le=500)
+    limit: int = Field(50, ge=1, le=500, description=MOST)
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
-    workflow: Name | None = None
-    handler: Name | None = None
+    workflow: Name | None = Field(None, description="Only of this workflow.")
+    handler: Name | None = Field(None, description="Only of this handler.")
     code: Name | None = Field(None, description="The code of the error.")
 
 
 class ReplayRequest(Input):
     """Which dead letters to replay; at least one choice is needed."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(
+        strict=True,
+        json_schema_extra={"examples": [{"code": "task.timeout"}, {"workflow": "hello_world", "limit": 100}]},
+    )
     jobs: list[Name] = Field(default_factory=list, max_length=1000, description="Ids of jobs, or starts of them.")
-    workflow: Name | None = None
-    handler: Name | None = None
+    workflow: Name | None = Field(None, description="Only of this workflow.")
+    handler: Name | None = Field(None, description="Only of this handler.")
     code: Name | None = Field(None, description="The code of the error.")
     limit: int = Field(1000, ge=1, le=10_000, description="How many dead letters to look at.")
 
@@ -117,26 +129,26 @@ class ReplayRequest(Input):
 class JobsQuery(Input):
     """Which jobs to list."""
 
-    limit: int = Field(50, ge=1, le=500)
+    limit: int = Field(50, ge=1, le=500, description=MOST)
     before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")
-    state: JobState | None = None
-    workflow: Name | None = None
+    state: JobState | None = Field(None, description="Only in this state.")
+    workflow: Name | None = Field(None, description="Only of this workflow.")
     parent: Name | None = Field(None, description="Only jobs that run for this one.")
 
 
 class TasksQuery(Input):
     """Which tasks to list."""
 
-    limit: int = Field(100, ge=1, le=1000)
+    limit: int = Field(100, ge=1, le=1000, description=MOST)
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
-    node: Name | None = None
-    status: TaskStatus | None = None
+    node: Name | None = Field(None, description="Only of this node.")
+    status: TaskStatus | None = Field(None, description="Only in this state.")
 
 
 class EventsQuery(Input):
     """Which events to list."""
 
-    limit: int = Field(100, ge=1, le=1000)
+    limit: int = Field(100, ge=1, le=1000, description=MOST)
     after: int = Field(0, ge=0, lt=2**31, description="The `next` of the page before, or any `seq`.")
 
 
@@ -155,10 +167,10 @@ class UploadQuery(Input):
 class LogsQuery(Input):
     """Whose output to list."""
 
-    limit: int = Field(50, ge=1, le=200)
+    limit: int = Field(50, ge=1, le=200, description=MOST)
     after: str | None = Field(
         None, pattern=r"^[0-9]{1,18}(\.[0-9]{1,9}){2}$", description="The `next` of the page before."
     )
-    node: Name | None = None
+    node: Name | None = Field(None, description="Only of this node.")
     index: Name | None = Field(None, description="The index of a task: a number or a name.")
-    attempt: int | None = Field(None, ge=1, lt=2**31)
+    attempt: int | None = Field(None, ge=1, lt=2**31, description="Only of this attempt of each task.")

@@ -26,6 +26,15 @@ LONGEST_SECONDS = 300.0  # whoever goes on asks again, with a key that must stil
 AGAIN = b"retry: 1000\n\n"
 HEARTBEAT = b": still here\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+# One message: OpenAPI 3.1 has no word for what comes bit by bit, 3.2 has `itemSchema`.
+MESSAGE = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "The `seq` of an event."},
+        "event": {"type": "string", "description": "The kind of an event, `progress` or `end`."},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 STREAMED: Responses = {
     200: {
         "description": (
@@ -33,7 +42,7 @@ STREAMED: Responses = {
             "`progress`, without an id, with the counts of tasks; a comment after 15 seconds of silence; and `end`, "
             "with the job's status, when it has ended and every event was sent."
         ),
-        "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+        "content": {MEDIA_TYPE: {"itemSchema": MESSAGE}},
     }
 }
 

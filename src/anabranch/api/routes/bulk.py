@@ -33,8 +33,8 @@ DESCRIPTION = "One object a line, in the order of the request: `line`, `status`,
     "/bulk",
     dependencies=[needs(Scope.SUBMIT)],
     response_class=Response,
-    responses={200: {"description": DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER}}, **problems(413, 415, 422, 503)},
-    openapi_extra=keyed(body(JobRequest.model_json_schema(), required=True, kinds=MEDIA_TYPES)),
+    responses={200: {"description": DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER}}, **problems(413, 415)},
+    openapi_extra=keyed(body(JobRequest, required=True, kinds=MEDIA_TYPES)),
 )
 async def submit_jobs(
     request: Request, caller: CurrentCaller, key: GivenKey, gateway: CurrentGateway, settings: CurrentSettings

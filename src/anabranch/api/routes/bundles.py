@@ -7,6 +7,7 @@ from anabranch.access import Scope
 from anabranch.api.bundle import BUNDLED, MEDIA_TYPE, pack
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.openapi import problems
+from anabranch.api.paths import JobId
 
 __all__ = ["router"]
 
@@ -17,9 +18,9 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
     "/{job_id}/bundle",
     dependencies=[needs(Scope.OPERATE)],
     response_class=StreamingResponse,
-    responses={**BUNDLED, **problems(404, 409, 410, 422, 503)},
+    responses={**BUNDLED, **problems(404, 409, 410)},
 )
-async def bundle_job(job_id: str, gateway: CurrentGateway) -> StreamingResponse:
+async def bundle_job(job_id: JobId, gateway: CurrentGateway) -> StreamingResponse:
     """A job, its definition, events, failed tasks and their logs, versions and masked settings, in one zip."""
     job = await gateway.reads.find(job_id)
     name = f"anabranch-{job.job_id[:12]}.zip"

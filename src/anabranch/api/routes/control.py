@@ -10,6 +10,7 @@ from anabranch.api.body import JsonObject, check_body
 from anabranch.api.control import DeadLetterView, ReplayView, RetryView, SignalView
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi import body, problems
+from anabranch.api.paths import JobId, NodeName
 from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
 from anabranch.api.schemas import JobView, Page
 from anabranch.controls import Retry
@@ -20,16 +21,16 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["control"])
 OPERATE = needs(Scope.OPERATE)
-PROBLEMS = problems(404, 409, 410, 413, 415, 422, 503)
+PROBLEMS = problems(404, 409, 410, 413, 415)
 
 
 @router.post(
     "/jobs/{job_id}/cancel",
     dependencies=[OPERATE],
     responses=PROBLEMS,
-    openapi_extra=body(CancelRequest.model_json_schema(), required=False),
+    openapi_extra=body(CancelRequest, required=False),
 )
-async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) -> JobView:
+async def cancel_job(job_id: JobId, given: JsonObject, gateway: CurrentGateway) -> JobView:
     """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
     wanted = check_body(CancelRequest, given)
     cancelled = await gateway.controls.cancel(job_id, wanted.reason)
@@ -42,9 +43,9 @@ async def cancel_job(job_id: str, given: JsonObject, gateway: CurrentGateway) ->
     status_code=202,
     dependencies=[OPERATE],
     responses={200: {"model": RetryView, "description": "A dry run: nothing has changed"}, **PROBLEMS},
-    openapi_extra=body(RetryRequest.model_json_schema(), required=False),
+    openapi_extra=body(RetryRequest, required=False),
 )
-async def retry_job(job_id: str, given: JsonObject, gateway: CurrentGateway, response: Response) -> RetryView:
+async def retry_job(job_id: JobId, given: JsonObject, gateway: CurrentGateway, response: Response) -> RetryView:
     """Run again what failed of a job that has ended, or a node and all behind it. Results that stand are kept."""
     wanted = check_body(RetryRequest, given)
     choice = Retry(tuple(wanted.nodes), wanted.from_node)
@@ -63,7 +64,7 @@ async def retry_job(job_id: str, given: JsonObject, gateway: CurrentGateway, res
     openapi_extra=body({"type": "object"}, required=False),
 )
 async def signal_gate(
-    job_id: str, node: str, payload: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
+    job_id: JobId, node: NodeName, payload: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
 ) -> SignalView:
     """Tell a gate what it waits for: the body becomes its output. The first signal stands."""
     job = await gateway.reads.find(job_id)
@@ -72,7 +73,7 @@ async def signal_gate(
     return SignalView(job_id=job.job_id, node=node, accepted=accepted)
 
 
-@router.get("/dead-letters", dependencies=[needs(Scope.READ)], responses=problems(422, 503))
+@router.get("/dead-letters", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_dead_letters(
     query: Annotated[DeadLettersQuery, Query()], gateway: CurrentGateway
 ) -> Page[DeadLetterView]:
@@ -89,7 +90,7 @@ async def list_dead_letters(
     "/dead-letters/replay",
     dependencies=[OPERATE],
     responses=PROBLEMS,
-    openapi_extra=body(ReplayRequest.model_json_schema(), required=True),
+    openapi_extra=body(ReplayRequest, required=True),
 )
 async def replay_dead_letters(given: JsonObject, gateway: CurrentGateway) -> list[ReplayView]:
     """Retry the jobs of dead letters, each for its nodes that have some."""

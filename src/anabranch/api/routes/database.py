@@ -16,6 +16,7 @@ from anabranch.api.inspection import (
     TaskRowView,
 )
 from anabranch.api.openapi import problems
+from anabranch.api.paths import JobId
 from anabranch.api.schemas import Page
 from anabranch.engine.errors import InputError
 
@@ -25,9 +26,9 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/db", tags=["database"])
 
 
-@router.get("/tasks/{job_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 409, 410, 422, 503))
+@router.get("/tasks/{job_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 409, 410))
 async def list_task_rows(
-    job_id: str, query: Annotated[TaskRowsQuery, Query()], gateway: CurrentGateway
+    job_id: JobId, query: Annotated[TaskRowsQuery, Query()], gateway: CurrentGateway
 ) -> Page[TaskRowView]:
     """The tasks of a job as their rows stand, with lane, session and process; large results are references."""
     job = await gateway.reads.find(job_id)
@@ -39,19 +40,19 @@ async def list_task_rows(
     )
 
 
-@router.get("/stats", dependencies=[needs(Scope.ADMIN)], responses=problems(503))
+@router.get("/stats", dependencies=[needs(Scope.ADMIN)], responses=problems())
 async def show_statistics(gateway: CurrentGateway) -> StatisticsView:
     """Sizes of the database and its tables, the oldest transaction, and the jobs by state."""
     return StatisticsView.of(await gateway.inspection.statistics())
 
 
-@router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(409, 503))
+@router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
 async def check_functions(gateway: CurrentGateway) -> FunctionsView:
     """Whether functions, tables and rights are those of this release; it changes nothing."""
     return FunctionsView.of(await gateway.inspection.check())
 
 
-@router.post("/schema/redeploy", dependencies=[needs(Scope.ADMIN)], responses=problems(409, 422, 503))
+@router.post("/schema/redeploy", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
 async def redeploy_schema(query: Annotated[RedeployQuery, Query()], gateway: CurrentGateway) -> RedeployedView:
     """Make functions, views, triggers and grants anew, in one transaction; tables and their rows stay."""
     if query.confirm != "yes":

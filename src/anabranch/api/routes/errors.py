@@ -6,6 +6,7 @@ from pydantic import Field
 from anabranch.access import Scope
 from anabranch.api.deps import needs
 from anabranch.api.openapi import problems
+from anabranch.api.paths import ErrorCode
 from anabranch.api.schemas import View
 from anabranch.codes import CODES, Code, find_code
 from anabranch.engine.errors import NotFound
@@ -38,8 +39,8 @@ async def list_codes() -> list[CodeView]:
     return [CodeView.of(code) for code in CODES]
 
 
-@router.get("/{code}", dependencies=[needs(Scope.READ)], responses=problems(404, 422))
-async def show_code(code: str) -> CodeView:
+@router.get("/{code}", dependencies=[needs(Scope.READ)], responses=problems(404))
+async def show_code(code: ErrorCode) -> CodeView:
     """One code."""
     found = find_code(code)
     if found is None:

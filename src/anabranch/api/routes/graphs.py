@@ -9,6 +9,7 @@ from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, GraphView, answer_svg
 from anabranch.api.etags import IfNoneMatch
 from anabranch.api.openapi import problems
+from anabranch.api.paths import JobId
 from anabranch.app import Gateway
 from anabranch.engine.diagram import draw_workflow, workflow_svg
 from anabranch.engine.model import Job, NodeState
@@ -18,8 +19,8 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
-@router.get("/{job_id}/graph", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
-async def show_graph(job_id: str, gateway: CurrentGateway) -> GraphView:
+@router.get("/{job_id}/graph", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+async def show_graph(job_id: JobId, gateway: CurrentGateway) -> GraphView:
     """The nodes and edges of a job's workflow, as it was pinned: where each is drawn, and the nodes' states."""
     job = await gateway.reads.find(job_id)
     layout = await asyncio.to_thread(draw_workflow, await gateway.reads.workflow(job))
@@ -30,9 +31,9 @@ async def show_graph(job_id: str, gateway: CurrentGateway) -> GraphView:
     "/{job_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**DRAWN, **problems(404, 409, 410, 422, 503)},
+    responses={**DRAWN, **problems(404, 409, 410)},
 )
-async def draw_job(job_id: str, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
+async def draw_job(job_id: JobId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """The same as SVG, each node in the colour of its state."""
     job = await gateway.reads.find(job_id)
     workflow, states = await gateway.reads.workflow(job), await _states(gateway, job)

@@ -50,7 +50,7 @@ class Alive(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     status: Status
-    tick_age_seconds: float | None = Field(description="Not for strangers.")
+    tick_age_seconds: float | None = Field(None, description="Not for strangers.")
 
 
 class Ready(BaseModel):
@@ -63,7 +63,7 @@ class Ready(BaseModel):
 @router.get(
     "/api/health",
     dependencies=[needs(Scope.READ)],
-    responses={503: {"model": Health, "description": "A part is down"}, **problems()},
+    responses={**problems(), 503: {**problems()[503], "model": Health, "description": "A part is down"}},
 )
 async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
     """The state of every part, and the depth of the queues; within two seconds, whatever hangs."""
@@ -73,7 +73,7 @@ async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
     return Health(status=status, components={part.name: Component.of(part) for part in parts}, queues=queues)
 
 
-@router.get("/livez", responses=problems(503), response_model_exclude_none=True)
+@router.get("/livez", responses=problems(), response_model_exclude_none=True)
 async def show_life(request: Request, tick: CurrentTick) -> Alive:
     """Whether the event loop turns, by the age of its own tick."""
     if tick.age > OLDEST_TICK_SECONDS:
@@ -82,7 +82,7 @@ async def show_life(request: Request, tick: CurrentTick) -> Alive:
     return Alive(status="ok", tick_age_seconds=round(tick.age, 3) if known else None)
 
 
-@router.get("/readyz", responses=problems(503))
+@router.get("/readyz", responses=problems())
 async def show_readiness(gateway: CurrentGateway, monitor: CurrentMonitor) -> Ready:
     """Whether jobs can be submitted and read, by a round trip to the database."""
     await monitor.vitals()

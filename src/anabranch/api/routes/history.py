@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from anabranch.access import Scope
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.openapi import problems
+from anabranch.api.paths import JobId
 from anabranch.api.requests import EventsQuery, LogsQuery
 from anabranch.api.schemas import EventView, LogView, Page
 
@@ -15,8 +16,10 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
-@router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
-async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway) -> Page[EventView]:
+@router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+async def list_events(
+    job_id: JobId, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway
+) -> Page[EventView]:
     """Every change of state of a job and its nodes, in order."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.events(job, after=query.after, limit=query.limit + 1)
@@ -26,8 +29,8 @@ async def list_events(job_id: str, query: Annotated[EventsQuery, Query()], gatew
     )
 
 
-@router.get("/{job_id}/logs", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
-async def list_logs(job_id: str, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[LogView]:
+@router.get("/{job_id}/logs", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[LogView]:
     """What the attempts of a job's tasks printed and measured, in order; known when an attempt has ended."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.logs(

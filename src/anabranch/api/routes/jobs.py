@@ -11,6 +11,7 @@ from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, GivenKey, needs
 from anabranch.api.etags import KEPT, IfNoneMatch, has, keep, not_modified, tag_of
 from anabranch.api.openapi import Responses, body, keyed, problems
+from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
@@ -21,7 +22,7 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-SUBMIT_PROBLEMS = problems(404, 409, 413, 415, 422, 503)
+SUBMIT_PROBLEMS = problems(404, 409, 413, 415)
 REPLAYED = "Idempotency-Replayed"
 SAME: Responses = {200: {"model": SubmittedView, "description": "The same request made this job before"}}
 
@@ -35,7 +36,7 @@ SAME: Responses = {200: {"model": SubmittedView, "description": "The same reques
     openapi_extra=keyed(body({"type": "object"}, required=False)),
 )
 async def submit_parameters(
-    job_type: str,
+    job_type: WorkflowId,
     query: Annotated[SubmitQuery, Query()],
     parameters: JsonObject,
     caller: CurrentCaller,
@@ -55,7 +56,7 @@ async def submit_parameters(
     status_code=202,
     response_model=SubmittedView,
     responses={**SAME, **SUBMIT_PROBLEMS},
-    openapi_extra=keyed(body(JobRequest.model_json_schema(), required=True)),
+    openapi_extra=keyed(body(JobRequest, required=True)),
 )
 async def submit_job(
     given: JsonObject,
@@ -73,7 +74,7 @@ async def submit_job(
     return await _submit(gateway, caller, wanted, key)
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
 async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
@@ -90,10 +91,10 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     "/status/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobView,
-    responses={**KEPT, **problems(404, 409, 410, 422, 503)},
+    responses={**KEPT, **problems(404, 409, 410)},
 )
 async def show_status(
-    job_id: str, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
+    job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobView | Response:
     """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other.
 
@@ -112,17 +113,17 @@ async def show_status(
     "/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobView,
-    responses={**KEPT, **problems(404, 409, 410, 422, 503)},
+    responses={**KEPT, **problems(404, 409, 410)},
 )
 async def show_job(
-    job_id: str, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
+    job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobView | Response:
     """The same as its status."""
     return await show_status(job_id, gateway, response, if_none_match)
 
 
-@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410, 422, 503))
-async def list_tasks(job_id: str, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
+@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
     """The tasks of a job, in order."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.tasks(

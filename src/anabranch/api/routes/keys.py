@@ -12,6 +12,7 @@ from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.errors import InvalidRequest
 from anabranch.api.keys import KeysQuery, KeyView, MakeKeyRequest, NewKeyView
 from anabranch.api.openapi import body, problems
+from anabranch.api.paths import KeyId
 from anabranch.api.schemas import Page
 
 __all__ = ["router"]
@@ -24,8 +25,8 @@ router = APIRouter(prefix="/api/keys", tags=["keys"])
     "",
     dependencies=[needs(Scope.ADMIN)],
     status_code=201,
-    responses=problems(413, 415, 422, 503),
-    openapi_extra=body(MakeKeyRequest.model_json_schema(), required=True),
+    responses=problems(413, 415),
+    openapi_extra=body(MakeKeyRequest, required=True),
 )
 async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> NewKeyView:
     """Make a key. What its holder sends is in this answer, and never told again."""
@@ -38,7 +39,7 @@ async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGat
     return NewKeyView.told(key, credential)
 
 
-@router.get("", dependencies=[needs(Scope.ADMIN)], responses=problems(422, 503))
+@router.get("", dependencies=[needs(Scope.ADMIN)], responses=problems())
 async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGateway) -> Page[KeyView]:
     """The keys, the newest first, those that ended in the last month too; their secrets are kept nowhere."""
     found = await gateway.keys.list(limit=query.limit + 1, before=query.before)
@@ -46,8 +47,8 @@ async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGatewa
     return Page(items=[KeyView.of(key) for key in shown], next=str(shown[-1].id) if len(found) > len(shown) else None)
 
 
-@router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 422, 503))
-async def revoke_key(key_id: str, caller: CurrentCaller, gateway: CurrentGateway) -> KeyView:
+@router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404))
+async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> KeyView:
     """Revoke a key for good: within a second no process takes it any more."""
     revoked = await gateway.keys.revoke(key_id, caller.principal.name)
     log.info("key.revoked", revoked=revoked.key_id, name=revoked.name, owner=revoked.owner)

@@ -1,15 +1,14 @@
 """Queues, and what limits and pauses the work."""
 
-from typing import Annotated
-
 import structlog
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 
 from anabranch.access import Scope
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.control import LimitView, PausedView, QueueView
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi import body, problems
+from anabranch.api.paths import Kind, LimitedName
 from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.app import Gateway
 from anabranch.engine.canonical import Json
@@ -21,43 +20,46 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["limits"])
 OPERATE = needs(Scope.OPERATE)
-PROBLEMS = problems(404, 413, 415, 422, 503)
-PAUSE = body(PauseRequest.model_json_schema(), required=False)
-Name = Annotated[str, Path(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f]+$")]
+PROBLEMS = problems(404, 413, 415)
+PAUSE = body(PauseRequest, required=False)
 
 
-@router.get("/queues", dependencies=[needs(Scope.READ)], responses=problems(503))
+@router.get("/queues", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_queues(gateway: CurrentGateway) -> list[QueueView]:
     """The queues that have work, are served or are limited."""
     return [QueueView.of(queue) for queue in await gateway.reads.queues()]
 
 
 @router.post("/queues/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
-async def pause_queue(name: Name, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
+async def pause_queue(
+    name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
+) -> PausedView:
     """Give out no more tasks of a queue; what runs goes on."""
     return await _pause(gateway, caller, LimitKind.QUEUE, name, given)
 
 
 @router.post("/queues/{name}/resume", dependencies=[OPERATE], responses=PROBLEMS)
-async def resume_queue(name: Name, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
+async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
     """Give out tasks of a queue again."""
     return await _resume(gateway, caller, LimitKind.QUEUE, name)
 
 
 @router.post("/workflows/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
-async def pause_workflow(name: Name, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
+async def pause_workflow(
+    name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
+) -> PausedView:
     """Give out no more tasks of a workflow's jobs; what runs goes on, and jobs can be submitted."""
     gateway.declaration(name)
     return await _pause(gateway, caller, LimitKind.WORKFLOW, name, given)
 
 
 @router.post("/workflows/{name}/resume", dependencies=[OPERATE], responses=PROBLEMS)
-async def resume_workflow(name: Name, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
+async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
     """Give out tasks of a workflow's jobs again."""
     return await _resume(gateway, caller, LimitKind.WORKFLOW, name)
 
 
-@router.get("/limits", dependencies=[needs(Scope.READ)], responses=problems(503))
+@router.get("/limits", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_limits(gateway: CurrentGateway) -> list[LimitView]:
     """What is limited or paused."""
     return [LimitView.of(limit) for limit in await gateway.reads.limits()]
@@ -67,10 +69,10 @@ async def list_limits(gateway: CurrentGateway) -> list[LimitView]:
     "/limits/{kind}/{name}",
     dependencies=[OPERATE],
     responses=PROBLEMS,
-    openapi_extra=body(LimitRequest.model_json_schema(), required=True),
+    openapi_extra=body(LimitRequest, required=True),
 )
 async def set_limit(
-    kind: LimitKind, name: Name, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
+    kind: Kind, name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
 ) -> LimitView:
     """Let so many tasks of a queue, workflow, handler or key run at once."""
     wanted = check_body(LimitRequest, given)
@@ -83,7 +85,7 @@ async def set_limit(
 
 
 @router.delete("/limits/{kind}/{name}", dependencies=[OPERATE], responses=PROBLEMS)
-async def remove_limit(kind: LimitKind, name: Name, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
+async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
     """Take a limit away; a pause stays."""
     if not any((limit.kind, limit.name) == (kind, name) for limit in await gateway.reads.limits()):
         raise _no_limit(kind, name)

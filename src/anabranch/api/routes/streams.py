@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Query, Response
 from anabranch.access import Scope
 from anabranch.api.deps import CurrentGateway, CurrentLookout, needs
 from anabranch.api.openapi import problems
+from anabranch.api.paths import JobId
 from anabranch.api.requests import StreamQuery
 from anabranch.api.stream import STREAMED, EventStream
 
@@ -24,10 +25,10 @@ LastEvent = Annotated[
     "/{job_id}/stream",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**STREAMED, **problems(404, 409, 410, 422, 503)},
+    responses={**STREAMED, **problems(404, 409, 410)},
 )
 async def stream_events(
-    job_id: str,
+    job_id: JobId,
     query: Annotated[StreamQuery, Query()],
     gateway: CurrentGateway,
     lookout: CurrentLookout,

@@ -34,7 +34,7 @@ Checksum = Annotated[
     "",
     status_code=201,
     dependencies=[needs(Scope.SUBMIT)],
-    responses={**SAME, **problems(413, 415, 422, 503)},
+    responses={**SAME, **problems(413, 415)},
     openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
 )
 async def upload_file(

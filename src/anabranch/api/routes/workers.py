@@ -1,35 +1,33 @@
 """The processes of the stack."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 
 from anabranch.access import Scope
 from anabranch.api.control import WorkerDrainView
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.openapi import problems
+from anabranch.api.paths import Session
 from anabranch.api.schemas import WorkerView
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api/workers", tags=["workers"])
-Session = Annotated[int, Path(ge=1, lt=2**63)]
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=problems(503))
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_workers(gateway: CurrentGateway) -> list[WorkerView]:
     """The live sessions: workers, orchestrators and the API itself."""
     return [WorkerView.of(session) for session in await gateway.reads.sessions()]
 
 
-@router.post("/{session}/drain", dependencies=[needs(Scope.OPERATE)], responses=problems(404, 422, 503))
+@router.post("/{session}/drain", dependencies=[needs(Scope.OPERATE)], responses=problems(404))
 async def drain_worker(session: Session, gateway: CurrentGateway) -> WorkerDrainView:
     """Let a worker take nothing more; what it has goes on."""
     await gateway.controls.drain(session, draining=True)
     return WorkerDrainView(id=session, draining=True)
 
 
-@router.post("/{session}/resume", dependencies=[needs(Scope.OPERATE)], responses=problems(404, 422, 503))
+@router.post("/{session}/resume", dependencies=[needs(Scope.OPERATE)], responses=problems(404))
 async def resume_worker(session: Session, gateway: CurrentGateway) -> WorkerDrainView:
     """Let a worker take tasks again."""
     await gateway.controls.drain(session, draining=False)

@@ -12,6 +12,7 @@ from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, answer_svg
 from anabranch.api.etags import KEPT, IfNoneMatch, answer_once
 from anabranch.api.openapi import body, problems
+from anabranch.api.paths import WorkflowId
 from anabranch.engine.diagram import workflow_svg
 from anabranch.engine.from_yaml import load_yaml
 
@@ -51,16 +52,18 @@ async def reload_workflows(gateway: CurrentGateway) -> ReloadView:
     "/{workflow_id}",
     dependencies=[needs(Scope.READ)],
     response_model=WorkflowView,
-    responses={**KEPT, **problems(404, 422)},
+    responses={**KEPT, **problems(404)},
 )
-async def show_workflow(workflow_id: str, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
+async def show_workflow(
+    workflow_id: WorkflowId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
+) -> Response:
     """A workflow with its definition and the JSON Schema of its inputs."""
     view = WorkflowView.of(gateway.declaration(workflow_id))
     return answer_once(Response(view.model_dump_json(), media_type="application/json"), if_none_match)
 
 
-@router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems(404, 422))
-async def show_schema(workflow_id: str, gateway: CurrentGateway) -> dict[str, Any]:  # JSON Schema
+@router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems(404))
+async def show_schema(workflow_id: WorkflowId, gateway: CurrentGateway) -> dict[str, Any]:  # JSON Schema
     """The JSON Schema of a workflow's inputs."""
     return schema_of(gateway.declaration(workflow_id))
 
@@ -69,9 +72,11 @@ async def show_schema(workflow_id: str, gateway: CurrentGateway) -> dict[str, An
     "/{workflow_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**DRAWN, **problems(404, 422)},
+    responses={**DRAWN, **problems(404)},
 )
-async def draw_workflow(workflow_id: str, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
+async def draw_workflow(
+    workflow_id: WorkflowId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
+) -> Response:
     """A workflow's nodes and edges as SVG."""
     workflow = gateway.declaration(workflow_id).workflow
     return answer_svg(await asyncio.to_thread(workflow_svg, workflow), if_none_match)

@@ -1,0 +1,23 @@
+"""What the paths of routes name."""
+
+from typing import Annotated
+
+from fastapi import Path
+
+from anabranch.engine.model import LimitKind
+
+__all__ = ["ErrorCode", "JobId", "KeyId", "Kind", "LimitedName", "NodeName", "Session", "WorkflowId"]
+
+JobId = Annotated[str, Path(description="The id of a job, or a start of it that fits no other.")]
+NodeName = Annotated[str, Path(description="The name of a node of the job.")]
+WorkflowId = Annotated[str, Path(description="The id of a workflow.")]
+LimitedName = Annotated[
+    str,
+    Path(
+        min_length=1, max_length=255, pattern=r"^[^\x00-\x1f]+$", description="The name of what is limited or paused."
+    ),
+]
+Kind = Annotated[LimitKind, Path(description="What is limited.")]
+Session = Annotated[int, Path(ge=1, lt=2**63, description="The number of a worker's session, as the list has it.")]
+KeyId = Annotated[str, Path(description="The id of a key, which is no secret: what stands after `anb_`.")]
+ErrorCode = Annotated[str, Path(description="A code, as in a problem's `code`.")]
