@@ -304,7 +304,7 @@ def test_o6_no_answer_is_undocumented(case: Case, stack: Stack, known: dict[str,
 
 @pytest.mark.slow
 @contract.parametrize()
-@bounded(300)
+@bounded(200)
 def test_o6_no_answer_is_undocumented_however_many(case: Case, stack: Stack, known: dict[str, list[Any]]) -> None:
     check(case, stack, known)
 
