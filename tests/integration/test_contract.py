@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from psycopg.rows import TupleRow
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.parameters import ParameterLocation
+from schemathesis.generation.meta import TestPhase
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     ignored_auth,
@@ -55,7 +56,6 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
     response_headers_conformance,
-    negative_data_rejection,
     missing_required_header,
     unsupported_method,
 ]
@@ -80,6 +80,7 @@ nodes:
 """
 DOCUMENT = create_app(Settings(), "postgresql://nowhere").openapi()
 contract = schemathesis.openapi.from_dict(json.loads(json.dumps(DOCUMENT)))
+contract.config.generation.with_security_parameters = False  # the key is ours to send
 contract.config.phases.coverage.unexpected_methods = {"patch"}
 contract.config.checks.negative_data_rejection.expected_statuses += ["413"]
 # What is wrong is told otherwise: of a line in its line of the answer, of a workflow in the verdict. Of a stream,
@@ -271,8 +272,11 @@ def aim(case: Case, known: Mapping[str, list[Any]], chance: int) -> None:
 def check(case: Case, stack: Stack, known: Mapping[str, list[Any]]) -> None:
     chance = crc32(repr((case.path_parameters, case.query, case.headers, case.body)).encode("utf-8", "replace"))
     aim(case, {**known, "Idempotency-Key": [f"{operation_id(case)} {chance}"]}, chance)
-    lenient = operation_id(case) in LENIENT
-    checks = [one for one in CHECKS if not (lenient and one is negative_data_rejection)]
+    checks = [*CHECKS]
+    # What is broken at random may be whole again when it is sent: an empty list in a query is nothing.
+    listed = case.meta is not None and case.meta.phase.name is TestPhase.COVERAGE
+    if listed and operation_id(case) not in LENIENT:
+        checks.append(negative_data_rejection)
     if chance % 4 == 1:  # it asks twice more
         checks.append(ignored_auth)
     case.call_and_validate(stack.url, headers=stack.headers, checks=checks, timeout=20)
@@ -282,20 +286,25 @@ def operation_id(case: Case) -> str:
     return str(case.operation.definition.raw["operationId"])
 
 
-def bounded(examples: int) -> Callable[[Test], Test]:
+def bounded(examples: int, *, always_the_same: bool = False) -> Callable[[Test], Test]:
     shared = HealthCheck.function_scoped_fixture  # seeds stay for all examples of an operation, as in a real database
-    return settings(max_examples=examples, deadline=None, suppress_health_check=[shared, HealthCheck.too_slow])
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=always_the_same,
+        suppress_health_check=[shared, HealthCheck.too_slow],
+    )
 
 
 @contract.parametrize()
-@bounded(10)
+@bounded(10, always_the_same=True)
 def test_o6_no_answer_is_undocumented(case: Case, stack: Stack, known: dict[str, list[Any]]) -> None:
     check(case, stack, known)
 
 
 @pytest.mark.slow
 @contract.parametrize()
-@bounded(300)
+@bounded(200)
 def test_o6_no_answer_is_undocumented_however_many(case: Case, stack: Stack, known: dict[str, list[Any]]) -> None:
     check(case, stack, known)
 
