@@ -117,7 +117,7 @@ class ReplayRequest(Input):
 
     model_config = ConfigDict(
         strict=True,
-        json_schema_extra={"examples": [{"code": "task.timeout"}, {"workflow": "hello_world", "limit": 100}]},
+        json_schema_extra={"examples": [{"code": "task.timed_out"}, {"workflow": "hello_world", "limit": 100}]},
     )
     jobs: list[Name] = Field(default_factory=list, max_length=1000, description="Ids of jobs, or starts of them.")
     workflow: Name | None = Field(None, description="Only of this workflow.")
