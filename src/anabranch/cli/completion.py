@@ -55,12 +55,11 @@ def complete_job(incomplete: str) -> Completions:
 
 def _offer(incomplete: str, ask: "Callable[[Client], Completions]") -> Completions:
     """What the running stack knows that begins so; a shell that completes is told of nothing that goes wrong."""
-    from anabranch.cli.place import find_home, find_stack
-    from anabranch.client import Client
+    from anabranch.cli.place import connect
     from anabranch.engine.errors import AnabranchError
 
     try:
-        with Client(find_stack(find_home()).api_url or "", timeout=PATIENCE_SECONDS) as client:
+        with connect(timeout=PATIENCE_SECONDS) as client:
             return [(name, about) for name, about in ask(client) if name.startswith(incomplete)]
     except AnabranchError:
         return []

@@ -1,6 +1,5 @@
 """`keys`: who may call the API."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from anabranch.cli.options import Json
 from anabranch.cli.place import connect, database_url, find_remote
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import age, note, print_json, print_line, print_table
+from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.keys import PostgresKeys
@@ -23,7 +23,6 @@ __all__ = ["cli"]
 cli = typer.Typer(name="keys", help="Make, list and revoke API keys.")
 
 BY = "the operator"
-UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 Told = dict[str, Any]  # a key as the API tells it
 Answer = TypeVar("Answer")
 
@@ -127,7 +126,7 @@ def _text(moment: datetime | None) -> str | None:
 
 
 def _read_time(text: str) -> timedelta:
-    found = re.fullmatch(r"([0-9]{1,6})([mhdw])", text)
-    if not found:
+    lasts = read_span(text)
+    if lasts is None:
         raise UsageMistake("usage", f"{text!r} is no time that a key can last", remedy="Write it like 90m, 12h or 30d.")
-    return timedelta(**{UNITS[found[2]]: int(found[1])})
+    return lasts

@@ -58,31 +58,31 @@ def find_stack(home: Home) -> Stack:
 
 
 @contextmanager
-def connect(home: Home | None = None) -> Iterator["Client"]:
+def connect(home: Home | None = None, *, timeout: float | None = None) -> Iterator["Client"]:
     """A client of the API that the settings name, else of the one that runs in the home.
 
     The home's own key goes to the home's own API only.
     """
     remote = find_remote()
     if remote.url is not None:
-        with open_client(remote.url, remote.key) as client:
+        with open_client(remote.url, remote.key, timeout=timeout) as client:
             yield client
         return
     home = home or find_home()
     stack = find_stack(home)
     if stack.api_url is None:
         raise Unavailable("stack.starting", f"the stack in {home.path} is still starting", remedy="Try again.")
-    with open_client(stack.api_url, remote.key or home.read_key()) as client:
+    with open_client(stack.api_url, remote.key or home.read_key(), timeout=timeout) as client:
         yield client
 
 
 @contextmanager
-def open_client(url: str, key: str | None = None) -> Iterator["Client"]:
-    """A client of the API at a URL."""
+def open_client(url: str, key: str | None = None, *, timeout: float | None = None) -> Iterator["Client"]:
+    """A client of the API at a URL; `timeout` bounds a request in place of the client's own, in seconds."""
     from anabranch.client import Client
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # a request is not news here
-    with Client(url, key=key) as client:
+    with Client(url, key=key, **({} if timeout is None else {"timeout": timeout})) as client:
         yield client
 
 

@@ -1,6 +1,5 @@
 """`db purge`: remove now what retention would remove later."""
 
-import re
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ from anabranch.cli.options import Json, Yes
 from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line
+from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.engine.ports import Survey
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from anabranch.settings import Settings
 
 __all__ = ["purge"]
-
-UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-LONGEST = timedelta(days=36_500)
 
 
 def purge(
@@ -92,8 +89,7 @@ def _default_age(settings: "Settings") -> timedelta:
 
 
 def _read_age(text: str) -> timedelta:
-    found = re.fullmatch(r"([0-9]{1,12})([smhdw])", text)
-    age = timedelta(seconds=min(int(found[1]) * UNITS[found[2]], LONGEST.total_seconds())) if found else None
+    age = read_span(text)
     if age is None:
         raise UsageMistake("database.age", f"{text!r} is not an age", remedy="Write it as 30d, 12h, 45m, 30s or 2w.")
     return age

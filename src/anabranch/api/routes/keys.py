@@ -4,12 +4,10 @@ from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Query
-from pydantic import ValidationError
 
 from anabranch.access import Scope
-from anabranch.api.body import JsonObject
+from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
-from anabranch.api.errors import InvalidRequest
 from anabranch.api.keys import KeysQuery, KeyView, MakeKeyRequest, NewKeyView
 from anabranch.api.openapi import body, problems
 from anabranch.api.paths import KeyId
@@ -30,10 +28,7 @@ router = APIRouter(prefix="/api/keys", tags=["keys"])
 )
 async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> NewKeyView:
     """Make a key. What its holder sends is in this answer, and never told again."""
-    try:
-        wanted = MakeKeyRequest.model_validate(given).wanted()
-    except ValidationError as error:
-        raise InvalidRequest.of(error.errors(), "body") from error
+    wanted = check_body(MakeKeyRequest, given).wanted()
     key, credential = await gateway.keys.make(wanted, caller.principal.name)
     log.info("key.made", made=key.key_id, name=key.name, owner=key.owner, scope=key.scope)
     return NewKeyView.told(key, credential)

@@ -8,12 +8,12 @@ import structlog
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from anabranch.access import Scope
+from anabranch.api.body import check_media_type
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.errors import InvalidRequest, Mistake
 from anabranch.api.openapi import Responses, body, problems
 from anabranch.api.requests import UploadQuery
 from anabranch.api.schemas import UploadView
-from anabranch.engine.errors import InputError
 
 __all__ = ["router"]
 
@@ -47,7 +47,8 @@ async def upload_file(
 ) -> UploadView:
     """Keep the file in the body; a job takes its address as a parameter."""
     request.state.unread = True
-    _check_media_type(request)
+    # A page of another site can send the types of forms without asking first.
+    check_media_type(request, (ANY_BYTES,), f"Send the file as it is, with Content-Type: {ANY_BYTES}.")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal():
         gateway.uploads.check_size(int(declared))
@@ -56,17 +57,6 @@ async def upload_file(
     log.info("upload.kept", address=kept.address, size=kept.size, created=kept.created)
     response.status_code = 201 if kept.created else 200
     return UploadView(address=kept.address, sha256=kept.sha256, size=kept.size)
-
-
-def _check_media_type(request: Request) -> None:
-    # A page of another site can send the types of forms without asking first.
-    given = request.headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != ANY_BYTES:
-        raise InputError(
-            "request.media_type",
-            f"the body is said to be {given or 'of no type'!r}",
-            remedy=f"Send the file as it is, with Content-Type: {ANY_BYTES}.",
-        )
 
 
 def _wanted(repr_digest: str | None, checksum: str | None) -> str | None:
