@@ -15,8 +15,10 @@ import pytest
 from fastapi import FastAPI
 
 from anabranch.api import stream
+from anabranch.api.lookout import Watch
 from anabranch.api.main import create_app
 from anabranch.client.sse import Message, Messages
+from anabranch.engine.model import JobHead, JobState
 from anabranch.settings import Settings
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.proxy import Proxy
@@ -353,3 +355,18 @@ async def test_streams_are_described(api: httpx.AsyncClient) -> None:
     described = (await api.get("/openapi.json")).json()["paths"]["/api/jobs/{job_id}/stream"]["get"]
     assert described["responses"]["200"]["content"].keys() == {"text/event-stream"}
     assert {"after", "Last-Event-ID"} <= {one["name"] for one in described["parameters"]}
+
+
+@pytest.mark.parametrize("ticks", range(4))
+async def test_a_stream_that_ends_at_the_moment_of_a_change_ends(ticks: int) -> None:
+    watch = Watch(JobHead(1, JobState.RUNNING, 1))
+    waiting = asyncio.create_task(watch.change(60))
+    await asyncio.sleep(0)
+    watch.tell()
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    cancelled = waiting.cancel()
+
+    await asyncio.wait({waiting})
+
+    assert waiting.cancelled() == cancelled

@@ -51,8 +51,10 @@ class Watch:
 
     async def change(self, longest: float) -> None:
         """Wait for a change, or no longer than this many seconds."""
+        # Not by wait_for: before Python 3.12 it forgets a cancel that comes at the moment of the change.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), longest)
+            async with asyncio.timeout(longest):
+                await self._changed.wait()
 
 
 class Lookout:

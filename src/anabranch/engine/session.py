@@ -80,7 +80,8 @@ class Live:
     async def wait(self, longest: timedelta) -> None:
         """Sleep until the bell rings, or no longer than this."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._bell.wait(), longest.total_seconds())
+            async with asyncio.timeout(longest.total_seconds()):
+                await self._bell.wait()
         self._bell.clear()
 
 
@@ -181,4 +182,5 @@ async def _end(store: Store, session: SessionId) -> None:
 
 async def _pause(stop: asyncio.Event) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), 1)
+        async with asyncio.timeout(1):
+            await stop.wait()
