@@ -162,7 +162,6 @@ CODES: tuple[Code, ...] = (
     Code("page.cursor", Kind.INVALID, "It is not a cursor of a list.", "Use the `next` of the page before."),
     Code("parameters.invalid", Kind.INVALID, "The parameters on the command line can't be read.", "Write `-p KEY=VALUE`, or give a JSON object with `--params`.", LOCAL),
     Code("parameters.unreadable", Kind.INVALID, "The file of parameters can't be read.", "Name a file that you may read.", LOCAL),
-    Code("parameters.yaml_unavailable", Kind.INVALID, "Parameters can't be YAML yet.", "Write them as JSON.", LOCAL),
     Code("plugin.invalid", Kind.DEFINITION, "A plugin declares something that can't be used.", "Mend the plugin as the message says."),
     Code("plugin.missing", Kind.DEFINITION, "A plugin can't be found.", "Install it, or mend ANABRANCH_PLUGINS."),
     Code("plugin.refused", Kind.DEFINITION, "A plugin that the settings name can't be loaded.", "Mend the plugin, or ANABRANCH_PLUGINS."),
