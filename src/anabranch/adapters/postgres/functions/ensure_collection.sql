@@ -7,7 +7,7 @@ declare
     _old jsonb;
     _new jsonb;
 begin
-    perform app.lock_collection(_id);
+    perform app.lock_catalog();
     select c.document into _old from app.collections c where c.id = _id;
     _new := case when found then _old || (_said - '{id,type,extent}'::text[]) else _document end;
     if _new is distinct from _old then

@@ -8,7 +8,7 @@ declare
     _first boolean;
     _changed text[];
 begin
-    perform app.lock_collection(_collection);
+    perform app.lock_catalog();
     select c.document into _document from app.collections c where c.id = _collection;
     if not found then
         return;
