@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL in one of three roles; an error never shows the password (S5)."""
+"""Connections to PostgreSQL in one of four roles; an error never shows the password (S5)."""
 
 import re
 from collections.abc import Mapping
@@ -21,11 +21,12 @@ KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_cou
 
 
 class Role(Enum):
-    """Whom a connection acts as; the login user is a member of all three."""
+    """Whom a connection acts as; the login user is a member of all four."""
 
     OWNER = "anabranch_owner"
     APP = "anabranch_app"
     READER = "anabranch_reader"
+    HANDLER = "anabranch_handler"
 
 
 # One session that hangs stops the vacuum of hot tables and the locks of others, so all of them are bounded.
@@ -38,6 +39,13 @@ SETTINGS: Mapping[Role, Mapping[str, str]] = {
         "default_transaction_isolation": "read committed",
     },
     Role.READER: {"statement_timeout": "10s", "default_transaction_read_only": "on"},
+    Role.HANDLER: {
+        "statement_timeout": "60s",
+        "lock_timeout": "10s",
+        "idle_in_transaction_session_timeout": "10s",
+        "default_transaction_isolation": "read committed",
+        "search_path": "pgstac,public",
+    },
 }
 
 

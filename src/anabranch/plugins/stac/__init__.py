@@ -1,0 +1,1 @@
+"""STAC: items and collections, built and checked by us, published from our own rows."""
