@@ -1,8 +1,11 @@
 """Coordinate systems: named by code, checked before any parser sees them, resolved before anything spatial (R1, S2)."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
 from rasterio.crs import CRS
 from rasterio.errors import CRSError, RasterioError
@@ -11,8 +14,9 @@ from rasterio.warp import transform
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.models import CRS_PATTERN, Mends, Notice
 
-__all__ = ["WGS84", "Resolved", "name_crs", "parse_crs", "resolve_crs"]
+__all__ = ["WGS84", "Resolved", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
 
+Degrees = NDArray[np.float64]
 WGS84 = CRS.from_epsg(4326)
 _CODE = re.compile(CRS_PATTERN)
 _HOW = "Give a code like EPSG:32633."
@@ -55,6 +59,18 @@ def name_crs(crs: CRS) -> str:
     """The code of a coordinate system like EPSG:32633; empty where it has none."""
     authority = crs.to_authority()
     return ":".join(authority) if authority else ""
+
+
+def to_degrees(crs: CRS, points: Sequence[tuple[float, float]]) -> tuple[Degrees, Degrees]:
+    """Longitudes and latitudes of points; infinite for those that are not on Earth."""
+    try:
+        xs, ys = transform(crs, WGS84, [x for x, _ in points], [y for _, y in points])
+    except (RasterioError, CPLE_BaseError):
+        if len(points) == 1:
+            return np.array([np.inf]), np.array([np.inf])
+        each = [to_degrees(crs, [point]) for point in points]
+        return np.concatenate([lon for lon, _ in each]), np.concatenate([lat for _, lat in each])
+    return np.asarray(xs, np.float64), np.asarray(ys, np.float64)
 
 
 def _same(found: CRS, asked: CRS) -> bool:

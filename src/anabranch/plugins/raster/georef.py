@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from affine import Affine
 from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
 from rasterio.crs import CRS
@@ -11,7 +12,7 @@ from rasterio.io import DatasetReader
 from rasterio.warp import transform_bounds
 
 from anabranch.engine.errors import Permanent
-from anabranch.plugins.raster.crs import WGS84, name_crs
+from anabranch.plugins.raster.crs import WGS84, name_crs, to_degrees
 from anabranch.plugins.raster.models import Box, Mends, Notice
 
 __all__ = ["Placed", "check_bounds", "check_grid", "upright"]
@@ -54,13 +55,25 @@ def check_bounds(src: DatasetReader, crs: CRS) -> tuple[Box, Permanent | None]:
         return nowhere, _implausible(src, crs)
     if max(map(abs, (left, bottom, right, top))) > _REACH:
         return nowhere, _implausible(src, crs)
+    return _to_degrees(src, crs, left, bottom, right, top)
+
+
+def _to_degrees(
+    src: DatasetReader, crs: CRS, left: float, bottom: float, right: float, top: float
+) -> tuple[Box, Permanent | None]:
     try:
-        west, south, east, north = transform_bounds(crs, WGS84, left, bottom, right, top, densify_pts=21)
+        found = transform_bounds(crs, WGS84, left, bottom, right, top, densify_pts=21)
     except (RasterioError, CPLE_BaseError):
-        return nowhere, _implausible(src, crs)
-    if not all(map(math.isfinite, (west, south, east, north))):
-        return nowhere, _implausible(src, crs)
-    return (west, south, east, north), None
+        found = (math.inf,) * 4
+    if all(map(math.isfinite, found)):
+        return found, None
+    # The corners of a map of the whole Earth may lie beside it.
+    steps = [step / 16 for step in range(17)]
+    points = [(left + (right - left) * x, bottom + (top - bottom) * y) for x in steps for y in steps]
+    lons, lats = (values[np.isfinite(values)] for values in to_degrees(crs, points))
+    if not lons.size:
+        return (0.0, 0.0, 0.0, 0.0), _implausible(src, crs)
+    return (float(lons.min()), float(lats.min()), float(lons.max()), float(lats.max())), None
 
 
 def upright(src: DatasetReader, mends: Mends) -> Affine:
