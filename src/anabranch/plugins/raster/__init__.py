@@ -1,0 +1,1 @@
+"""Rasters: what one is, whether it can be published, and its Cloud-Optimized GeoTIFF."""
