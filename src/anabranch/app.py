@@ -37,7 +37,16 @@ from anabranch.engine.uploads import Uploads
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings, forget
 
-__all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "open_purge", "run_orchestrator", "run_worker"]
+__all__ = [
+    "CATALOG",
+    "Gateway",
+    "Reloaded",
+    "connections_needed",
+    "load_registry",
+    "open_purge",
+    "run_orchestrator",
+    "run_worker",
+]
 
 log = structlog.get_logger()
 GRACE = timedelta(seconds=30)
@@ -45,11 +54,12 @@ HEART = 1
 STORE = 2
 READS = 4
 SIGNS = 1
+CATALOG = 3
 
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    return (READS + SIGNS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
+    return (READS + SIGNS + CATALOG + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
 
 
 def load_registry(settings: Settings) -> Registry:

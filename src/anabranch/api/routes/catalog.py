@@ -1,0 +1,43 @@
+"""The catalog and its rasters: applications of others, for those who may read."""
+
+from fastapi import APIRouter, Response
+from starlette.types import Receive, Scope, Send
+
+from anabranch.access import Scope as Right
+from anabranch.api.deps import CurrentServing, needs
+from anabranch.serving.mounts import Mounted
+
+__all__ = ["router"]
+
+router = APIRouter(include_in_schema=False)  # each describes itself, below its own path
+
+
+class Passed(Response):
+    """An answer that another application gives."""
+
+    def __init__(self, app: Mounted) -> None:
+        super().__init__()
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let it answer."""
+        await self._app(scope, receive, send)
+
+
+@router.get("/stac", dependencies=[needs(Right.READ)])
+@router.get("/stac/{path:path}", dependencies=[needs(Right.READ)])
+async def browse_catalog(serving: CurrentServing) -> Response:
+    """What the STAC API answers."""
+    return Passed(serving.stac)
+
+
+@router.post("/stac/search", dependencies=[needs(Right.READ)])
+async def search_catalog(serving: CurrentServing) -> Response:
+    """What the STAC API finds."""
+    return Passed(serving.stac)
+
+
+@router.get("/raster/{path:path}", dependencies=[needs(Right.READ)])
+async def draw_raster(serving: CurrentServing) -> Response:
+    """A tile, a preview or values of a published raster."""
+    return Passed(serving.raster)
