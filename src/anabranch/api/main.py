@@ -123,7 +123,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
 
 def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
     catalog = Catalog(database_url, CATALOG)
-    return Serving(catalog, gateway.reads.outputs(), LocalObjects(settings.storage), settings.max_body_bytes)
+    return Serving(catalog, gateway.reads.outputs(), LocalObjects(settings.storage))
 
 
 def app_from_environment() -> FastAPI:

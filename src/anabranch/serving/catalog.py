@@ -70,13 +70,21 @@ class Catalog:
         if self._pool is None:
             await self.open()
         assert self._pool is not None  # noqa: S101  # for the types
+        connection = await self._acquire(self._pool)
         try:
-            async with self._pool.acquire(timeout=WAIT_SECONDS) as connection:
-                yield connection
-        except AnabranchError:
-            raise
+            yield connection
         except Exception as error:
             raise translate(error) from error
+        finally:
+            await self._pool.release(connection, timeout=WAIT_SECONDS)
+
+    async def _acquire(self, pool: "asyncpg.Pool") -> Any:  # as above
+        import asyncpg
+
+        try:
+            return await pool.acquire(timeout=WAIT_SECONDS)
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise _unreachable(error) from error
 
     async def item(self, collection: str, item: str) -> dict[str, Any]:  # STAC's own shape
         """An item as it is in the catalog, with addresses."""
@@ -100,9 +108,13 @@ def translate(error: Exception) -> Exception:
     if isinstance(error, asyncpg.PostgresError):
         return _translate_state(error)
     if isinstance(error, OSError | TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError):
-        log.warning("catalog.unreachable", reason=f"{type(error).__name__}: {error}")
-        return Unavailable("database.unreachable", "PostgreSQL can't be reached", remedy="Try again.")
+        return _unreachable(error)
     return error
+
+
+def _unreachable(error: Exception) -> Unavailable:
+    log.warning("catalog.unreachable", reason=f"{type(error).__name__}: {error}")
+    return Unavailable("database.unreachable", "PostgreSQL can't be used now", remedy="Try again.")
 
 
 def _translate_state(error: Any) -> AnabranchError:  # asyncpg's, which has no types
@@ -113,7 +125,7 @@ def _translate_state(error: Any) -> AnabranchError:  # asyncpg's, which has no t
     if state == SLOW:
         return Unavailable("catalog.slow", "the search took too long", remedy="Ask for a smaller area, time or page.")
     if state.startswith(PASSING):
-        return Unavailable("database.unreachable", "PostgreSQL can't be used now", remedy="Try again.")
+        return _unreachable(error)
     told = f": {error.message}" if state.startswith("22") or state == "P0001" else ""
     return InputError("catalog.query", f"the catalog can't be asked this{told}", remedy="Mend the search.")
 

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anabranch.engine.errors import InputError, Unavailable
+from anabranch.engine.errors import Unavailable
 from anabranch.serving.assets import Assets
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.drivers import close_drivers
@@ -26,11 +26,10 @@ TALKERS = ("stac_fastapi.types.config", "titiler.core.factory")
 class Mounted:
     """An application under a path, made when it is first needed: what it imports takes seconds."""
 
-    def __init__(self, path: str, make: Callable[[], Awaitable[ASGIApp]], most: int) -> None:
-        """Nothing is made yet; bodies have at `most` so many bytes."""
+    def __init__(self, path: str, make: Callable[[], Awaitable[ASGIApp]]) -> None:
+        """Nothing is made yet."""
         self._path = path
         self._make = make
-        self._most = most
         self._making: asyncio.Task[ASGIApp] | None = None
 
     def warm(self) -> None:
@@ -54,7 +53,7 @@ class Mounted:
         root = scope.get("root_path", "") + self._path
         path = f"{root}/" if scope["path"] == root else scope["path"]
         place = {"root_path": root, "app_root_path": root, "path": path, "path_params": {}}
-        await app({**told, **place}, self._bound(receive), send)
+        await app({**told, **place}, receive, send)
 
     async def _try(self) -> ASGIApp:
         try:
@@ -68,31 +67,18 @@ class Mounted:
         log.info("serving.loaded", path=self._path)
         return app
 
-    def _bound(self, receive: Receive) -> Receive:
-        taken = 0
-
-        async def receive_bounded() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self._most:
-                raise InputError("request.too_large", f"the body is over {self._most} bytes", remedy="Send less.")
-            return message
-
-        return receive_bounded
-
 
 class Serving:
     """What readers are served by: the STAC API and the tiles, over one pool of connections."""
 
-    def __init__(self, catalog: Catalog, published: Published, objects: Objects, most: int) -> None:
+    def __init__(self, catalog: Catalog, published: Published, objects: Objects) -> None:
         """Nothing is imported yet."""
         self.published = published
         self.objects = objects
         self._catalog = catalog
         self._importing = asyncio.Lock()
-        self.stac = Mounted("/stac", self._make_stac, most)
-        self.raster = Mounted("/raster", self._make_raster, most)
+        self.stac = Mounted("/stac", self._make_stac)
+        self.raster = Mounted("/raster", self._make_raster)
 
     def warm(self) -> None:
         """Begin to load what a page will ask for."""

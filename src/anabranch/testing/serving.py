@@ -14,12 +14,13 @@ from typing import Any
 
 import httpx
 import psycopg
+from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 from anabranch.settings import Storage
 from anabranch.testing.server import free_port
 
-__all__ = ["COG", "JOB", "Raster", "add_item", "make_catalog", "serve_api", "write_rasters"]
+__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "make_catalog", "serve_api", "write_rasters"]
 
 COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 JOB = "5e" * 32
@@ -50,9 +51,10 @@ def make_catalog(url: str) -> None:
     from pypgstac.db import PgstacDB
     from pypgstac.migrate import Migrate
 
-    with psycopg.connect(url, autocommit=True) as connection:
-        # Its roles belong to the cluster, and it makes them without a care for others who do.
-        connection.execute("select pg_advisory_lock(%s)", (LOCK,))
+    # Its roles belong to the cluster, and it makes them without a care for others who do; a lock is of one database.
+    shared = make_conninfo(url, dbname="postgres")
+    with psycopg.connect(shared) as one, psycopg.connect(url, autocommit=True) as connection:
+        one.execute("select pg_advisory_lock(%s)", (LOCK,))
         with PgstacDB(dsn=url) as database:
             Migrate(database).run_migration()
         connection.execute(OUTPUTS)
@@ -86,12 +88,12 @@ def _write(
     **profile: Any,
 ) -> Raster:
     import rasterio
-    from rasterio.transform import from_bounds
+    from affine import Affine
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    count, height, width = data.shape
+    (count, height, width), (west, south, east, north) = data.shape, bbox
     shape = {"count": count, "height": height, "width": width, "dtype": str(data.dtype).replace("float64", "float32")}
-    grid = {"crs": "EPSG:4326", "transform": from_bounds(*bbox, width, height)}
+    grid = {"crs": "EPSG:4326", "transform": Affine((east - west) / width, 0, west, 0, (south - north) / height, north)}
     tiled = {"driver": "GTiff", "tiled": True, "blockxsize": 256, "blockysize": 256, "compress": "deflate"}
     with rasterio.open(path, "w", **tiled, **shape, **grid, **profile) as file:
         file.write(data.astype(shape["dtype"]))
@@ -137,14 +139,29 @@ def _item(raster: Raster, assets: Mapping[str, Any], created: str) -> dict[str, 
     }
 
 
+@dataclass(frozen=True)
+class Served:
+    """An API that answers, and the process that it is."""
+
+    client: httpx.Client
+    pid: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return str(self.client.base_url).rstrip("/")
+
+
 @contextmanager
-def serve_api(url: str, home: Path, **settings: str) -> Iterator[httpx.Client]:
-    """The API in a process of its own, ready; a client of it."""
+def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
+    """The API in a process of its own, ready."""
     port = free_port()
     ours = {"home": str(home), "database_url": url, **settings}
     environment = {**os.environ, **{f"ANABRANCH_{name}".upper(): value for name, value in ours.items()}}
     command = [sys.executable, "-m", "uvicorn", "--factory", "anabranch.api.main:app_from_environment"]
-    log = (home.parent / f"{home.name}.log").open("wb")
+    told = home.parent / f"{home.name}.log"
+    log = told.open("wb")
     with (
         log,
         subprocess.Popen(
@@ -154,7 +171,7 @@ def serve_api(url: str, home: Path, **settings: str) -> Iterator[httpx.Client]:
         try:
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
                 _wait(client, process)
-                yield client
+                yield Served(client, process.pid, told)
         finally:
             process.send_signal(signal.SIGTERM)
 

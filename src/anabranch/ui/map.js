@@ -7,6 +7,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const LIGHT = { water: "#cfe1e6", land: "#f3f1ea", coast: "#b6c4c2", print: "#0b6e6e" };
 const DARK = { water: "#10191d", land: "#26302f", coast: "#3d4a49", print: "#5fc7bf" };
+const WORLD = [[-170, -56], [179, 78]];
 const NONE = { type: "FeatureCollection", features: [] };
 
 const colours = () => (dark.matches ? DARK : LIGHT);
@@ -33,7 +34,7 @@ function style() {
 
 export class WorldMap {
   constructor(element, onChoose) {
-    this.map = new Map({ container: element, style: style(), center: [10, 25], zoom: 1.2, maxZoom: 22, attributionControl: { compact: true }, dragRotate: false });
+    this.map = new Map({ container: element, style: style(), bounds: WORLD, fitBoundsOptions: { padding: 8 }, maxZoom: 22, attributionControl: { compact: true }, dragRotate: false });
     this.map.addControl(new NavigationControl({ showCompass: false }), "bottom-right");
     this.map.addControl(new ScaleControl(), "bottom-left");
     this.ready = new Promise((done) => this.map.once("load", done));
