@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -319,7 +320,7 @@ def test_r6_large_files_take_no_memory_and_leave_nothing_open(served: Served, ur
     with served.client.stream("GET", f"/files/{JOB}/large.tif") as answer:
         next(answer.iter_bytes())
     for _ in range(200):
-        if not any(link.readlink() == path for link in open_files(served)):
+        if path not in open_files(served):
             return
         served.client.get("/livez")
     raise AssertionError("the file is still open")
@@ -329,8 +330,12 @@ def resident(served: Served) -> int:
     return int(Path(f"/proc/{served.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def open_files(served: Served) -> list[Path]:
-    return [link for link in Path(f"/proc/{served.pid}/fd").iterdir() if link.is_symlink()]
+def open_files(served: Served) -> set[Path]:
+    found = set()
+    for link in Path(f"/proc/{served.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            found.add(link.readlink())
+    return found
 
 
 def test_a_published_file_that_is_gone_or_cut_is_told(api: httpx.Client, url: str, rasters: list[Raster]) -> None:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from anabranch.settings import Storage
 from anabranch.testing.server import free_port
 
-__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "make_catalog", "serve_api", "write_rasters"]
+__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "add_old_items", "make_catalog", "serve_api", "write_rasters"]
 
 COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 JOB = "5e" * 32
@@ -115,6 +115,15 @@ def add_item(url: str, raster: Raster, *, created: str = "2026-11-15T10:00:00Z",
             connection.execute(
                 "insert into app.outputs values (%s, %s, %s, %s, %s, %s, %s, %s, 'scenes', %s)", (*row, raster.name)
             )
+
+
+def add_old_items(url: str, raster: Raster, count: int) -> None:
+    """Put older items without a raster into the collection `scenes`."""
+    names = (f"old-{number:02}" for number in range(count))
+    items = [_item(replace(raster, name=name), {}, "2020-01-01T00:00:00Z") for name in names]
+    with psycopg.connect(url, autocommit=True, options="-c search_path=pgstac,public") as connection:
+        connection.execute("select upsert_collection(%s)", (Jsonb(_collection()),))
+        connection.execute("select create_items(%s)", (Jsonb(items),))
 
 
 def _collection() -> dict[str, Any]:
