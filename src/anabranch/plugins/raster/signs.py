@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Content", "name_content"]
+__all__ = ["SUFFIXES", "Content", "name_content"]
 
 _LOOK = 1024
 
@@ -20,6 +20,7 @@ class Content:
 
 _TIFF = frozenset({".tif", ".tiff", ".gtiff", ".gtif", ".cog", ".btf", ".tf8"})
 _JP2 = frozenset({".jp2", ".j2k", ".jpf", ".jpx"})
+SUFFIXES = _TIFF | _JP2
 _PLACELESS = "Convert it to GeoTIFF: a picture does not say where on Earth it is."
 _UNPACK = "Unpack it, and send the raster itself."
 _NAMES_OTHERS = "Send the raster that it names, or write it out with `gdal_translate -of COG`."

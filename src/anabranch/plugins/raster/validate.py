@@ -16,6 +16,7 @@ from anabranch.plugins.raster.crs import name_crs, parse_crs, resolve_crs
 from anabranch.plugins.raster.georef import check_bounds, check_grid, upright
 from anabranch.plugins.raster.kinds import detect, settle
 from anabranch.plugins.raster.limits import check_limits, check_whole, raw_bytes
+from anabranch.plugins.raster.mistakes import raise_all
 from anabranch.plugins.raster.models import Box, Estimate, Kind, Mends, Notice, Validated, ValidateOptions
 from anabranch.plugins.raster.profiles import profile_of
 from anabranch.plugins.raster.reader import open_raster
@@ -56,15 +57,7 @@ class Findings:
 
     def settle(self) -> None:
         """Raise what is wrong: one mistake as it is, several as one that names them all."""
-        if not self.mistakes:
-            return
-        if len(self.mistakes) == 1:
-            raise self.mistakes[0]
-        told = "; ".join(f"{mistake.message} [{mistake.code}]" for mistake in self.mistakes)
-        remedies = dict.fromkeys(mistake.remedy for mistake in self.mistakes)
-        raise Permanent(
-            f"{len(self.mistakes)} things are wrong: {told}", code="raster.invalid", remedy=" ".join(remedies)
-        )
+        raise_all(self.mistakes)
 
 
 def validate(path: Path, options: ValidateOptions) -> Validated:
