@@ -24,6 +24,7 @@ from anabranch.cli import (
     processes,
     run,
     stack,
+    storage,
     submit,
     workflows,
 )
@@ -56,6 +57,7 @@ for part in (
     handlers,
     processes,
     keys,
+    storage,
     doctor,
     database,
     config,
