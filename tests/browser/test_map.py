@@ -1,6 +1,7 @@
 """The page in a real browser: the list, the map, tiles, files and the keyboard."""
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from anabranch.testing.serving import Raster, Served, add_item, add_old_items, m
 
 pytestmark = pytest.mark.postgres
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
 # Without a graphics card, without a sandbox where we are root, and without a word to anybody.
 FLAGS = [
     "--no-sandbox",
@@ -48,10 +49,11 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
+    chromium = next(filter(None, map(shutil.which, NAMES)), None)
+    if not chromium or subprocess.run([chromium, "--version"], capture_output=True, check=False).returncode:
         pytest.skip("there is no Chromium; `scripts/setup browser` installs it")
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield launched
         launched.close()
 
@@ -111,11 +113,11 @@ def see(page: Page, colour: tuple[int, int, int]) -> Any:  # an array of numpy's
     return np.abs(image - np.array(colour)).max(axis=-1) < 12
 
 
-def find(page: Page, colour: tuple[int, int, int]) -> tuple[int, int]:
-    """The southernmost place of this colour, as soon as there is one."""
-    for _ in range(200):
+def find(page: Page, colour: tuple[int, int, int], least: int = 1) -> tuple[int, int]:
+    """The southernmost place of this colour, as soon as there is enough of it: the map fades in what it draws."""
+    for _ in range(100):
         rows, columns = np.nonzero(see(page, colour))
-        if len(rows):
+        if len(rows) >= least:
             return int(columns[rows.argmax()]), int(rows.max())
     raise AssertionError("the map does not have it")
 
@@ -136,9 +138,8 @@ def test_the_newest_items_come_first_and_more_on_demand(visited: Visit) -> None:
 
 def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
     choose(visited.page, "classes")
-    visited.page.wait_for_timeout(400)  # the map fades tiles in
     for colour in ((20, 90, 50), (230, 200, 60), (60, 120, 200), (190, 60, 60)):
-        assert see(visited.page, colour).sum() > 5_000, colour
+        find(visited.page, colour, least=5_000)
     tiles = [url for url in visited.asked if "/tiles/WebMercatorQuad/" in url]
     assert tiles
     assert visited.page.locator("#facts h2").inner_text() == "classes"

@@ -1,8 +1,11 @@
 """Connections to pgstac in the reader's role: a small pool of their own, which a late or restarted server refills."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -20,6 +23,7 @@ __all__ = ["Catalog"]
 log = structlog.get_logger()
 
 NAME = "anabranch api catalog"
+FIND = Path(__file__).with_name("search.sql").read_text()
 # A reader's transactions can't write, and pgstac would keep a note of every search.
 OPTIONS = "-c search_path=pgstac,public -c pgstac.readonly=true -c pgstac.context=auto"
 KNOWN = ("host", "port", "user", "password", "dbname", "passfile", "sslmode", "sslcert", "sslkey", "sslrootcert")
@@ -42,22 +46,20 @@ class Catalog:
         self._pool: asyncpg.Pool | None = None
 
     async def open(self) -> None:
-        """Make the pool, which connects when it is asked; this imports its driver."""
-        from stac_fastapi.pgstac.db import con_init
-
+        """Make the pool, which connects when it is asked; its driver takes a while to import."""
+        driver = await asyncio.to_thread(import_module, "asyncpg")
         if self._pool is None:
-            from buildpg import asyncpg
-
-            self._pool = await asyncpg.create_pool(
+            self._pool = driver.create_pool(
                 _dsn(self._url),
                 min_size=0,
                 max_size=self._connections,
                 max_inactive_connection_lifetime=60,
                 timeout=WAIT_SECONDS,
                 command_timeout=ANSWER_SECONDS,
-                init=con_init,
+                init=_read_json,
                 server_settings=_settings(self._url),
             )
+        await self._pool  # which needs no turn of the loop, since nothing is connected yet
 
     async def close(self) -> None:
         """Close every connection, also one that is lent."""
@@ -90,7 +92,7 @@ class Catalog:
         """An item as it is in the catalog, with addresses."""
         async with self.connection() as connection:
             wanted = json.dumps({"ids": [item], "collections": [collection], "limit": 1})
-            found = await connection.fetchval("select * from search($1::text::jsonb)", wanted)
+            found = await connection.fetchval(FIND, wanted)
         if not found["features"]:
             raise NotFound(
                 "item.not_found",
@@ -99,6 +101,11 @@ class Catalog:
             )
         features: list[dict[str, Any]] = found["features"]
         return features[0]
+
+
+async def _read_json(connection: Any) -> None:  # asyncpg's, which has no types
+    for name in ("json", "jsonb"):
+        await connection.set_type_codec(name, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
 
 
 def translate(error: Exception) -> Exception:
