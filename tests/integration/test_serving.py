@@ -26,7 +26,7 @@ from anabranch.app import CATALOG
 from anabranch.embedded.cluster import Cluster
 from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import JOB, Raster, Served, add_item, make_catalog, serve_api, write_rasters
+from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_rasters
 
 pytestmark = pytest.mark.postgres
 
@@ -58,11 +58,12 @@ def rasters(home: Path) -> list[Raster]:
 
 
 @pytest.fixture(scope="module")
-def url(postgres: Cluster, postgres_admin: Connection[TupleRow], rasters: list[Raster]) -> Iterator[str]:
+def url(
+    postgres: Cluster, postgres_admin: Connection[TupleRow], catalog_template: str, rasters: list[Raster]
+) -> Iterator[str]:
     """One catalog for all tests: they only read, or publish under names of their own."""
     databases = Databases(postgres, postgres_admin)
-    made = databases.make()
-    make_catalog(made)
+    made = databases.make(catalog_template)
     for hour, raster in enumerate(rasters):
         add_item(made, raster, created=f"2026-11-15T1{hour}:00:00Z")
     draft = rasters[0].path.with_name("draft.tif")

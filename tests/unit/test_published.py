@@ -6,11 +6,13 @@ import pytest
 
 from anabranch.adapters.postgres.outputs import Output
 from anabranch.api.routes.files import parse_range
+from anabranch.app import open_tiers
 from anabranch.engine.errors import NotFound
+from anabranch.engine.sources import Sources
 from anabranch.serving.assets import rasters_of
-from anabranch.serving.objects import LocalObjects
+from anabranch.serving.objects import Objects
 from anabranch.serving.published import find_addresses, name_files
-from anabranch.settings import Storage
+from anabranch.settings import Settings
 
 COG = Output("ab", "my scene.tif", "silver://jobs/ab/x.tif", "image/tiff", 3, "00")
 
@@ -61,13 +63,14 @@ def test_a_range_beyond_the_file_is_empty(text: str) -> None:
 @pytest.mark.parametrize(
     "path", ["../secret", "a/../../secret", "/etc/passwd", "a//b", "a\\b", "a\x00b", ".", "link/secret"]
 )
-def test_s3_no_address_leaves_its_tier(tmp_path: Path, path: str) -> None:
+async def test_s3_no_address_leaves_its_tier(tmp_path: Path, path: str) -> None:
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "silver").mkdir()
     (tmp_path / "silver" / "link").symlink_to(tmp_path)
-    objects = LocalObjects(Storage(silver=(tmp_path / "silver").as_uri()))
+    settings = Settings(home=tmp_path)
+    objects = Objects(open_tiers(settings), Sources(tmp_path / "cache", 0), tmp_path / "served")
     with pytest.raises(NotFound):
-        objects.locate(f"silver://{path}")
+        await objects.size(f"silver://{path}")
 
 
 def test_the_raster_that_is_data_comes_first() -> None:

@@ -40,13 +40,14 @@ from anabranch.api.routes import (
 )
 from anabranch.api.signals import when_told_to_stop
 from anabranch.api.tick import Tick
-from anabranch.app import CATALOG, Gateway
+from anabranch.app import CATALOG, Gateway, open_tiers
 from anabranch.embedded.listener import asks_for_keys
 from anabranch.engine.errors import InputError
+from anabranch.engine.sources import Sources
 from anabranch.logs import configure_logs
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.mounts import Serving
-from anabranch.serving.objects import LocalObjects
+from anabranch.serving.objects import Objects
 from anabranch.settings import Settings, load_settings
 
 __all__ = ["app_from_environment", "create_app"]
@@ -123,7 +124,9 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
 
 def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
     catalog = Catalog(database_url, CATALOG)
-    return Serving(catalog, gateway.reads.outputs(), LocalObjects(settings.storage))
+    cache = Sources(settings.home / "cache", settings.source_cache_mb * 2**20)
+    objects = Objects(open_tiers(settings), cache, settings.home / "cache" / "served")
+    return Serving(catalog, gateway.reads.outputs(), objects)
 
 
 def app_from_environment() -> FastAPI:

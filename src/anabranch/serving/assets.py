@@ -34,7 +34,7 @@ class Assets:
             known = ", ".join(rasters) or "none"
             what = "raster" if name is None else f"raster {name}"
             raise NotFound("asset.not_found", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
-        return self._objects.locate(rasters[wanted])
+        return await self._objects.locate(rasters[wanted])
 
     async def _rasters(self, collection: str, item: str) -> dict[str, str]:
         at, known = self._known.get((collection, item), (0.0, {}))

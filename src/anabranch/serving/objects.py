@@ -1,72 +1,89 @@
 """The bytes behind an address, for those who only read."""
 
 import asyncio
-import re
-import unicodedata
-from collections.abc import AsyncIterator
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
-from anabranch.engine.errors import NotFound
-from anabranch.settings import Storage
+from anabranch.engine.addresses import Address, parse_address
+from anabranch.engine.canonical import sha256
+from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.engine.sources import Sources
+from anabranch.engine.storage import Storage
 
-__all__ = ["PIECE", "LocalObjects", "Objects"]
+__all__ = ["Objects"]
 
-PIECE = 2**18
+KEPT_SECONDS = 3_600.0
 
 
-class Objects(Protocol):
+class Objects:
     """Reads objects of the tiers by address; NotFound where there is none."""
 
-    async def size(self, address: str) -> int:
-        """How many bytes it has."""
-
-    def read(self, address: str, start: int, length: int) -> AsyncIterator[bytes]:
-        """So many of its bytes from there on, in pieces."""
-
-    def locate(self, address: str) -> str:
-        """What GDAL opens it by."""
-
-
-class LocalObjects:
-    """Objects of tiers that are folders."""
-
-    def __init__(self, storage: Storage) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, storage: Storage, sources: Sources, folder: Path) -> None:
+        """Objects of a cloud come to the cache of sources before GDAL opens them, and are held in the folder."""
         self._storage = storage
+        self._sources = sources
+        self._folder = folder
 
     async def size(self, address: str) -> int:
         """How many bytes it has."""
-        return await asyncio.to_thread(lambda: self._path(address).stat().st_size)
+        return await asyncio.to_thread(self._size, address)
 
     async def read(self, address: str, start: int, length: int) -> AsyncIterator[bytes]:
         """So many of its bytes from there on, in pieces."""
-        file = await asyncio.to_thread(self._path(address).open, "rb")
+        with _told(address):
+            pieces = await asyncio.to_thread(self._storage.stream, address, start, length)
         try:
-            file.seek(start)
-            while length > 0 and (piece := await asyncio.to_thread(file.read, min(PIECE, length))):
-                length -= len(piece)
+            while piece := await asyncio.to_thread(next, pieces, b""):
                 yield piece
         finally:
-            file.close()
+            _close(pieces)
 
-    def locate(self, address: str) -> str:
-        """What GDAL opens it by."""
-        return str(self._path(address))
+    async def locate(self, address: str) -> str:
+        """The file that GDAL opens for it."""
+        return await asyncio.to_thread(self._locate, address)
 
-    def _path(self, address: str) -> Path:
-        tier, _, path = address.partition("://")
-        _check(address, path)
-        root = self._storage.folder(tier).resolve()
-        found = (root / path).resolve()
-        # A link would lead where no row says that anything is published.
-        if found != root / path or not found.is_file():
-            raise NotFound("file.not_found", f"there is no file {address}")
-        return found
+    def _size(self, address: str) -> int:
+        with _told(address):
+            return self._storage.stat(address).size
+
+    def _locate(self, address: str) -> str:
+        with _told(address):
+            return self._find(parse_address(address))
+
+    def _find(self, at: Address) -> str:
+        tier, key = self._storage.find(at)
+        if (path := tier.locate(key)) is not None:
+            return str(path)
+        held = self._folder / sha256(str(at))
+        if not held.exists():
+            self._release()
+            self._sources.fetch(self._storage, at, held)
+        with suppress(OSError):
+            os.utime(held, (time.time(), held.stat().st_mtime))
+        return str(held)
+
+    def _release(self) -> None:
+        """Let go of what nobody has asked for in a while; the cache bounds the rest."""
+        for held in self._folder.glob("*"):
+            with suppress(OSError):
+                if time.time() - held.stat().st_atime > KEPT_SECONDS:
+                    held.unlink()
 
 
-def _check(address: str, path: str) -> None:
-    parts = path.split("/")
-    wrong = {"", ".", ".."} & set(parts) or re.search(r"[\x00-\x1f\x7f\\]", path)
-    if wrong or unicodedata.normalize("NFC", path) != path or len(path.encode()) > 1024:
-        raise NotFound("file.not_found", f"{address!r} is no address of a file")
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """What is no address of a file in its tier is not there, for a reader."""
+    try:
+        yield
+    except InputError as error:
+        raise NotFound("file.not_found", f"there is no file {address!r}") from error
+
+
+def _close(pieces: Iterator[bytes]) -> None:
+    close = getattr(pieces, "close", None)
+    if close is not None:
+        with suppress(AnabranchError, ValueError):
+            close()

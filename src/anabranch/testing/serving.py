@@ -14,26 +14,17 @@ from typing import Any
 
 import httpx
 import psycopg
-from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 from anabranch.settings import Storage
 from anabranch.testing.server import free_port
 
-__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "add_old_items", "make_catalog", "serve_api", "write_rasters"]
+__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "add_old_items", "serve_api", "write_rasters"]
 
 COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 JOB = "5e" * 32
-LOCK = 20_261_115
-# What the migrations make; where they have made it, this does nothing.
-OUTPUTS = """
-create table if not exists app.outputs (
-    job_id text, name text, kind text, tier text, key text, media_type text, size bigint, sha256 text,
-    collection text, item text, primary key (job_id, name)
-);
-grant select on app.outputs to anabranch_reader;
-grant pgstac_read to anabranch_reader;
-"""
+COLLECTION = "insert into app.collections values ('scenes', %s, now(), now()) on conflict do nothing"
+ITEM = "insert into app.catalog_items values ('scenes', %s, %s, %s, now()) on conflict do nothing"
 
 
 @dataclass(frozen=True)
@@ -44,20 +35,6 @@ class Raster:
     path: Path
     bbox: tuple[float, float, float, float]
     properties: Mapping[str, Any]
-
-
-def make_catalog(url: str) -> None:
-    """Put pgstac into a migrated database, for the reader too."""
-    from pypgstac.db import PgstacDB
-    from pypgstac.migrate import Migrate
-
-    # Its roles belong to the cluster, and it makes them without a care for others who do; a lock is of one database.
-    shared = make_conninfo(url, dbname="postgres")
-    with psycopg.connect(shared) as one, psycopg.connect(url, autocommit=True) as connection:
-        one.execute("select pg_advisory_lock(%s)", (LOCK,))
-        with PgstacDB(dsn=url) as database:
-            Migrate(database).run_migration()
-        connection.execute(OUTPUTS)
 
 
 def write_rasters(storage: Storage) -> list[Raster]:
@@ -110,8 +87,11 @@ def add_item(url: str, raster: Raster, *, created: str = "2026-11-15T10:00:00Z",
     row = (JOB, raster.path.name, "cog", "silver", key, COG, len(content), hashlib.sha256(content).hexdigest())
     with psycopg.connect(url, autocommit=True, options="-c search_path=pgstac,public") as connection:
         connection.execute("select upsert_collection(%s)", (Jsonb(_collection()),))
-        connection.execute("select upsert_item(%s)", (Jsonb(_item(raster, {"data": asset}, created)),))
+        item = Jsonb(_item(raster, {"data": asset}, created))
+        connection.execute("select upsert_item(%s)", (item,))
         if published:
+            connection.execute(COLLECTION, (Jsonb(_collection()),))
+            connection.execute(ITEM, (raster.name, item, JOB))
             connection.execute(
                 "insert into app.outputs values (%s, %s, %s, %s, %s, %s, %s, %s, 'scenes', %s)", (*row, raster.name)
             )
