@@ -11,7 +11,7 @@ from rasterio.transform import from_origin
 
 from anabranch.plugins.raster.reader import quiet
 
-__all__ = ["GRID", "classes", "hills", "make_raster", "picture"]
+__all__ = ["GRID", "classes", "foreign_tiff", "hills", "make_raster", "picture"]
 
 GRID = from_origin(500_000, 5_000_000, 10, 10)
 Pixels = NDArray[Any]  # of whatever type the raster has
@@ -37,6 +37,21 @@ def classes(width: int = 700, height: int = 600, values: tuple[int, ...] = (1, 7
     patches = np.kron(chosen, np.ones((5, 5), int))[:height, :width]
     found: Pixels = np.asarray(values, "uint8")[patches][None]
     return found
+
+
+def foreign_tiff(path: Path, pixels: Pixels, nodata: str) -> Path:
+    """A GeoTIFF of one band that GDAL would not write: by another library, with any text as its nodata value."""
+    import tifffile
+
+    keys = (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633)
+    tags = [
+        (33550, "d", 3, (10.0, 10.0, 0.0), True),
+        (33922, "d", 6, (0.0, 0.0, 0.0, 500_000.0, 5_000_000.0, 0.0), True),
+        (34735, "H", len(keys), keys, True),
+        (42113, "s", 0, nodata, True),
+    ]
+    tifffile.imwrite(path, pixels[0], extratags=tags, metadata=None, tile=(256, 256))
+    return path
 
 
 def make_raster(

@@ -1,6 +1,7 @@
 """What a file says of its bands, and what their data types allow."""
 
 import math
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from rasterio.io import DatasetReader
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.models import Band, Mends, Notice, to_nodata
 from anabranch.plugins.raster.pixels import Totals
+from anabranch.plugins.raster.tiff import read_nodata
 
 __all__ = ["check_dtype", "check_nodata", "describe_bands", "fits", "mask_kind"]
 
@@ -55,12 +57,14 @@ def check_dtype(src: DatasetReader) -> Permanent | None:
     )
 
 
-def check_nodata(src: DatasetReader) -> tuple[Mends, tuple[Notice, ...]]:
-    """Drop a nodata value that no pixel can have."""
-    odd = [value for value, dtype in zip(src.nodatavals, src.dtypes, strict=True) if not fits(value, dtype)]
-    if not odd:
+def check_nodata(src: DatasetReader, path: Path) -> tuple[Mends, tuple[Notice, ...]]:
+    """Drop a nodata value that no pixel can have; GDAL may not tell of it, and would copy it all the same."""
+    told = read_nodata(path) if src.driver == "GTiff" else ""
+    odd = [f"{value:g}" for value, dtype in zip(src.nodatavals, src.dtypes, strict=True) if not fits(value, dtype)]
+    if not odd and not (told and src.nodata is None):
         return Mends(), ()
-    message = f"The nodata value {odd[0]:g} can't occur in {src.dtypes[0]}; it is left out, and every pixel is valid."
+    value = odd[0] if odd else told
+    message = f"The nodata value {value} can't occur in {src.dtypes[0]}; it is left out, and every pixel is valid."
     return Mends(nodata="drop"), (Notice(code="raster.nodata_outside", message=message),)
 
 

@@ -3,21 +3,18 @@
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import rasterio
 from pydantic import BaseModel, ConfigDict
 from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
 from rasterio.errors import RasterioError
 from rasterio.shutil import copy
 
 from anabranch.engine.errors import Permanent, Resource
-from anabranch.plugins.raster.drivers import CACHE_SHARE
 from anabranch.plugins.raster.models import CogOptions
 from anabranch.plugins.raster.profiles import Profile
-from anabranch.plugins.raster.reader import quiet
+from anabranch.plugins.raster.reader import bounded, open_raster
 from anabranch.plugins.raster.rewrite import rewrite
 from anabranch.plugins.raster.view import View, open_view
 
@@ -53,7 +50,7 @@ def write_cog(source: Path, target: Path, options: CogOptions, progress: Progres
     told = progress or _silent
     part, work = target.with_name(f"{target.stem}.part.tif"), target.with_name(f"{target.stem}.work.tif")
     try:
-        with _bounded(options), open_view(source, options) as view:
+        with bounded(options.memory_mb, options.threads), open_view(source, options) as view:
             if not view.as_it_is:
                 rewrite(view, work, lambda done: told(int(40 * done), 100, "rewriting"))
             written = _copy(view, source if view.as_it_is else work, part, told)
@@ -91,20 +88,6 @@ def _side(view: View) -> int:
     return next((side for side in (SIDE, SIDE // 2) if side * side * pixel <= TILE_BYTES), SIDE // 4)
 
 
-@contextmanager
-def _bounded(options: CogOptions) -> Iterator[None]:
-    # Plain overviews on disk for a moment cost less than to compress them twice.
-    with rasterio.Env(
-        GDAL_CACHEMAX=options.memory_mb // CACHE_SHARE * MB,  # in bytes, here
-        GDAL_NUM_THREADS=options.threads or "ALL_CPUS",
-        GDAL_TIFF_INTERNAL_MASK=True,
-        GDAL_PAM_ENABLED=False,
-        GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR",
-        COG_TMP_COMPRESSION="NONE",
-    ):
-        yield
-
-
 def _copy(view: View, source: Path, part: Path, told: Progress) -> Written:
     begun = 0.4 if not view.as_it_is else 0.0
     raw = view.width * view.height * view.count * np.dtype(view.src.dtypes[0]).itemsize
@@ -125,7 +108,8 @@ def _copy(view: View, source: Path, part: Path, told: Progress) -> Written:
 
 
 def _run(source: Path, part: Path, creation: dict[str, str], options: CogOptions) -> None:
-    with _bounded(options), quiet(), rasterio.open(source) as src:
+    # Plain overviews on disk for a moment cost less than to compress them twice.
+    with bounded(options.memory_mb, options.threads, COG_TMP_COMPRESSION="NONE"), open_raster(source) as src:
         copy(src, part, driver="COG", **creation)
 
 

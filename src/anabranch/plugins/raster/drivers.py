@@ -5,6 +5,7 @@ __all__ = ["ALLOWED", "READABLE", "SKIPPED", "gdal_environment"]
 # What a stranger's file may be. GTiff: nearly all that is sent. JP2OpenJPEG: what satellites deliver; where a build of
 # GDAL has no such driver the name is only ignored. Both carry their place on Earth inside and name no other file.
 READABLE = ("GTiff", "JP2OpenJPEG")
+# Warping adds the VRT driver to its own process, which is why every file is opened by the name of one driver, too.
 # What our own work needs: COG writes, MEM and Memory hold masks while they become polygons, PNG writes previews.
 ALLOWED = frozenset({*READABLE, "COG", "MEM", "Memory", "PNG"})
 

@@ -17,10 +17,11 @@ from anabranch.plugins.raster.crs import WGS84, Degrees, to_degrees
 from anabranch.plugins.raster.models import Box
 from anabranch.plugins.raster.outline import Point, Polygon, Ring, outlines, thin
 from anabranch.plugins.raster.pixels import Mask
-from anabranch.plugins.raster.reader import quiet
+from anabranch.plugins.raster.reader import bounded, quiet
 
 __all__ = ["Footprint", "footprint"]
 
+MEMORY_MB = 256
 SIDE = 512
 DENSE = 24
 DIGITS = 7
@@ -43,7 +44,7 @@ class Footprint(BaseModel):
 
 def footprint(cog: Path) -> Footprint:
     """The valid data of a COG, simplified to about a pixel of a preview."""
-    with quiet(), rasterio.open(cog) as src:
+    with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
         mask, grid = _mask(src)
         if not mask.any():
             raise Permanent(

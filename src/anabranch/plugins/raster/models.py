@@ -88,7 +88,7 @@ class ValidateOptions(_Frozen):
     raster_type: Kind | None = None
     tier: Tier = Tier.ANALYSIS
     limits: Limits = Limits()
-    memory_mb: int = Field(default=1024, ge=128)
+    memory_mb: int = Field(default=1024, ge=256)
 
 
 class Statistics(_Frozen):
@@ -191,7 +191,7 @@ class CogOptions(_Frozen):
     target_crs: str | None = Field(default=None, pattern=CRS_PATTERN)
     resolution: float | None = Field(default=None, gt=0)
     window: Window | None = None
-    memory_mb: int = Field(default=1024, ge=128)
+    memory_mb: int = Field(default=1024, ge=256)
     threads: int = Field(default=0, ge=0)
 
 

@@ -9,10 +9,11 @@ from rasterio.io import DatasetReader
 
 from anabranch.plugins.raster.models import Kind
 from anabranch.plugins.raster.pixels import Array, Mask
-from anabranch.plugins.raster.reader import quiet
+from anabranch.plugins.raster.reader import bounded, quiet
 
 __all__ = ["Stretch", "preview"]
 
+MEMORY_MB = 256
 SIDE = 512
 LOW, HIGH = 2.0, 98.0
 # Dark blue over green to yellow: it reads in grey and by eyes that don't see red.
@@ -28,7 +29,7 @@ Stretch = list[tuple[float, float]]
 
 def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE) -> Stretch:
     """Write a PNG, its longer side at most `side`, nodata transparent; answer what each band was stretched between."""
-    with quiet(), rasterio.open(cog) as src:
+    with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
         pixels, stretch = _paint(src, kind, _shape(src, side))
     with (
         quiet(),

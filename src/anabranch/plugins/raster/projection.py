@@ -36,7 +36,7 @@ class Projection(BaseModel):
 
 def project(cog: Path) -> Projection:
     """The grid of a COG."""
-    with quiet(), rasterio.open(cog) as src:
+    with quiet(), rasterio.open(cog, driver="GTiff") as src:
         code = name_crs(src.crs) or None
         return Projection(
             code=code,

@@ -10,10 +10,10 @@ from rasterio.errors import NotGeoreferencedWarning, RasterioIOError
 from rasterio.io import DatasetReader
 
 from anabranch.engine.errors import Permanent
-from anabranch.plugins.raster.drivers import ALLOWED
+from anabranch.plugins.raster.drivers import ALLOWED, CACHE_SHARE
 from anabranch.plugins.raster.signs import name_content
 
-__all__ = ["check_drivers", "open_raster", "quiet"]
+__all__ = ["bounded", "check_drivers", "open_raster", "quiet"]
 
 
 def check_drivers() -> None:
@@ -26,6 +26,21 @@ def check_drivers() -> None:
             code="raster.drivers",
             remedy="It is a mistake of ours: report it, with the version of GDAL.",
         )
+
+
+@contextmanager
+def bounded(memory_mb: int, threads: int = 0, **more: str) -> Iterator[None]:
+    """Hold GDAL to a part of the memory that a task may use, and to what the file itself says (R6)."""
+    with rasterio.Env(
+        GDAL_CACHEMAX=memory_mb // CACHE_SHARE * 1024**2,  # in bytes, here
+        GDAL_NUM_THREADS=threads or "ALL_CPUS",
+        GDAL_TIFF_INTERNAL_MASK=True,
+        GDAL_PAM_ENABLED=False,
+        GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR",
+        GDAL_GEOREF_SOURCES="INTERNAL",
+        **more,
+    ):
+        yield
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A view written out as a tiled GeoTIFF, for what the COG driver can't do while it copies."""
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from anabranch.plugins.raster.view import View
 __all__ = ["rewrite", "strips"]
 
 SIDE = 512
-BUDGET = 64 * 1024**2
+BUDGET = 16 * 1024**2
 
 
 def rewrite(view: View, target: Path, told: Callable[[float], None]) -> None:
@@ -24,9 +25,10 @@ def rewrite(view: View, target: Path, told: Callable[[float], None]) -> None:
         _describe(view, out)
         done = 0
         for window in strips(view, BUDGET):
-            out.write(view.read(window), window=window)
-            if view.masked:
-                out.write_mask(view.read_mask(window), window=window)
+            pixels, valid = view.read_both(window)
+            out.write(pixels, window=window)
+            if valid is not None:
+                out.write_mask(valid, window=window)
             done += window.width * window.height
             told(done / (view.width * view.height))
 
@@ -35,6 +37,8 @@ def strips(view: View, budget: int) -> Iterator[Window]:
     """Windows of whole tiles that cover the view, each of at most about this many bytes."""
     pixel = max(1, sum(np.dtype(name).itemsize + 1 for name in view.src.dtypes))
     width = max(SIDE, min(-(-view.width // SIDE) * SIDE, budget // (SIDE * pixel) // SIDE * SIDE))
+    if view.warped:  # squares: what is warped lies together in the source, too
+        width = max(SIDE, min(width, math.isqrt(budget // pixel) // SIDE * SIDE))
     height = max(SIDE, budget // (width * pixel) // SIDE * SIDE)
     for row in range(0, view.height, height):
         for column in range(0, view.width, width):

@@ -17,7 +17,8 @@ _CLOCK = r"[T_\- ]?([01]\d|2[0-3])[:\-]?([0-5]\d)[:\-]?([0-5]\d)"
 _MOMENT = re.compile(rf"{_EDGE}{_YEAR}[-_]?{_MONTH}[-_]?{_DAY}{_CLOCK}(?![0-9])")
 _DATE = re.compile(rf"{_EDGE}{_YEAR}([-_.]?){_MONTH}\2{_DAY}(?![0-9])")
 _MONTHS = re.compile(rf"{_EDGE}{_YEAR}[-_]{_MONTH}(?![0-9])")
-_YEARS = re.compile(rf"(?:^|[-_. ]){_YEAR}(?=$|[-_. ])")
+# 2048 alone is the side of a tile more often than a year.
+_YEARS = re.compile(rf"(?:^|[-_. ])(?!2048){_YEAR}(?=$|[-_. ])")
 
 
 def find_times(tags: Mapping[str, str], name: str) -> Times | None:

@@ -19,7 +19,7 @@ from anabranch.plugins.raster.limits import check_limits, check_whole, raw_bytes
 from anabranch.plugins.raster.mistakes import raise_all
 from anabranch.plugins.raster.models import Box, Estimate, Kind, Mends, Notice, Validated, ValidateOptions
 from anabranch.plugins.raster.profiles import profile_of
-from anabranch.plugins.raster.reader import open_raster
+from anabranch.plugins.raster.reader import bounded, open_raster
 from anabranch.plugins.raster.signs import name_content
 from anabranch.plugins.raster.times import find_times
 
@@ -62,7 +62,7 @@ class Findings:
 
 def validate(path: Path, options: ValidateOptions) -> Validated:
     """All that is known of a raster that can be published; else an error that says what is wrong and what to do."""
-    with open_raster(path) as src:
+    with bounded(options.memory_mb), open_raster(path) as src:
         size = path.stat().st_size
         findings = Findings(mistakes=check_limits(src, size, options.limits))
         findings.settle()  # nothing is read of what asks for too much
@@ -73,7 +73,7 @@ def _validate(src: DatasetReader, path: Path, size: int, options: ValidateOption
     name = PurePath(options.name or path.name).name
     _check_suffix(findings, path, name)
     crs = _check_place(findings, src, options)
-    content = _check_pixels(findings, src, size)
+    content = _check_pixels(findings, src, path, size)
     kinds = content and findings.attempt(lambda: _check_kind(src, content, options))
     bounds = crs and _check_bounds(findings, src, crs)
     findings.settle()
@@ -108,12 +108,12 @@ def _check_bounds(findings: Findings, src: DatasetReader, crs: CRS) -> Box | Non
     return None if mistake else bounds
 
 
-def _check_pixels(findings: Findings, src: DatasetReader, size: int) -> Content | None:
+def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int) -> Content | None:
     broken = [mistake for mistake in (check_dtype(src), check_whole(src, size)) if mistake]
     findings.add(mistakes=tuple(broken))
     if broken:
         return None
-    mends, notices = check_nodata(src)
+    mends, notices = check_nodata(src, path)
     findings.add(notices=notices, mends=mends)
     content = findings.attempt(lambda: look(src))
     if content is None:

@@ -73,6 +73,15 @@ class View:
         """Pixels of a window of this view."""
         return self._turn(read_window(self.grid, self._place(window), bands or list(range(1, self.count + 1))))
 
+    def read_both(self, window: Window) -> tuple[Array, Mask | None]:
+        """Pixels, and which are valid where a mask says so; a warped piece is computed once for both."""
+        if not self.masked:
+            return self.read(window), None
+        if not (self.warped and self.grid.count > self.count):
+            return self.read(window), self.read_mask(window)
+        every = read_window(self.grid, self._place(window))
+        return every[: self.count], every[self.count] > 0
+
     def read_mask(self, window: Window) -> Mask:
         """Which pixels of a window are valid in any band."""
         place = self._place(window)
