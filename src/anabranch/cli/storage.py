@@ -7,15 +7,18 @@ import typer
 
 from anabranch.cli.exits import UsageMistake
 from anabranch.cli.options import All, Json, Yes
+from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line, print_row, print_table
+from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
+    from anabranch.audit import Finding
     from anabranch.engine.storage import Stat, Storage
 
 __all__ = ["cli"]
 
-cli = typer.Typer(name="storage", help="List, copy and remove the objects of the tiers.")
+cli = typer.Typer(name="storage", help="List, copy, remove and audit the objects of the tiers.")
 
 BATCH = 1_000
 Object = Annotated[str, typer.Argument(metavar="ADDRESS", help="An object, like bronze://uploads/dem.tif.")]
@@ -95,6 +98,49 @@ def rm(
             "storage.unconfirmed", f"objects that would go: {removed}", remedy="Remove them with `--yes`."
         )
     print_json({"removed": removed}) if json else print_line(f"removed {removed}")
+
+
+@cli.command()
+def audit(
+    sweep: Annotated[bool, typer.Option("--sweep", help="Remove what nothing refers to.")] = False,
+    older_than: Annotated[str, typer.Option(metavar="AGE", help="Sweep only what is so old.")] = "1h",
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Compare the tiers with the database: what is published and gone, and what is there and nobody's."""
+    from anabranch.adapters.postgres.records import PostgresRecords
+    from anabranch.app import open_tiers
+    from anabranch.audit import Audit
+
+    if (age := read_span(older_than)) is None:
+        raise UsageMistake("usage", f"{older_than!r} is not an age", remedy="Write it as 30d, 12h, 45m or 30s.")
+    if sweep and not yes:
+        raise UsageMistake("storage.unconfirmed", "`--sweep` removes objects for good", remedy="Say so with `--yes`.")
+    settings = prepare(quiet=True)
+    with PostgresRecords(database_url(settings)) as records:
+        checking = Audit(open_tiers(settings), records)
+        found = list(checking.find())
+    swept = checking.sweep(found, age) if sweep else 0
+    _report(found, swept, json=json)
+
+
+def _report(found: "list[Finding]", swept: int, *, json: bool) -> None:
+    from anabranch.engine.errors import Conflict
+
+    if json:
+        rows = [{"fault": one.fault, "address": one.address, "size": one.size} for one in found]
+        print_json({"findings": rows, "swept": swept})
+    elif found:
+        print_table(("fault", "size", "address"), ([one.fault, one.size, one.address] for one in found))
+    if not json:
+        note(f"{len(found)} findings, {swept} swept" if found else "rows and objects agree")
+    lost = sum(not one.can_go for one in found)
+    if lost:
+        raise Conflict(
+            "storage.lost",
+            f"objects that are published, and are gone or damaged: {lost}",
+            remedy="Bring them back from a backup, or publish their sources again with `--rerun`.",
+        )
 
 
 def _open() -> "Storage":

@@ -1,0 +1,85 @@
+"""The tiers and the database are compared: what lost is found and swept, and what is published is not touched."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from anabranch.adapters.postgres.records import PostgresRecords
+from anabranch.app import open_tiers
+from anabranch.audit import Audit, Fault
+from anabranch.engine.attempt_keys import attempt_key
+from anabranch.settings import Settings
+from anabranch.testing.rasters import classes, make_raster
+from anabranch.testing.stack import open_stack
+
+pytestmark = pytest.mark.postgres
+
+NOW = timedelta(0)
+
+
+@pytest.fixture
+async def published(catalog_url: str, tmp_path: Path) -> Any:  # the job's result
+    """A raster that is published, and its job has ended."""
+    (tmp_path / "bronze").mkdir()
+    make_raster(tmp_path / "bronze" / "map.tif", classes(200, 200))
+    async with open_stack(catalog_url, tmp_path, []) as stack:
+        job = await stack.run("process_raster", source="bronze://map.tif")
+        assert job.job.error is None
+        return {**job.job.result, "job_id": job.job.job_id}  # type: ignore[dict-item]  # an object, by the workflow
+
+
+def audit(url: str, home: Path) -> tuple[dict[str, Fault], Callable[[timedelta], int]]:
+    """What is found, and how to sweep it."""
+    with PostgresRecords(url) as records:
+        made = Audit(open_tiers(Settings(home=home)), records)
+        found = list(made.find())
+    return {one.address: one.fault for one in found}, partial(made.sweep, found)
+
+
+def put(home: Path, job_id: str, attempt: int, name: str) -> str:
+    address = f"silver://{attempt_key(job_id, 'cogs', 0, attempt, name)}"
+    open_tiers(Settings(home=home)).put(address, b"bytes")
+    return address
+
+
+async def test_what_lost_or_has_no_job_is_found_and_swept_and_nothing_else(
+    catalog_url: str, tmp_path: Path, published: Any
+) -> None:
+    loser = put(tmp_path, published["job_id"], 7, "map.tif")
+    orphan = put(tmp_path, "ab" * 32, 1, "map.tif")
+
+    faults, sweep = audit(catalog_url, tmp_path)
+    assert faults == {loser: Fault.LOSER, orphan: Fault.ORPHAN}
+
+    assert sweep(timedelta(hours=1)) == 0
+    assert sweep(NOW) == 2
+    assert audit(catalog_url, tmp_path)[0] == {}
+    kept = open_tiers(Settings(home=tmp_path))
+    assert all(kept.stat(output["href"]).size == output["size"] for output in published["outputs"])
+
+
+async def test_what_is_published_and_gone_or_cut_is_told_and_never_swept(
+    catalog_url: str, tmp_path: Path, published: Any
+) -> None:
+    gone, cut = (output["href"] for output in published["outputs"][:2])
+    place = {address: tmp_path / address.replace("://", "/") for address in (gone, cut)}
+    place[gone].unlink()
+    place[cut].write_bytes(b"cut")
+
+    faults, sweep = audit(catalog_url, tmp_path)
+
+    assert faults == {gone: Fault.MISSING, cut: Fault.DAMAGED}
+    assert sweep(NOW) == 0
+
+
+async def test_objects_of_a_job_that_runs_are_its_own(catalog_url: str, tmp_path: Path, published: Any) -> None:
+    with psycopg.connect(catalog_url) as connection:
+        connection.execute("alter table app.jobs disable trigger all")
+        connection.execute("update app.jobs set state = 'running'")
+    put(tmp_path, published["job_id"], 7, "map.tif")
+    assert audit(catalog_url, tmp_path)[0] == {}
