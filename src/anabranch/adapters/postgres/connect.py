@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL in one of three roles; an error never shows the password (S5)."""
+"""Connections to PostgreSQL in one of four roles; an error never shows the password (S5)."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
-__all__ = ["Role", "connect", "connect_async", "conninfo", "mask", "unreachable"]
+__all__ = ["Role", "connect", "connect_async", "conninfo", "mask", "unreachable", "without_secrets"]
 
 CONNECT_TIMEOUT_SECONDS = "10"
 
@@ -21,11 +21,12 @@ KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_cou
 
 
 class Role(Enum):
-    """Whom a connection acts as; the login user is a member of all three."""
+    """Whom a connection acts as; the login user is a member of all four."""
 
     OWNER = "anabranch_owner"
     APP = "anabranch_app"
     READER = "anabranch_reader"
+    HANDLER = "anabranch_handler"
 
 
 # One session that hangs stops the vacuum of hot tables and the locks of others, so all of them are bounded.
@@ -38,6 +39,13 @@ SETTINGS: Mapping[Role, Mapping[str, str]] = {
         "default_transaction_isolation": "read committed",
     },
     Role.READER: {"statement_timeout": "10s", "default_transaction_read_only": "on"},
+    Role.HANDLER: {
+        "statement_timeout": "60s",
+        "lock_timeout": "10s",
+        "idle_in_transaction_session_timeout": "10s",
+        "default_transaction_isolation": "read committed",
+        "search_path": "pgstac,public",
+    },
 }
 
 
@@ -85,7 +93,7 @@ def mask(url: str) -> str:
 
 def unreachable(url: str, error: psycopg.Error) -> AnabranchError:
     """The error that says why a database can't be used, without its secrets."""
-    reason = _without_secrets(url, str(error)).strip()
+    reason = without_secrets(url, str(error)).strip()
     if any(f'"{role.value}"' in reason for role in Role):
         return Unavailable(
             "database.not_migrated",
@@ -116,7 +124,8 @@ def _parse(url: str) -> dict[str, str]:
     return given
 
 
-def _without_secrets(url: str, text: str) -> str:
+def without_secrets(url: str, text: str) -> str:
+    """What a server said, as it may be shown."""
     given = _parse(url)
     secrets = sorted({given.get("password", ""), given.get("sslpassword", "")} - {""}, key=len, reverse=True)
     for secret in secrets:
