@@ -14,10 +14,10 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
+from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
-from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import Raster, Served, add_item, add_old_items, make_catalog, serve_api, write_rasters
+from anabranch.testing.serving import Raster, Served, add_item, add_old_items, serve_api, write_rasters
 
 pytestmark = pytest.mark.postgres
 
@@ -65,16 +65,20 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def rasters(home: Path) -> list[Raster]:
-    return write_rasters(Settings(home=home).storage)
+    return write_rasters(home / "silver")
 
 
 @pytest.fixture(scope="module")
 def served(
-    browser: Browser, postgres: Cluster, postgres_admin: Connection[TupleRow], home: Path, rasters: list[Raster]
+    browser: Browser,
+    postgres: Cluster,
+    postgres_admin: Connection[TupleRow],
+    catalog_template: str,
+    home: Path,
+    rasters: list[Raster],
 ) -> Iterator[Served]:
     databases = Databases(postgres, postgres_admin)
-    url = databases.make()
-    make_catalog(url)
+    url = databases.make(catalog_template)
     add_old_items(url, rasters[0], 50)
     for hour, raster in enumerate(rasters):
         add_item(url, raster, created=f"2026-11-15T1{hour}:00:00Z")
@@ -191,7 +195,7 @@ def test_where_nothing_is_the_page_says_what_to_do(browser: Browser, database_ur
     with serve_api(database_url, tmp_path / "home") as bare:
         made = visit(browser, f"{bare.url}/")
         expect(made.page.locator("#message")).to_contain_text("anabranch db migrate", timeout=SLOW_MS)
-        make_catalog(database_url)
+        migrate_catalog(database_url)
         made.page.reload()
         expect(made.page.locator("#message")).to_contain_text("anabranch run process_raster", timeout=SLOW_MS)
         made.page.close()

@@ -46,7 +46,7 @@ from anabranch.engine.errors import InputError
 from anabranch.logs import configure_logs
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.mounts import Serving
-from anabranch.serving.objects import LocalObjects
+from anabranch.serving.objects import TierObjects
 from anabranch.settings import Settings, load_settings
 
 __all__ = ["app_from_environment", "create_app"]
@@ -60,7 +60,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         app.state.gateway = Gateway(settings, database_url)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
-        app.state.serving = _serving(settings, database_url, app.state.gateway)
+        app.state.serving = _serving(database_url, app.state.gateway)
         app.state.lookout = Lookout(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
@@ -121,9 +121,9 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     return app
 
 
-def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
+def _serving(database_url: str, gateway: Gateway) -> Serving:
     catalog = Catalog(database_url, CATALOG)
-    return Serving(catalog, gateway.reads.outputs(), LocalObjects(settings.storage))
+    return Serving(catalog, gateway.reads.outputs(), TierObjects(gateway.storage))
 
 
 def app_from_environment() -> FastAPI:
