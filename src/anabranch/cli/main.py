@@ -25,6 +25,7 @@ from anabranch.cli import (
     processes,
     run,
     stack,
+    storage,
     submit,
     workflows,
 )
@@ -58,6 +59,7 @@ for part in (
     handlers,
     processes,
     keys,
+    storage,
     doctor,
     database,
     config,

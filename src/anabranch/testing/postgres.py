@@ -91,7 +91,7 @@ def empty_database_url(databases: Databases) -> str:
 
 @pytest.fixture(scope="session")
 def catalog_template(postgres: Cluster, pytestconfig: pytest.Config) -> str:
-    """A template with pgstac, made when the first test asks for it."""
+    """The template of migrated databases with pgstac; it is made when the first test asks for it."""
     pytestconfig.stash[SHARED].once("catalog", _make_catalog_template)
     return CATALOG_TEMPLATE
 
