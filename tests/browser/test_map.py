@@ -16,7 +16,6 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
-from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
 from anabranch.testing.serving import Raster, Served, add_item, add_old_items, serve_api, write_rasters
 
@@ -66,7 +65,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def rasters(home: Path) -> list[Raster]:
-    return write_rasters(Settings(home=home).storage)
+    return write_rasters(home / "silver")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """What is published is served: the STAC API, tiles and files; and nothing else is (P6, S1, S4)."""
 
 import hashlib
+import json
 import os
 import socket
 import subprocess
@@ -21,10 +22,11 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.objects.bucket import Bucket
 from anabranch.adapters.postgres.keys import open_keys
 from anabranch.app import CATALOG
 from anabranch.embedded.cluster import Cluster
-from anabranch.settings import Settings
+from anabranch.testing.objects import Cloud
 from anabranch.testing.postgres import Databases
 from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_rasters
 
@@ -54,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def rasters(home: Path) -> list[Raster]:
-    return write_rasters(Settings(home=home).storage)
+    return write_rasters(home / "silver")
 
 
 @pytest.fixture(scope="module")
@@ -337,6 +339,22 @@ def open_files(served: Served) -> set[Path]:
         with suppress(FileNotFoundError):  # it was closed meanwhile
             found.add(link.readlink())
     return found
+
+
+def test_a_tier_in_a_cloud_is_served_the_same(
+    served: Served, url: str, home: Path, rasters: list[Raster], s3: Cloud, tmp_path: Path
+) -> None:
+    content = rasters[0].path.read_bytes()
+    tier = Bucket("silver", s3.url, s3.options, tmp_path)
+    tier.put(f"jobs/{JOB}/cog/hills.tif", content)
+    clouds = {"storage__silver": s3.url, "storage__options": json.dumps({"silver": s3.options})}
+    tile = f"{ITEMS}/hills/tiles/WebMercatorQuad/9/268/179.png?rescale=480,1000"
+    with serve_api(url, home.with_name("cloudy"), **clouds) as cloudy:
+        assert cloudy.client.get(FILE, headers={"Range": "bytes=100-299"}).content == content[100:300]
+        assert cloudy.client.get(tile).content == served.client.get(tile).content
+        for lost in (f"/files/{JOB}/photo.tif", f"{ITEMS}/photo/info"):
+            told = problem(cloudy.client.get(lost), 500, "file.lost")
+            assert told["detail"] == "a published file is not in its tier any more"
 
 
 def test_a_published_file_that_is_gone_or_cut_is_told(api: httpx.Client, url: str, rasters: list[Raster]) -> None:

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.outputs import Output
 from anabranch.api.routes.files import parse_range
-from anabranch.app import open_tiers
-from anabranch.engine.errors import NotFound
-from anabranch.engine.sources import Sources
+from anabranch.engine.errors import AnabranchError
+from anabranch.engine.storage import Storage
 from anabranch.serving.assets import rasters_of
-from anabranch.serving.objects import Objects
+from anabranch.serving.objects import TierObjects
 from anabranch.serving.published import find_addresses, name_files
-from anabranch.settings import Settings
 
 COG = Output("ab", "my scene.tif", "silver://jobs/ab/x.tif", "image/tiff", 3, "00")
 
@@ -60,17 +59,18 @@ def test_a_range_beyond_the_file_is_empty(text: str) -> None:
     assert not found
 
 
-@pytest.mark.parametrize(
-    "path", ["../secret", "a/../../secret", "/etc/passwd", "a//b", "a\\b", "a\x00b", ".", "link/secret"]
-)
-async def test_s3_no_address_leaves_its_tier(tmp_path: Path, path: str) -> None:
+BAD = ["../secret", "a/../../secret", "/etc/passwd", "a//b", "a\\b", "a\x00b", ".", "link/secret", "gone"]
+
+
+@pytest.mark.parametrize("path", BAD)
+async def test_s3_no_address_leaves_its_tier_and_none_is_told(tmp_path: Path, path: str) -> None:
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "silver").mkdir()
     (tmp_path / "silver" / "link").symlink_to(tmp_path)
-    settings = Settings(home=tmp_path)
-    objects = Objects(open_tiers(settings), Sources(tmp_path / "cache", 0), tmp_path / "served")
-    with pytest.raises(NotFound):
+    objects = TierObjects(Storage({"silver": Folder(tmp_path / "silver", "silver")}))
+    with pytest.raises(AnabranchError) as raised:
         await objects.size(f"silver://{path}")
+    assert (raised.value.code, raised.value.message) == ("file.lost", "a published file is not in its tier any more")
 
 
 def test_the_raster_that_is_data_comes_first() -> None:

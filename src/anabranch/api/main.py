@@ -40,14 +40,13 @@ from anabranch.api.routes import (
 )
 from anabranch.api.signals import when_told_to_stop
 from anabranch.api.tick import Tick
-from anabranch.app import CATALOG, Gateway, open_tiers
+from anabranch.app import CATALOG, Gateway
 from anabranch.embedded.listener import asks_for_keys
 from anabranch.engine.errors import InputError
-from anabranch.engine.sources import Sources
 from anabranch.logs import configure_logs
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.mounts import Serving
-from anabranch.serving.objects import Objects
+from anabranch.serving.objects import TierObjects
 from anabranch.settings import Settings, load_settings
 
 __all__ = ["app_from_environment", "create_app"]
@@ -61,7 +60,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         app.state.gateway = Gateway(settings, database_url)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
-        app.state.serving = _serving(settings, database_url, app.state.gateway)
+        app.state.serving = _serving(database_url, app.state.gateway)
         app.state.lookout = Lookout(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
@@ -122,11 +121,9 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
     return app
 
 
-def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
+def _serving(database_url: str, gateway: Gateway) -> Serving:
     catalog = Catalog(database_url, CATALOG)
-    cache = Sources(settings.home / "cache", settings.source_cache_mb * 2**20)
-    objects = Objects(open_tiers(settings), cache, settings.home / "cache" / "served")
-    return Serving(catalog, gateway.reads.outputs(), objects)
+    return Serving(catalog, gateway.reads.outputs(), TierObjects(gateway.storage))
 
 
 def app_from_environment() -> FastAPI:

@@ -1,12 +1,13 @@
-"""Rasters of published items: what GDAL opens for a collection, an item and an asset."""
+"""Rasters of published items: where they are, by collection, item and asset."""
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from anabranch.engine.errors import NotFound
 from anabranch.serving.catalog import Catalog
-from anabranch.serving.objects import Objects
+from anabranch.serving.objects import Objects, Remote
 from anabranch.serving.published import Published, address_of
 
 __all__ = ["Assets"]
@@ -26,8 +27,8 @@ class Assets:
         self._objects = objects
         self._known: dict[tuple[str, str], tuple[float, dict[str, str]]] = {}
 
-    async def locate(self, collection: str, item: str, name: str | None) -> str:
-        """What GDAL opens for an asset of an item, or for its first raster that is data."""
+    async def locate(self, collection: str, item: str, name: str | None) -> Path | Remote:
+        """Where the bytes are of an asset of an item, or of its first raster that is data."""
         rasters = await self._rasters(collection, item)
         wanted = next(iter(rasters), None) if name is None else name
         if wanted is None or wanted not in rasters:

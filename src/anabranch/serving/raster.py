@@ -2,13 +2,15 @@
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import attr
 import attrs
 import rasterio
 import structlog
-from fastapi import Depends, FastAPI, Path, Query, Request
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi import Path as FromPath
 from morecantile import tms
 from morecantile.defaults import TileMatrixSets
 from rasterio.errors import RasterioError
@@ -22,6 +24,7 @@ from titiler.core.factory import TilerFactory
 from anabranch.engine.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.assets import Assets
 from anabranch.serving.drivers import CONFIG, check_drivers
+from anabranch.serving.objects import Remote
 from anabranch.serving.refusals import Translate, let_out
 
 __all__ = ["make_raster"]
@@ -41,7 +44,7 @@ class GeoTiff(Reader):
     """A reader that knows one format, whatever the file says that it is (S4)."""
 
     def __attrs_post_init__(self) -> None:
-        self.dataset = self._ctx_stack.enter_context(rasterio.open(self.input, driver="GTiff"))
+        self.dataset = self._ctx_stack.enter_context(_open(self.input))
         super().__attrs_post_init__()  # type: ignore[no-untyped-call]  # of a package without types
 
 
@@ -103,12 +106,18 @@ def make_raster(assets: Assets) -> ASGIApp:
     return Turns(let_out(app, REFUSALS), max(2, os.cpu_count() or 2))
 
 
+def _open(source: Any) -> Any:  # a Path or Remote in, a dataset of rasterio's out, which has no types
+    if isinstance(source, Remote):
+        return rasterio.open("object.tif", driver="GTiff", opener=lambda *_, **__: source.open())
+    return rasterio.open(source, driver="GTiff")
+
+
 async def _path(
     request: Request,
-    collection_id: Annotated[str, Path(description="The id of a collection.")],
-    item_id: Annotated[str, Path(description="The id of an item of it.")],
+    collection_id: Annotated[str, FromPath(description="The id of a collection.")],
+    item_id: Annotated[str, FromPath(description="The id of an item of it.")],
     asset: Annotated[str | None, Query(description="A GeoTIFF of the item; by default the first that is data.")] = None,
-) -> str:
+) -> Path | Remote:
     assets: Assets = request.app.state.assets
     return await assets.locate(collection_id, item_id, asset)
 

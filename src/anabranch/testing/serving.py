@@ -1,4 +1,4 @@
-"""A catalog with rasters made by code, and the API that serves it, in a process of its own."""
+"""Rasters made by code, published, and the API that serves them, in a process of its own."""
 
 import hashlib
 import os
@@ -16,15 +16,16 @@ import httpx
 import psycopg
 from psycopg.types.json import Jsonb
 
-from anabranch.settings import Storage
 from anabranch.testing.server import free_port
 
 __all__ = ["COG", "JOB", "Raster", "Served", "add_item", "add_old_items", "serve_api", "write_rasters"]
 
 COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 JOB = "5e" * 32
-COLLECTION = "insert into app.collections values ('scenes', %s, now(), now()) on conflict do nothing"
-ITEM = "insert into app.catalog_items values ('scenes', %s, %s, %s, now()) on conflict do nothing"
+COLLECTION = """
+insert into app.collections (id, document, made_at, changed_at)
+values ('scenes', %s, app.now(), app.now()) on conflict do nothing
+"""
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Raster:
     properties: Mapping[str, Any]
 
 
-def write_rasters(storage: Storage) -> list[Raster]:
-    """An elevation model, a photo and a map of classes, in the silver tier."""
+def write_rasters(silver: Path) -> list[Raster]:
+    """An elevation model, a photo and a map of classes, in the folder of the silver tier."""
     import numpy as np
 
     ramp = np.add.outer(np.arange(300, dtype="float32"), np.arange(400, dtype="float32"))
@@ -48,7 +49,7 @@ def write_rasters(storage: Storage) -> list[Raster]:
     classes = (np.indices((200, 200)).sum(axis=0) // 50 % 4).astype("uint8")
     palette = {0: (20, 90, 50, 255), 1: (230, 200, 60, 255), 2: (60, 120, 200, 255), 3: (190, 60, 60, 255)}
     rescale = {"renders": {"default": {"assets": ["data"], "rescale": [[480, 1000]], "colormap_name": "terrain"}}}
-    folder = storage.folder("silver") / "jobs" / JOB / "cog"
+    folder = silver / "jobs" / JOB / "cog"
     return [
         _write(folder / "hills.tif", hills[None], (9.0, 47.0, 9.4, 47.3), rescale, nodata=-9999),
         _write(folder / "photo.tif", photo, (-70.2, -33.6, -70.0, -33.4), {}, photometric="RGB"),
@@ -84,26 +85,27 @@ def add_item(url: str, raster: Raster, *, created: str = "2026-11-15T10:00:00Z",
     key = f"jobs/{JOB}/cog/{raster.path.name}"
     content = raster.path.read_bytes()
     asset = {"href": f"silver://{key}", "type": COG, "roles": ["data"], "file:size": len(content), "title": "COG"}
-    row = (JOB, raster.path.name, "cog", "silver", key, COG, len(content), hashlib.sha256(content).hexdigest())
-    with psycopg.connect(url, autocommit=True, options="-c search_path=pgstac,public") as connection:
-        connection.execute("select upsert_collection(%s)", (Jsonb(_collection()),))
-        item = Jsonb(_item(raster, {"data": asset}, created))
-        connection.execute("select upsert_item(%s)", (item,))
-        if published:
+    output = {"name": raster.path.name, "kind": "cog", "tier": "silver", "key": key, "media_type": COG}
+    known = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    document = _item(raster, {"data": asset}, created)
+    if published:
+        rows = [{"id": raster.name, "document": document, "outputs": [{**output, **known}]}]
+        with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(COLLECTION, (Jsonb(_collection()),))
-            connection.execute(ITEM, (raster.name, item, JOB))
-            connection.execute(
-                "insert into app.outputs values (%s, %s, %s, %s, %s, %s, %s, %s, 'scenes', %s)", (*row, raster.name)
-            )
+            connection.execute("select app.publish_items('scenes', %s, %s)", (JOB, Jsonb(rows)))
+    _load(url, [document])
 
 
 def add_old_items(url: str, raster: Raster, count: int) -> None:
     """Put older items without a raster into the collection `scenes`."""
     names = (f"old-{number:02}" for number in range(count))
-    items = [_item(replace(raster, name=name), {}, "2020-01-01T00:00:00Z") for name in names]
+    _load(url, [_item(replace(raster, name=name), {}, "2020-01-01T00:00:00Z") for name in names])
+
+
+def _load(url: str, items: Sequence[Mapping[str, Any]]) -> None:
     with psycopg.connect(url, autocommit=True, options="-c search_path=pgstac,public") as connection:
         connection.execute("select upsert_collection(%s)", (Jsonb(_collection()),))
-        connection.execute("select create_items(%s)", (Jsonb(items),))
+        connection.execute("select upsert_items(%s)", (Jsonb(items),))
 
 
 def _collection() -> dict[str, Any]:

@@ -50,7 +50,8 @@ function cell(kind, text) {
 function file([name, asset]) {
   const link = document.createElement("a");
   link.href = new URL(asset.href).pathname;
-  link.textContent = asset.title ?? name;
+  link.textContent = asset.title ?? decodeURIComponent(link.pathname.split("/").pop());
+  link.title = name;
   link.download = "";
   const line = document.createElement("li");
   line.append(link);

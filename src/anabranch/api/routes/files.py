@@ -71,17 +71,10 @@ async def _find(serving: Serving, job_id: str, name: str) -> Output:
         raise NotFound(
             "file.not_published", f"there is no published file {job_id}/{name}", remedy="The assets of items name them."
         )
-    try:
-        size = await serving.objects.size(file.address)
-    except NotFound as error:
-        raise _lost(file, "is not in its tier") from error
+    size = await serving.objects.size(file.address)
     if size != file.size:
-        raise _lost(file, f"has {size} bytes instead of {file.size}")
+        raise AnabranchError("file.lost", f"the published file {name} has {size} bytes instead of {file.size}")
     return file
-
-
-def _lost(file: Output, what: str) -> AnabranchError:
-    return AnabranchError("file.lost", f"the published file {file.job_id}/{file.name} {what}")
 
 
 def _headers(file: Output) -> dict[str, str]:
