@@ -1,0 +1,103 @@
+"""A raster outlives kill -9 of its worker and of PostgreSQL: complete, verified, nothing orphaned (W5, W7, E21)."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+import tifffile
+
+from anabranch.client import Client
+from anabranch.engine.errors import Unavailable
+from anabranch.testing.rasters import make_raster
+
+pytestmark = pytest.mark.postgres
+
+
+class Stage:
+    """A stack of real processes in a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
+        ours = {"ANABRANCH_HOME": str(folder / "home"), "ANABRANCH_PORT": "0", "ANABRANCH_LEASE_SECONDS": "6"}
+        self._environment = kept | ours
+
+    def call(self, *arguments: str) -> str:
+        command = [sys.executable, "-m", "anabranch", *arguments]
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def client(self) -> Client:
+        return Client(json.loads(self.call("config", "show", "--json"))["api_url"])
+
+    def worker(self) -> int:
+        """The process of the one worker."""
+        (found,) = [one["pid"] for one in json.loads(self.call("workers", "--json")) if one["kind"] == "worker"]
+        return int(found)
+
+    def postmaster(self) -> int:
+        with psycopg.connect(self.call("db", "url").strip()) as connection:
+            status = Path(f"/proc/{connection.info.backend_pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid"))
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    folder = Path(tempfile.mkdtemp(prefix="anabranch-rasters-"))  # short: sockets have short paths
+    folder.chmod(0o711)
+    made = Stage(folder)
+    made.call("up", "--detach", "--workers", "1")
+    yield made
+    made.call("down", "--purge", "--yes")
+    shutil.rmtree(folder)
+
+
+def wait_until(true: Callable[[], Any], seconds: float = 240) -> Any:
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            if found := true():
+                return found
+        except Unavailable:
+            pass  # the API waits for its database
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("side", [3_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(stage: Stage, side: int) -> None:
+    noise = np.random.default_rng(8).integers(0, 4_000, (1, side, side), "uint16")
+    source = make_raster(stage.folder / "noise.tif", noise)
+    with stage.client() as client:
+        job_id = client.submit(
+            "process_raster", {"source": client.upload(source).address, "raster_type": "continuous"}
+        ).job_id
+
+        def writes(attempt: int) -> bool:
+            """Whether this attempt of the COG is being written."""
+            found = [task for task in client.all_tasks(job_id, node="cogs")]
+            return bool(found and found[0].status == "running" and found[0].attempts == attempt and found[0].progress)
+
+        wait_until(lambda: writes(1))
+        os.kill(stage.worker(), signal.SIGKILL)
+        wait_until(lambda: writes(2))
+        os.kill(stage.postmaster(), signal.SIGKILL)
+        job = wait_until(lambda: (found := client.job(job_id)).ended and found)
+
+    assert job.succeeded, job.error
+    (cog,) = [output for output in job.result["outputs"] if output["kind"] == "cog"]
+    assert np.array_equal(tifffile.imread(stage.folder / "home" / cog["href"].replace("://", "/")), noise[0])
+    assert json.loads(stage.call("storage", "audit", "--json")) == {"findings": [], "swept": 0}
+    assert job.result["items"]
