@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.objects.tiers import Place, open_storage
+from anabranch.adapters.postgres.burst import BURSTS, Bursts
 from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
 from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
@@ -21,6 +24,7 @@ from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.controls import Controls
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
+from anabranch.engine.equipment import Equipment
 from anabranch.engine.errors import AnabranchError, NotFound, Unavailable
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.mistakes import nearest
@@ -31,13 +35,25 @@ from anabranch.engine.ports import Submitted, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.retention import Keep, Purge
 from anabranch.engine.session import Live, Part, keep_session
+from anabranch.engine.storage import Storage
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.engine.uploads import Uploads
 from anabranch.engine.worker import Worker, WorkerOptions
-from anabranch.settings import Settings, forget
+from anabranch.settings import TIERS, Settings, forget
 
-__all__ = ["Gateway", "Reloaded", "connections_needed", "load_registry", "open_purge", "run_orchestrator", "run_worker"]
+__all__ = [
+    "CATALOG",
+    "Gateway",
+    "Reloaded",
+    "connections_needed",
+    "equip",
+    "load_registry",
+    "open_purge",
+    "open_tiers",
+    "run_orchestrator",
+    "run_worker",
+]
 
 log = structlog.get_logger()
 GRACE = timedelta(seconds=30)
@@ -45,11 +61,13 @@ HEART = 1
 STORE = 2
 READS = 4
 SIGNS = 1
+CATALOG = 3
 
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    return (READS + SIGNS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers)
+    api = READS + SIGNS + CATALOG + STORE + HEART + INSPECTION
+    return api + (STORE + HEART) * (1 + workers) + BURSTS * workers
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -60,6 +78,27 @@ def load_registry(settings: Settings) -> Registry:
 def results(settings: Settings) -> Results:
     """Where large results are put aside."""
     return Results(LocalFiles(settings.home / "work"), inline=settings.inline_result_bytes)
+
+
+def open_tiers(settings: Settings) -> Storage:
+    """The tiers that the settings name, without asking them anything."""
+    return open_storage(*_places(settings))
+
+
+def equip(settings: Settings, database_url: str, scratch: Path) -> Equipment:
+    """What handlers are given; scratch is the worker's own."""
+    return Equipment(
+        partial(open_storage, *_places(settings)),
+        Bursts(database_url, scratch / "bursts"),
+        settings.home / "cache",
+        settings.source_cache_mb * 2**20,
+    )
+
+
+def _places(settings: Settings) -> tuple[tuple[Place, ...], Path]:
+    storage = settings.storage
+    places = tuple(Place(tier, getattr(storage, tier), storage.options_of(tier)) for tier in TIERS)
+    return places, settings.home / "incoming"
 
 
 def keep(settings: Settings) -> Keep:
@@ -108,8 +147,8 @@ class Gateway:
         self.settings = settings
         self.registry = load_registry(settings)
         self._results = results(settings)
-        self._bronze = LocalFiles(settings.storage.folder("bronze"))
-        self.uploads = Uploads(self._bronze, settings.max_upload_bytes)
+        self.storage = open_tiers(settings)
+        self.uploads = Uploads(self.storage.tier("bronze"), settings.max_upload_bytes)
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
         self.signs = PostgresSigns(database_url, name="anabranch api signs")
         self._store = _store(settings, database_url, "anabranch api", checked=True)
@@ -127,7 +166,7 @@ class Gateway:
 
     async def open(self) -> None:
         """Open the pools and begin a session; the database need not answer yet."""
-        await asyncio.to_thread(self._bronze.clear)
+        await asyncio.to_thread(self.storage.clear)
         await self._store.open()
         await self.reads.open()
         await self.signs.open()
@@ -270,16 +309,26 @@ def clear_scratch(folder: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
+def _clear_storage(equipment: Equipment) -> None:
+    """Remove what workers of this machine had begun that were killed; tiers that can't be opened are told at once."""
+    equipment.storage.clear()
+    equipment.sources.clear()
+
+
 async def _run_worker(settings: Settings, database_url: str) -> None:
     registry = load_registry(settings)
-    forget("database_url", "api_key")  # handlers are others' code, and what they print is kept (S5)
-    children = Children(settings.slots, settings.plugins, memory=settings.child_memory_mb * 2**20)
+    # Handlers are others' code, and what they print is kept (S5): what they may use of these, they have by equipment.
+    forget("database_url", "api_key", "storage", "storage__options")
+    scratch = settings.home / "scratch" / str(os.getpid())
+    clear_scratch(scratch.parent)
+    equipment = equip(settings, database_url, scratch)
+    _clear_storage(equipment)
+    memory = settings.child_memory_mb * 2**20
+    children = Children(settings.slots, settings.plugins, memory=memory, equipment=equipment)
     await children.warm()
     store = _store(settings, database_url, "anabranch worker")
-    scratch = settings.home / "scratch"
-    clear_scratch(scratch)
     work = settings.home / "work" / "jobs"
-    options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch / str(os.getpid()), work)
+    options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch, work)
     worker = Worker(store, registry, children, results(settings), options)
     os.register_at_fork(after_in_child=_end_copy)
     try:

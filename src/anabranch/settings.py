@@ -1,5 +1,6 @@
 """The one place that reads the environment and the configuration file."""
 
+import json
 import os
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
@@ -9,7 +10,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -24,6 +34,11 @@ from anabranch.engine.errors import InputError
 __all__ = ["Origin", "Settings", "Storage", "forget", "load_settings", "origins", "unknown_variables"]
 
 PREFIX = "ANABRANCH_"
+TIERS = ("bronze", "silver", "gold")
+CLOUDS = ("az", "s3", "gs")
+_OPTIONS: TypeAdapter[dict[str, bool | str | dict[str, bool | str]]] = TypeAdapter(
+    dict[str, bool | str | dict[str, bool | str]], config=ConfigDict(strict=True)
+)
 
 
 def _default_home() -> Path:
@@ -32,26 +47,53 @@ def _default_home() -> Path:
 
 
 class Storage(BaseModel):
-    """Where the tiers are, as URLs."""
+    """Where the tiers are, as URLs, and what stores in clouds are told: all of them, or one under its name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     bronze: str = ""
     silver: str = ""
     gold: str = ""
+    options: SecretStr | None = None
 
-    @field_validator("bronze", "silver", "gold", mode="after")
+    @field_validator(*TIERS, mode="after")
     @classmethod
     def _check(cls, url: str) -> str:
         parts = urlsplit(url)
-        if url and parts.scheme != "file":
-            raise ValueError(f"{parts.scheme or 'no scheme'}:// is not available yet; use file:///folder")
-        if url and (parts.netloc or parts.query or parts.fragment or not parts.path.startswith("/")):
-            raise ValueError("write it as file:///folder")
+        if not url:
+            return url
+        if parts.query or parts.fragment or "@" in parts.netloc:
+            raise ValueError("a URL of storage has no secrets and no query; they are options")
+        if parts.scheme == "file":
+            if parts.netloc or not parts.path.startswith("/"):
+                raise ValueError("write it as file:///folder")
+        elif parts.scheme not in CLOUDS or not parts.netloc:
+            raise ValueError("write it as file:///folder, az://container, s3://bucket or gs://bucket")
         return url
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _spell(cls, value: Any) -> Any:  # a table of the file, or the text of a variable
+        return json.dumps(value) if isinstance(value, dict) else value
+
+    @field_validator("options", mode="after")
+    @classmethod
+    def _check_options(cls, value: SecretStr | None) -> SecretStr | None:
+        try:
+            _OPTIONS.validate_json(value.get_secret_value() if value else "{}")
+        except ValidationError:  # it would show what it was given
+            raise ValueError('write a JSON object, like {"account_name": "…", "silver": {…}}') from None
+        return value
 
     def folder(self, tier: str) -> Path:
         """The folder of a tier."""
         return Path(unquote(urlsplit(getattr(self, tier)).path))
+
+    def options_of(self, tier: str) -> dict[str, str | bool]:
+        """What the store of a tier is told; what stands under the tier's name stands above what is for all."""
+        given = _OPTIONS.validate_json(self.options.get_secret_value() if self.options else "{}")
+        own = given.get(tier, {})
+        shared = {name: value for name, value in given.items() if not isinstance(value, dict)}
+        return {**shared, **(own if isinstance(own, dict) else {})}
 
 
 class Settings(BaseSettings):
@@ -64,6 +106,7 @@ class Settings(BaseSettings):
         frozen=True,
         extra="forbid",
         validate_default=True,
+        hide_input_in_errors=True,
     )
 
     home: Path = Field(default_factory=_default_home, description="The data folder.")
@@ -118,7 +161,20 @@ class Settings(BaseSettings):
     storage: Storage = Field(
         Storage(), description="Where the tiers `bronze`, `silver` and `gold` are; by default folders in the home."
     )
+    source_cache_mb: int = Field(
+        10_240, ge=0, description="How much of what handlers fetch is kept on this machine; 0 keeps nothing."
+    )
     max_streams: int = Field(500, ge=1, description="Streams of jobs' events that one API process serves at once.")
+    raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is taken.")
+    raster_single_bytes: int = Field(
+        2_000_000_000, ge=1, description="The largest file that becomes one COG unless a job says `tiling: never`."
+    )
+    raster_single_pixels: int = Field(
+        250_000_000, ge=1, description="The most pixels that become one COG unless a job says `tiling: never`."
+    )
+    raster_memory_mb: int = Field(1024, ge=256, description="Memory that the work on one raster takes at most.")
+    raster_cpu_seconds: int = Field(14_400, ge=1, description="Processor time of one step of the work on a raster.")
+    raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the work on a raster may write.")
 
     @field_validator("plugins", mode="before")
     @classmethod
@@ -134,8 +190,8 @@ class Settings(BaseSettings):
     @classmethod
     def _place_tiers(cls, value: Storage, info: ValidationInfo) -> Storage:
         home = info.data.get("home", Path("/"))
-        places = {tier: getattr(value, tier) or (home / tier).as_uri() for tier in Storage.model_fields}
-        return Storage(**places)
+        places = {tier: getattr(value, tier) or (home / tier).as_uri() for tier in TIERS}
+        return Storage(**places, options=value.options)
 
     @classmethod
     def settings_customise_sources(

@@ -19,7 +19,7 @@ from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.handlers import register
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.renewal import Difference, Rebuilt, check, rebuild
-from anabranch.testing.rasters import raster_item
+from anabranch.testing.items import raster_item
 
 JOB = "j" * 64
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.objects.folder import Folder
 from anabranch.api.main import create_app
 from anabranch.client import AsyncClient, Client
 from anabranch.engine.errors import InputError
@@ -139,7 +139,7 @@ async def test_w7_a_broken_connection_leaves_nothing(api: httpx.AsyncClient, bro
 async def test_w7_what_a_killed_process_had_begun_is_removed_by_the_next(
     tmp_path: Path, bronze: Path, database_url: str
 ) -> None:
-    dead, live = LocalFiles(bronze).begin(), LocalFiles(bronze).begin()
+    dead, live = Folder(bronze).begin(), Folder(bronze).begin()
     dead._file.close()  # as the kernel does
     async with serve(create_app(Settings(home=tmp_path / "home"), database_url)):
         assert len(files(bronze)) == 1
@@ -261,10 +261,11 @@ def test_the_tiers_are_folders_of_the_home_by_default(tmp_path: Path, monkeypatc
     assert told["storage.silver"] == ((tmp_path / "silver").as_uri(), "default")
 
 
-@pytest.mark.parametrize("url", ["az://container", "s3://bucket/x", "/srv/data", "file://host/x", "file:x"])
-def test_other_stores_are_refused_until_they_are_built(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["az://", "s3:bucket", "/srv/data", "file://host/x", "file:x", "https://x/y", "s3://key:secret@b", "az://c?sig=x"],
+)
+def test_what_is_no_url_of_a_store_is_refused(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANABRANCH_STORAGE__GOLD", url)
     with pytest.raises(InputError) as caught:
         load_settings(home=tmp_path)

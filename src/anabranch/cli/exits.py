@@ -5,7 +5,15 @@ import sys
 
 from anabranch.cli.show import escape
 from anabranch.codes import find_code
-from anabranch.engine.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Unavailable
+from anabranch.engine.errors import (
+    AnabranchError,
+    Conflict,
+    DefinitionError,
+    Denied,
+    InputError,
+    NotFound,
+    Unavailable,
+)
 
 __all__ = [
     "INTERNAL",
@@ -48,6 +56,7 @@ def exit_code(error: AnabranchError) -> int:
         UsageMistake: 2,
         NotFound: 3,
         NotAllowed: 4,
+        Denied: 4,
         InputError: 5,
         DefinitionError: 5,
         Conflict: 6,

@@ -15,6 +15,7 @@ from anabranch.cli import (
     config,
     control,
     database,
+    demo,
     doctor,
     handlers,
     history,
@@ -24,6 +25,7 @@ from anabranch.cli import (
     processes,
     run,
     stack,
+    storage,
     submit,
     workflows,
 )
@@ -45,6 +47,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for part in (
+    demo,
     run,
     stack,
     submit,
@@ -56,6 +59,7 @@ for part in (
     handlers,
     processes,
     keys,
+    storage,
     doctor,
     database,
     config,

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Protocol
 
 from anabranch.engine.canonical import Json
+from anabranch.engine.equipment import BARE, Equipment
 from anabranch.engine.errors import ContractViolationError, Interrupted, TaskError, Transient
 from anabranch.engine.lifeline import die_with_parent
 from anabranch.engine.perform import Call, Performed, perform
@@ -87,14 +88,14 @@ class Overdue(Exception):
 class Child:
     """One process that runs calls, one after the other. Its methods block; `tell` and `kill` fit any thread."""
 
-    def __init__(self, plugins: Sequence[str], memory: int) -> None:
+    def __init__(self, plugins: Sequence[str], memory: int, equipment: Equipment = BARE) -> None:
         """Fork it from the preloaded server, and wait until its plugins are loaded."""
         context = multiprocessing.get_context("forkserver")
         self._connection, theirs = context.Pipe()
         self._sending = threading.Lock()
         self._output, output = context.Pipe(duplex=False)
         self.process: ForkServerProcess = context.Process(
-            target=_serve, args=(theirs, output, tuple(plugins), memory), daemon=True
+            target=_serve, args=(theirs, output, tuple(plugins), memory, equipment), daemon=True
         )
         self.process.start()
         theirs.close()
@@ -217,13 +218,17 @@ class _Patience:
 class Children:
     """As many children as slots, kept for the next call; one that died is replaced when it is needed."""
 
-    def __init__(self, size: int, plugins: Sequence[str], *, memory: int = 0) -> None:
-        """Prepare the fork server; `memory` bounds each child's address space in bytes, 0 for no bound."""
+    def __init__(self, size: int, plugins: Sequence[str], *, memory: int = 0, equipment: Equipment = BARE) -> None:
+        """Prepare the fork server; `memory` bounds each child's address space in bytes, 0 for no bound.
+
+        The equipment is what handlers have wherever they run; it goes to the children by a pipe.
+        """
         modules = [point.value for point in entry_points(group=GROUP)]
         preload = ["anabranch.engine.tethered", __name__, *modules, *(name for name in plugins if not is_folder(name))]
         multiprocessing.get_context("forkserver").set_forkserver_preload(preload)
         self._plugins = tuple(plugins)
         self._memory = memory
+        self.equipment = equipment
         self._size = size
         self._idle: list[Child] = []
         self._busy: dict[CallId, Child] = {}
@@ -290,7 +295,7 @@ class Children:
         return self._new()
 
     def _new(self) -> Child:
-        return Child(self._plugins, self._memory)
+        return Child(self._plugins, self._memory, self.equipment)
 
 
 class _Line:
@@ -354,7 +359,9 @@ class _Line:
             self._in_call = False
 
 
-def _serve(connection: Connection, output: Connection, plugins: Sequence[str], memory: int) -> None:
+def _serve(
+    connection: Connection, output: Connection, plugins: Sequence[str], memory: int, equipment: Equipment
+) -> None:
     die_with_parent()
     os.setsid()
     line = _Line(connection)
@@ -378,7 +385,7 @@ def _serve(connection: Connection, output: Connection, plugins: Sequence[str], m
         if not isinstance(call, Call):  # an answer that nobody waits for any more
             continue
         line.begin()
-        performed = perform(registry, call, line)
+        performed = perform(registry, call, line, equipment)
         if not line.is_mine:  # two would answer for one, and then for others
             os._exit(os.EX_SOFTWARE)
         line.end()

@@ -2,14 +2,17 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from anabranch.engine.canonical import Json, decode, encode
+from anabranch.engine.equipment import BARE, Equipment
 from anabranch.engine.errors import ContractViolationError, Permanent
 from anabranch.engine.model import Checkpoint
+from anabranch.engine.task_storage import TaskStorage, Writer
 from anabranch.engine.work import task_folder
 
 __all__ = ["CURRENT", "Context", "Saving", "Silence", "TaskFacts", "Voice", "ids_of_task"]
@@ -114,11 +117,12 @@ class Saving:
 class Context:
     """What a handler knows about its task, and what it may say while it runs."""
 
-    __slots__ = ("_checkpoint", "_facts", "_saving", "_voice", "handed", "has_scratch", "metrics")
+    __slots__ = ("_checkpoint", "_equipment", "_facts", "_saving", "_voice", "handed", "has_scratch", "metrics")
 
-    def __init__(self, facts: TaskFacts, voice: Voice) -> None:
+    def __init__(self, facts: TaskFacts, voice: Voice, equipment: Equipment = BARE) -> None:
         """Made by the engine for each attempt."""
         self._facts = facts
+        self._equipment = equipment
         self._voice = voice
         self._checkpoint = facts.checkpoint
         self._saving: Saving | None = None
@@ -183,6 +187,19 @@ class Context:
         folder = task_folder(Path(self._facts.work), self.job_id, self.node_id, self.index)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    @property
+    def storage(self) -> TaskStorage:
+        """The tiers: fetch sources, and put what this attempt makes."""
+        writer = Writer(self.job_id, self.node_id, self.index, self.attempt)
+        return TaskStorage(self._equipment.storage, self._equipment.sources, writer, lambda: self.scratch)
+
+    def database(self) -> AbstractContextManager[Any]:  # a connection of psycopg's, which the engine does not know
+        """A connection for one short burst: it commits at the end of its `with`, and rolls back by an exception.
+
+        Few handlers of a worker have one at the same time; open it when all is computed.
+        """
+        return self._equipment.database()
 
     @property
     def cancelled(self) -> bool:

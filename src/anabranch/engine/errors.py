@@ -4,7 +4,10 @@ AnabranchError
 ├── DefinitionError     a workflow, handler or plugin is wrong; found when it is loaded
 ├── InputError          the caller's inputs are wrong; never retried
 ├── NotFound, Conflict  no such thing; the state has moved on since it was read
-├── Unavailable         a part that is needed does not answer
+│   └── Changed         it moved on while it was read; reading again may help
+├── Unavailable         a part that is needed does not answer; trying again may help
+│   ├── Denied          it answers, and refuses us
+│   └── Full            it has no room
 └── TaskError           a handler failed
     ├── Permanent       trying again can't help
     ├── Transient       trying again may help
@@ -18,9 +21,12 @@ from datetime import timedelta
 __all__ = [
     "AnabranchError",
     "BusinessLogicError",
+    "Changed",
     "Conflict",
     "ContractViolationError",
     "DefinitionError",
+    "Denied",
+    "Full",
     "InputError",
     "Interrupted",
     "NotFound",
@@ -34,7 +40,12 @@ __all__ = [
 
 
 class AnabranchError(Exception):
-    """What went wrong (`message`), under a stable `code`, and what to do about it (`remedy`)."""
+    """What went wrong (`message`), under a stable `code`, and what to do about it (`remedy`).
+
+    The category says whether a handler that fails by it is tried again.
+    """
+
+    category = "permanent"
 
     def __init__(self, code: str, message: str, *, remedy: str = "") -> None:
         super().__init__(message)
@@ -59,14 +70,32 @@ class Conflict(AnabranchError):
     """The state has moved on, or another holds it."""
 
 
+class Changed(Conflict):
+    """It moved on while it was read."""
+
+    category = "transient"
+
+
 class Unavailable(AnabranchError):
     """A part that is needed does not answer."""
+
+    category = "transient"
+
+
+class Denied(Unavailable):
+    """A part that is needed refuses us."""
+
+    category = "permanent"
+
+
+class Full(Unavailable):
+    """There is no room."""
+
+    category = "resource"
 
 
 class TaskError(AnabranchError):
     """A handler failed; raised by handlers with a message, and a code where one helps."""
-
-    category = "permanent"
 
     def __init__(self, message: str, *, code: str = "", remedy: str = "") -> None:
         super().__init__(code or f"handler.{self.category}", message, remedy=remedy)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, ContractViolationError, TaskError, Throttled
+from anabranch.engine.errors import AnabranchError, ContractViolationError, Throttled
 from anabranch.engine.workflow import Backoff
 
 __all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]
@@ -78,7 +78,7 @@ def _code(error: BaseException) -> str:
 
 
 def _category(error: BaseException) -> str:
-    if isinstance(error, TaskError):
+    if isinstance(error, AnabranchError):
         return error.category
     if isinstance(error, ContractViolationError):
         return "bug"

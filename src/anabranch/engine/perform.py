@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.context import CURRENT, Context, TaskFacts, Voice
+from anabranch.engine.equipment import BARE, Equipment
 from anabranch.engine.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
 from anabranch.engine.failure import describe_error
 from anabranch.engine.folding import fold_results, read_folding
@@ -76,9 +77,9 @@ class Performed:
     interrupted: bool = False
 
 
-def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
+def perform(registry: Registry, call: Call, voice: Voice, equipment: Equipment = BARE) -> Performed:
     """Run a call to its end in this thread."""
-    context = Context(call.facts, voice)
+    context = Context(call.facts, voice, equipment)
     before = CURRENT.set(call.facts)
     try:
         return _performed(context, _answer(registry, call, context), call.handler)
@@ -88,9 +89,9 @@ def perform(registry: Registry, call: Call, voice: Voice) -> Performed:
         CURRENT.reset(before)
 
 
-async def perform_async(found: Handler, call: Call, voice: Voice) -> Performed:
+async def perform_async(found: Handler, call: Call, voice: Voice, equipment: Equipment = BARE) -> Performed:
     """Run an async handler to its end in this loop."""
-    context = Context(call.facts, voice)
+    context = Context(call.facts, voice, equipment)
     CURRENT.set(call.facts)  # for the asyncio task that runs this, and those it starts
     try:
         answer = await call_handler(found, context)

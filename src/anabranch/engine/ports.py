@@ -34,7 +34,6 @@ from anabranch.engine.workflow import Workflow
 __all__ = [
     "Applied",
     "FileStore",
-    "Intake",
     "JobStore",
     "KeyTaken",
     "Pulse",
@@ -52,7 +51,6 @@ __all__ = [
     "Swept",
     "TakenRight",
     "TaskQueue",
-    "Tier",
     "Turn",
     "Verdict",
     "Wanted",
@@ -270,26 +268,6 @@ class FileStore(Protocol):
 
     def remove(self, folder: str, limit: int) -> int:
         """Remove up to `limit` of the files whose keys begin with a folder; how many, and 0 when there are none."""
-
-
-class Intake(Protocol):
-    """A file that is being written; nobody sees it before it is kept. Methods block."""
-
-    def write(self, data: bytes) -> None:
-        """Append to it."""
-
-    def keep(self, key: str) -> bool:
-        """Make it durable and put it under a key, whole; False when there was one already, which stays."""
-
-    def discard(self) -> None:
-        """Leave nothing of it that was not kept."""
-
-
-class Tier(Protocol):
-    """Files that are written in pieces; methods block."""
-
-    def begin(self) -> Intake:
-        """Begin a file."""
 
 
 class Pulse(Protocol):

@@ -205,7 +205,7 @@ class Runner:
         folder = self._folder(held.claim)
         try:
             call = Call.of(held.claim, _params(held), folder, self._work, self.results)
-            performed = perform(self._registry, call, Silence())
+            performed = perform(self._registry, call, Silence(), self._children.equipment)
             report = self._settle(held, performed, time.monotonic() - held.begun)
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -268,7 +268,7 @@ class Runner:
         held.started = True
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
             try:
-                performing = perform_async(found, call, _Line(held, self._keeper))
+                performing = perform_async(found, call, _Line(held, self._keeper), self._children.equipment)
                 return await asyncio.wait_for(performing, longest.total_seconds())
             except asyncio.CancelledError as error:
                 task = asyncio.current_task()

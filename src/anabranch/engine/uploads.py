@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from anabranch.engine.errors import InputError, Unavailable
 from anabranch.engine.filenames import check_file_name
-from anabranch.engine.ports import Intake, Tier
+from anabranch.engine.storage import Intake, Tier
 
 __all__ = ["Upload", "Uploads"]
 

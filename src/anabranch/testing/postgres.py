@@ -16,7 +16,16 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.testing.clock import Clock
 from anabranch.testing.shared_cluster import SharedCluster
 
-__all__ = ["Databases", "catalog_url", "clock", "database_url", "databases", "empty_database_url", "postgres"]
+__all__ = [
+    "Databases",
+    "catalog_template",
+    "catalog_url",
+    "clock",
+    "database_url",
+    "databases",
+    "empty_database_url",
+    "postgres",
+]
 
 TEMPLATE = "anabranch_template"
 CATALOG_TEMPLATE = "anabranch_catalog_template"
@@ -80,11 +89,17 @@ def empty_database_url(databases: Databases) -> str:
     return databases.make("template0")
 
 
-@pytest.fixture
-def catalog_url(databases: Databases, pytestconfig: pytest.Config) -> str:
-    """A migrated database of this test's own, with pgstac; the template is made when the first test asks for it."""
+@pytest.fixture(scope="session")
+def catalog_template(postgres: Cluster, pytestconfig: pytest.Config) -> str:
+    """The template of migrated databases with pgstac; it is made when the first test asks for it."""
     pytestconfig.stash[SHARED].once("catalog", _make_catalog_template)
-    return databases.make(CATALOG_TEMPLATE)
+    return CATALOG_TEMPLATE
+
+
+@pytest.fixture
+def catalog_url(databases: Databases, catalog_template: str) -> str:
+    """A migrated database of this test's own, with pgstac."""
+    return databases.make(catalog_template)
 
 
 @pytest.fixture

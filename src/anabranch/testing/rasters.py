@@ -1,56 +1,68 @@
-"""The facts of a raster as a handler gives them, for tests of what is made of them."""
+"""Small rasters, made by code: good ones, and each kind of bad one that has happened."""
 
-from anabranch.engine.canonical import Json
-from anabranch.plugins.stac.facts import RasterItem
+from pathlib import Path
+from typing import Any
 
-__all__ = ["raster_facts", "raster_item"]
+import numpy as np
+import rasterio
+from affine import Affine
+from numpy.typing import NDArray
+from rasterio.transform import from_origin
 
+from anabranch.plugins.raster.reader import quiet
 
-def raster_facts(item: str = "dem", **changes: Json) -> dict[str, Json]:
-    """A small DEM of one band near Bonn, with a COG and a thumbnail."""
-    west, south = 7.0, 50.5
-    ring: list[Json] = [
-        [west, south],
-        [west + 0.2, south],
-        [west + 0.2, south + 0.2],
-        [west, south + 0.2],
-        [west, south],
-    ]
-    facts: dict[str, Json] = {
-        "id": item,
-        "kind": "dem",
-        "title": "Heights",
-        "crs": "EPSG:25832",
-        "shape": [400, 300],
-        "transform": [10.0, 0.0, 360000.0, 0.0, -10.0, 5620000.0],
-        "bounds": [360000.0, 5616000.0, 363000.0, 5620000.0],
-        "bands": [
-            {
-                "name": "height", "data_type": "float32", "nodata": "nan", "unit": "m", "scale": 1, "offset": 0,
-                "statistics": {
-                    "minimum": 41.5, "maximum": 460.25, "mean": 120.125, "stddev": 33.0, "valid_percent": 98.5,
-                },
-            }
-        ],
-        "footprint": {"type": "Polygon", "coordinates": [ring]},
-        "datetime": "2024-05-01T10:30:00Z",
-        "outputs": [
-            {
-                "kind": "cog", "href": f"silver://jobs/1/cog/0/1/{item}.tif", "size": 123456, "sha256": "ab" * 32,
-                "media_type": "image/tiff; application=geotiff; profile=cloud-optimized",
-            },
-            {
-                "kind": "thumbnail", "href": f"silver://jobs/1/cog/0/1/{item}.png", "media_type": "image/png",
-                "size": 2345, "sha256": "cd" * 32,
-            },
-        ],
-        "source": {"sha256": "ef" * 32, "name": "heights.tif"},
-        "software": {"GDAL": "3.10.0"},
-        "renders": {"default": {"rescale": [[41.5, 460.25]], "colormap_name": "terrain"}},
-    }  # fmt: skip
-    return facts | changes
+__all__ = ["GRID", "classes", "hills", "make_raster", "picture"]
+
+GRID = from_origin(500_000, 5_000_000, 10, 10)
+Pixels = NDArray[Any]  # of whatever type the raster has
 
 
-def raster_item(item: str = "dem", **changes: Json) -> RasterItem:
-    """The same, checked."""
-    return RasterItem.model_validate(raster_facts(item, **changes))
+def hills(width: int = 700, height: int = 600, dtype: str = "float32") -> Pixels:
+    """One smooth band, from about 200 to 800."""
+    x, y = np.meshgrid(np.arange(width), np.arange(height))
+    return (500 + 300 * np.sin(x / 90) * np.cos(y / 70))[None].astype(dtype)
+
+
+def picture(width: int = 700, height: int = 600, bands: int = 3, dtype: str = "uint8") -> Pixels:
+    """Bands of slow waves with a little noise, as photographs have."""
+    noise = np.random.default_rng(7).normal(0, 2, (bands, height, width))
+    x, y = np.meshgrid(np.arange(width), np.arange(height))
+    waves = np.stack([128 + 90 * np.sin(x / (60 + 9 * band)) * np.cos(y / 80) for band in range(bands)])
+    return np.clip(waves + noise, 1, 255).astype(dtype)
+
+
+def classes(width: int = 700, height: int = 600, values: tuple[int, ...] = (1, 7, 40)) -> Pixels:
+    """Patches of a few classes, ragged enough that means of neighbours would make new values."""
+    chosen = np.random.default_rng(3).integers(0, len(values), (height // 5 + 1, width // 5 + 1))
+    patches = np.kron(chosen, np.ones((5, 5), int))[:height, :width]
+    found: Pixels = np.asarray(values, "uint8")[patches][None]
+    return found
+
+
+def make_raster(
+    path: Path,
+    pixels: Pixels,
+    *,
+    crs: Any = "EPSG:32633",  # whatever rasterio takes
+    transform: Affine | None = GRID,
+    tags: dict[str, str] | None = None,
+    bands: dict[str, Any] | None = None,  # attributes of the dataset, like descriptions
+    palette: dict[int, tuple[int, int, int, int]] | None = None,
+    mask: Pixels | None = None,
+    **creation: Any,  # options of the driver
+) -> Path:
+    """Write a GeoTIFF, with all that one may carry."""
+    count, height, width = pixels.shape
+    options = {"driver": "GTiff", "width": width, "height": height, "count": count, "dtype": pixels.dtype.name}
+    placed = {"crs": crs, "transform": transform} if transform else {"crs": crs}
+    settled = rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True)
+    with settled, quiet(), rasterio.open(path, "w", **(options | placed | creation)) as out:
+        if palette:
+            out.write_colormap(1, palette)
+        for name, value in (bands or {}).items():
+            setattr(out, name, value)
+        out.update_tags(**(tags or {}))
+        out.write(pixels)
+        if mask is not None:
+            out.write_mask(mask)
+    return path

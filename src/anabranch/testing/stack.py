@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.app import Gateway, keep
+from anabranch.app import Gateway, equip, keep
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
 from anabranch.engine.model import TERMINAL, JobDetail, SessionKind, TaskDetail
@@ -63,12 +63,14 @@ async def open_stack(
 ) -> AsyncIterator[Stack]:
     """A stack on this database, its files in this folder; without an orchestrator nothing waits for a time."""
     registry, stop, scratch = load_plugins(plugins), asyncio.Event(), folder / "scratch"
-    children, store = Children(2, plugins, memory=2 * 2**30), PostgresStore(url, name="worker")
+    settings = Settings(plugins=tuple(plugins), home=folder)
+    equipment = equip(settings, url, scratch)
+    children = Children(2, plugins, memory=2 * 2**30, equipment=equipment)
+    store = PostgresStore(url, name="worker")
     await children.warm()
     await store.open()
     options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch, folder / "work" / "jobs")
     results = Results(LocalFiles(folder / "work"))
-    settings = Settings(plugins=tuple(plugins), home=folder)
     worker = Worker(store, registry, children, results, options)
     serving = asyncio.create_task(
         keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)

@@ -1,52 +1,13 @@
 """Files in a folder, written whole or not at all."""
 
-import fcntl
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from anabranch.engine.errors import NotFound
 
-__all__ = ["Aside", "LocalFiles"]
-
-INCOMING = ".incoming"
-
-
-class Aside:
-    """A file in a folder of its own until it is kept; locked, so that its writer is known to live."""
-
-    def __init__(self, folder: Path, place: Callable[[str], Path]) -> None:
-        """Begin it; `place` says where a key is."""
-        self._place = place
-        handle, name = tempfile.mkstemp(dir=folder)
-        self._file = os.fdopen(handle, "wb")
-        self._path = Path(name)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-
-    def write(self, data: bytes) -> None:
-        """Append to it."""
-        self._file.write(data)
-
-    def keep(self, key: str) -> bool:
-        """Make it durable and put it under a key; False when there was one already, which stays."""
-        path = self._place(key)
-        if path.exists():
-            return False
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.replace(path)
-        for folder in (path.parent, path.parent.parent):
-            _sync(folder)
-        return True
-
-    def discard(self) -> None:
-        """Leave nothing of it that was not kept."""
-        self._path.unlink(missing_ok=True)
-        with suppress(OSError):  # what is still held back is of no use any more
-            self._file.close()
+__all__ = ["LocalFiles"]
 
 
 class LocalFiles:
@@ -86,19 +47,6 @@ class LocalFiles:
             raise NotFound("file.not_found", f"{folder!r} is the folder of the store itself")
         return _remove(path, limit) if path.is_dir() else 0
 
-    def begin(self) -> "Aside":
-        """Begin a file that comes in pieces."""
-        folder = self._root / INCOMING
-        folder.mkdir(parents=True, exist_ok=True)
-        return Aside(folder, self._path)
-
-    def clear(self) -> None:
-        """Remove what killed processes had begun; what others write now is locked, and stays."""
-        for left in (self._root / INCOMING).glob("*"):
-            with suppress(OSError), left.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                left.unlink()
-
     def _path(self, key: str) -> Path:
         path = (self._root / key).resolve()
         if not path.is_relative_to(self._root.resolve()):
@@ -122,11 +70,3 @@ def _remove(folder: Path, limit: int) -> int:
         with suppress(OSError):  # a file that came meanwhile keeps it, and goes with the next call
             folder.rmdir()
     return removed
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
-__all__ = ["Role", "connect", "connect_async", "conninfo", "mask", "unreachable"]
+__all__ = ["Role", "connect", "connect_async", "conninfo", "mask", "unreachable", "without_secrets"]
 
 CONNECT_TIMEOUT_SECONDS = "10"
 
@@ -93,7 +93,7 @@ def mask(url: str) -> str:
 
 def unreachable(url: str, error: psycopg.Error) -> AnabranchError:
     """The error that says why a database can't be used, without its secrets."""
-    reason = _without_secrets(url, str(error)).strip()
+    reason = without_secrets(url, str(error)).strip()
     if any(f'"{role.value}"' in reason for role in Role):
         return Unavailable(
             "database.not_migrated",
@@ -124,7 +124,8 @@ def _parse(url: str) -> dict[str, str]:
     return given
 
 
-def _without_secrets(url: str, text: str) -> str:
+def without_secrets(url: str, text: str) -> str:
+    """What a server said, as it may be shown."""
     given = _parse(url)
     secrets = sorted({given.get("password", ""), given.get("sslpassword", "")} - {""}, key=len, reverse=True)
     for secret in secrets:

@@ -1,0 +1,196 @@
+"""A tier in a container of a cloud, on obstore: streamed both ways, in parts where it is large."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.adapters.objects.aside import Aside, clear_asides
+from anabranch.adapters.objects.faults import changed, exists, explain
+from anabranch.adapters.objects.options import Options, open_store
+from anabranch.engine.errors import Conflict, NotFound
+from anabranch.engine.storage import Downloaded, Page, Stat, Stored
+
+if TYPE_CHECKING:
+    from obstore import GetResult, ObjectMeta
+
+__all__ = ["Bucket"]
+
+PIECE_BYTES = 2**20
+PART_BYTES = 16 * 2**20
+PARTS = 9_000
+PARTS_AT_ONCE = 4
+BATCH = 256
+BEHIND_THE_END = ("status code: 416", "Wanted range starting at")
+OPEN = ("allow_http", "region", "endpoint", "account_name", "credential_type", "use_emulator", "skip_signature")
+
+
+class Bucket:
+    """A Tier in a container, below a folder of it."""
+
+    def __init__(self, name: str, url: str, options: Options, spool: Path) -> None:
+        """Open it, without asking it anything; what comes in pieces is spooled in a local folder."""
+        self._name = name
+        self._store = open_store(name, url, options)
+        self._secrets = [str(value) for key, value in options.items() if key not in OPEN and len(str(value)) > 3]
+        self._spool = spool
+
+    def stat(self, key: str) -> Stat:
+        import obstore
+
+        with self._told(key):
+            return _stat(obstore.head(self._store, key))
+
+    def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
+        import obstore
+
+        found: list[Stat] = []
+        with self._told(folder):
+            pages = obstore.list(self._store, folder or None, offset=after or None, chunk_size=min(limit, 1_000))
+            for page in pages:
+                # Not every store knows an offset.
+                found += (_stat(each) for each in page if each["path"] > after)
+                if len(found) >= limit:
+                    break
+        return tuple(found[:limit])
+
+    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        if length == 0:
+            self.stat(key)
+            return iter(())
+        wanted: Any = {"offset": start} if length is None else (start, start + length)
+        got = self._get(key, {"range": wanted} if start or length is not None else None)
+        return iter(()) if got is None else self._pieces(key, got)
+
+    def download(self, key: str, target: Path) -> Downloaded:
+        import obstore
+
+        digest = sha256()
+        with self._told(key):
+            got = obstore.get(self._store, key)
+        with target.open("wb") as file:
+            for piece in self._pieces(key, got):
+                digest.update(piece)
+                file.write(piece)
+            if file.tell() != got.meta["size"]:
+                raise changed(self._name, key)
+        return Downloaded(_stat(got.meta), digest.hexdigest())
+
+    def upload(self, key: str, source: Path, *, if_absent: bool = False, media_type: str | None = None) -> Stored:
+        size = source.stat().st_size
+        if size <= PART_BYTES:
+            return self.put(key, source.read_bytes(), if_absent=if_absent, media_type=media_type)
+        if if_absent and self._has(key):
+            raise exists(self._name, key)
+        return self._upload_parts(key, source, max(PART_BYTES, size // PARTS), media_type)
+
+    def put(self, key: str, data: bytes, *, if_absent: bool = False, media_type: str | None = None) -> Stored:
+        import obstore
+
+        mode: Any = "create" if if_absent else "overwrite"
+        with self._told(key):
+            obstore.put(self._store, key, data, mode=mode, use_multipart=False, attributes=_attributes(media_type))
+        return Stored(len(data), sha256(data).hexdigest())
+
+    def delete(self, keys: Sequence[str]) -> None:
+        for start in range(0, len(keys), BATCH):
+            self._delete(keys[start : start + BATCH])
+
+    def locate(self, key: str) -> Path | None:
+        return None
+
+    def begin(self) -> Aside:
+        return Aside(self._spool, self._keep)
+
+    def clear(self) -> None:
+        clear_asides(self._spool)
+
+    def _get(self, key: str, options: Any) -> "GetResult | None":
+        """What a store answers; None where the range begins behind the end."""
+        import obstore
+        from obstore.exceptions import GenericError
+
+        with self._told(key):
+            try:
+                return obstore.get(self._store, key, options=options)
+            except GenericError as error:
+                if any(words in str(error) for words in BEHIND_THE_END):
+                    return None
+                raise
+
+    def _pieces(self, key: str, got: "GetResult") -> Iterator[bytes]:
+        with self._told(key):
+            yield from got.stream(PIECE_BYTES)
+
+    def _upload_parts(self, key: str, source: Path, part: int, media_type: str | None) -> Stored:
+        import obstore
+
+        digest, size = sha256(), 0
+
+        def pieces() -> Iterator[bytes]:
+            nonlocal size
+            with source.open("rb") as file:
+                while piece := file.read(PIECE_BYTES):
+                    digest.update(piece)
+                    size += len(piece)
+                    yield piece
+
+        with self._told(key):
+            obstore.put(
+                self._store,
+                key,
+                pieces(),
+                chunk_size=part,
+                max_concurrency=PARTS_AT_ONCE,
+                attributes=_attributes(media_type),
+            )
+        if self.stat(key).size != size:
+            raise changed(self._name, key)
+        return Stored(size, digest.hexdigest())
+
+    def _has(self, key: str) -> bool:
+        try:
+            self.stat(key)
+        except NotFound:
+            return False
+        return True
+
+    def _keep(self, aside: Path, key: str) -> bool:
+        try:
+            self.upload(key, aside, if_absent=True)
+        except Conflict as error:
+            if error.code == "storage.exists":
+                return False
+            raise
+        return True
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        import obstore
+
+        with self._told(keys[0] if len(keys) == 1 else f"{len(keys)} objects"):
+            try:
+                obstore.delete(self._store, keys)
+            except FileNotFoundError:  # one was not there; some stores stop at it
+                for key in keys:
+                    with suppress(FileNotFoundError):
+                        obstore.delete(self._store, key)
+
+    @contextmanager
+    def _told(self, key: str) -> Iterator[None]:
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (BaseError, FileNotFoundError) as error:
+            # What obstore says in full may hold addresses with signatures, so it ends here.
+            raise explain(self._name, key, error, self._secrets) from None
+
+
+def _stat(meta: "ObjectMeta") -> Stat:
+    tag = meta["e_tag"] or meta["version"] or ""
+    return Stat(meta["path"], meta["size"], meta["last_modified"], tag)
+
+
+def _attributes(media_type: str | None) -> Any:  # obstore's own type is not there at run time
+    return {"Content-Type": media_type} if media_type else None

@@ -1,0 +1,212 @@
+"""A tier in a folder: objects appear whole and durable, paths stay inside, and links are refused (S3, W7)."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import count, islice
+from pathlib import Path
+from typing import BinaryIO
+
+from anabranch.adapters.objects.aside import Aside, clear_asides
+from anabranch.adapters.objects.faults import changed, exists, leads_out, not_found, told
+from anabranch.engine.storage import Downloaded, Page, Stat, Stored
+
+__all__ = ["Folder"]
+
+INCOMING = ".incoming"
+PIECE_BYTES = 2**20
+TRIES = 100
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class Folder:
+    """A Tier on a local folder, which is made when it is needed."""
+
+    def __init__(self, root: Path, name: str = "bronze") -> None:
+        """Keep objects below this folder; the name is the tier's, for messages."""
+        self._root = root
+        self._name = name
+
+    def stat(self, key: str) -> Stat:
+        with self._open(key) as file:
+            return _stat(key, os.fstat(file.fileno()))
+
+    def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
+        with told(self._name, folder):
+            if not folder:
+                return tuple(islice(_walk(self._root, "", after), limit))
+            return tuple(islice(_walk(self._path(folder), f"{folder}/", after), limit))
+
+    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        file = self._open(key)  # now, and not with the first piece: who asks for what is not there hears it at once
+        return self._close_after(file, self._pieces(key, file, start, length))
+
+    def download(self, key: str, target: Path) -> Downloaded:
+        digest = sha256()
+        with self._open(key) as source, target.open("wb") as file:
+            before = _stat(key, os.fstat(source.fileno()))
+            for piece in self._pieces(key, source, 0, before.size + 1):  # it may grow as fast as it is read
+                digest.update(piece)
+                file.write(piece)
+            if _stat(key, os.fstat(source.fileno())) != before or file.tell() != before.size:
+                raise changed(self._name, key)
+        return Downloaded(before, digest.hexdigest())
+
+    def upload(self, key: str, source: Path, *, if_absent: bool = False, media_type: str | None = None) -> Stored:
+        with source.open("rb") as file:
+            return self._write(key, iter(lambda: file.read(PIECE_BYTES), b""), if_absent)
+
+    def put(self, key: str, data: bytes, *, if_absent: bool = False, media_type: str | None = None) -> Stored:
+        return self._write(key, iter((data,)), if_absent)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            with told(self._name, key):
+                path = self._path(key)
+                with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                    path.unlink()
+                self._prune(path.parent)
+
+    def locate(self, key: str) -> Path | None:
+        self.stat(key)
+        return self._path(key)
+
+    def begin(self) -> Aside:
+        return Aside(self._root / INCOMING, self._place_new)
+
+    def clear(self) -> None:
+        clear_asides(self._root / INCOMING)
+
+    def _write(self, key: str, pieces: Iterator[bytes], if_absent: bool) -> Stored:
+        with told(self._name, key):
+            path, digest, size = self._path(key), sha256(), 0
+            if if_absent and path.exists():
+                raise exists(self._name, key)
+            aside = Aside(self._root / INCOMING, self._place_new if if_absent else self._place)
+            try:
+                for piece in pieces:
+                    digest.update(piece)
+                    size += len(piece)
+                    aside.write(piece)
+                if not aside.keep(key):
+                    raise exists(self._name, key)
+            finally:
+                aside.discard()
+        return Stored(size, digest.hexdigest())
+
+    def _place(self, aside: Path, key: str) -> bool:
+        """Put a whole file under a key, in place of what was there."""
+        path = self._path(key)
+        self._in_folder(path, lambda: aside.replace(path))
+        return True
+
+    def _place_new(self, aside: Path, key: str) -> bool:
+        """Put a whole file under a key where there is none; of several that try at once, one does."""
+        path = self._path(key)
+        try:
+            self._in_folder(path, lambda: os.link(aside, path))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            return not path.exists() and self._place(aside, key)
+        return True
+
+    def _in_folder(self, path: Path, act: Callable[[], object]) -> None:
+        """Act in the folder of a path, and make that durable; whoever deletes may remove the folder meanwhile."""
+        for tries in count(1):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                act()
+                break
+            except FileNotFoundError:
+                if tries == TRIES:
+                    raise
+        for folder in path.parents:
+            _sync(folder)
+            if folder == self._root.resolve():
+                return
+
+    def _prune(self, folder: Path) -> None:
+        """Remove folders that have become empty."""
+        while folder != self._root.resolve():
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+            folder = folder.parent
+
+    def _open(self, key: str) -> BinaryIO:
+        with told(self._name, key):
+            handle = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            file = os.fdopen(handle, "rb")
+            if not _is_file(os.fstat(file.fileno())):
+                file.close()
+                raise not_found(self._name, key)
+            return file
+
+    def _pieces(self, key: str, file: BinaryIO, start: int, length: int | None) -> Iterator[bytes]:
+        with told(self._name, key):
+            file.seek(start)
+            left = length
+            while piece := file.read(PIECE_BYTES if left is None else min(left, PIECE_BYTES)):
+                yield piece
+                left = None if left is None else left - len(piece)
+
+    def _close_after(self, file: BinaryIO, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        with file:
+            yield from pieces
+
+    def _path(self, key: str) -> Path:
+        """The path of a key; none of its segments may be a link, or lead to what is on its way."""
+        root = self._root.resolve()
+        path = root / key
+        inside = path.is_relative_to(root) and path != root and path.relative_to(root).parts[0] != INCOMING
+        if not inside or path.resolve() != path:
+            raise leads_out(self._name, key)
+        return path
+
+
+def _walk(folder: Path, prefix: str, after: str) -> Iterator[Stat]:
+    """Every file below a folder in the order of its key, those up to `after` left out without looking at them."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        found = sorted(filter(None, (_entry(entry, prefix) for entry in entries)))
+        for key, path in found:
+            if key.endswith("/"):
+                if key > after or after.startswith(key):
+                    yield from _walk(Path(path), key, after)
+            elif key > after:
+                with suppress(FileNotFoundError):
+                    yield _stat(key, Path(path).lstat())
+
+
+def _entry(entry: os.DirEntry[str], prefix: str) -> tuple[str, str] | None:
+    """The key of an entry, with a slash behind that of a folder; None where nothing can be addressed."""
+    key = prefix + entry.name
+    if key == INCOMING or any("\ud800" <= character <= "\udfff" for character in entry.name):
+        return None
+    if entry.is_dir(follow_symlinks=False):
+        return f"{key}/", entry.path
+    return (key, entry.path) if entry.is_file(follow_symlinks=False) else None
+
+
+def _stat(key: str, found: os.stat_result) -> Stat:
+    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+    return Stat(key, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC), tag)
+
+
+def _is_file(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,35 @@
+"""The tiers by their URLs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from anabranch.adapters.objects.folder import Folder
+from anabranch.adapters.objects.options import Options
+from anabranch.engine.storage import Storage, Tier
+
+__all__ = ["Place", "open_storage"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tier is, and what its store must be told; the options are secret."""
+
+    tier: str
+    url: str
+    options: Options = field(default_factory=dict, repr=False)
+
+
+def open_storage(places: Sequence[Place], spool: Path) -> Storage:
+    """The tiers at these places, without asking them anything; what comes in pieces for a cloud is spooled here."""
+    return Storage({place.tier: _open(place, spool) for place in places})
+
+
+def _open(place: Place, spool: Path) -> Tier:
+    parts = urlsplit(place.url)
+    if parts.scheme == "file":
+        return Folder(Path(unquote(parts.path)), place.tier)
+    from anabranch.adapters.objects.bucket import Bucket
+
+    return Bucket(place.tier, place.url, place.options, spool)

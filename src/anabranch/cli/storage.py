@@ -1,0 +1,176 @@
+"""`storage`: the objects of the tiers, by the settings alone; nothing needs to run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch.cli.exits import UsageMistake
+from anabranch.cli.options import All, Json, Yes
+from anabranch.cli.setup import prepare
+from anabranch.cli.show import note, print_json, print_line, print_row, print_table
+
+if TYPE_CHECKING:
+    from anabranch.engine.storage import Stat, Storage
+
+__all__ = ["cli"]
+
+cli = typer.Typer(name="storage", help="List, copy and remove the objects of the tiers.")
+
+BATCH = 1_000
+Object = Annotated[str, typer.Argument(metavar="ADDRESS", help="An object, like bronze://uploads/dem.tif.")]
+Place = Annotated[str, typer.Argument(help="A file, or the address of an object.")]
+
+
+@cli.command()
+def ls(
+    folder: Annotated[str, typer.Argument(metavar="ADDRESS", help="A tier or a folder of it, like silver://jobs.")],
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 1_000,
+    after: Annotated[str, typer.Option(metavar="ADDRESS", help="Go on behind this one.")] = "",
+    all: All = False,
+    json: Json = False,
+) -> None:
+    """List the objects below a folder, in the order of their names."""
+    from anabranch.engine.addresses import parse_address, parse_folder
+
+    storage, tier = _open(), parse_folder(folder).tier
+    if all:
+        for found in storage.walk(folder):
+            print_json(_tell(tier, found), indent=None)
+        return
+    start = parse_address(after).path if after else ""
+    page = storage.list(folder, after=start, limit=limit + 1)
+    shown = [_tell(tier, found) for found in page[:limit]]
+    if json:
+        print_json(shown)
+    else:
+        print_table(("size", "modified", "address"), ([row["size"], row["modified"], row["address"]] for row in shown))
+    if len(page) > limit:
+        note(f"There are more: --after '{shown[-1]['address']}'")
+
+
+@cli.command()
+def stat(address: Object, json: Json = False) -> None:
+    """Show what is known of an object."""
+    from anabranch.engine.addresses import parse_address
+
+    at = parse_address(address)
+    told = _tell(at.tier, _open().stat(at))
+    if json:
+        print_json(told)
+        return
+    for name, value in told.items():
+        print_row((name, value), (10, 0))
+
+
+@cli.command()
+def cp(
+    source: Place,
+    target: Place,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Copy an object, from or to a file or from tier to tier, and print where it is and its SHA-256."""
+    if "://" not in source and "://" not in target:
+        raise UsageMistake("usage", "neither is an address", remedy="Give one of them like silver://path.")
+    size, digest = _copy(_open(), source, target, overwrite=overwrite)
+    if json:
+        print_json({"address": target, "size": size, "sha256": digest})
+    else:
+        print_line(f"{digest}  {target}")
+
+
+@cli.command()
+def rm(
+    addresses: Annotated[list[str], typer.Argument(metavar="ADDRESS...", help="Objects; with --recursive folders.")],
+    recursive: Annotated[bool, typer.Option("--recursive", help="All that is below each of them.")] = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Remove objects for good."""
+    storage = _open()
+    removed = sum(_remove(storage, address, recursive=recursive, yes=yes) for address in addresses)
+    if not yes:
+        raise UsageMistake(
+            "storage.unconfirmed", f"objects that would go: {removed}", remedy="Remove them with `--yes`."
+        )
+    print_json({"removed": removed}) if json else print_line(f"removed {removed}")
+
+
+def _open() -> "Storage":
+    from anabranch.app import open_tiers
+
+    return open_tiers(prepare(quiet=True))
+
+
+def _tell(tier: str, found: "Stat") -> dict[str, Any]:
+    modified = found.modified.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {"address": f"{tier}://{found.key}", "size": found.size, "modified": modified, "tag": found.tag}
+
+
+def _copy(storage: "Storage", source: str, target: str, *, overwrite: bool) -> tuple[int, str]:
+    if "://" not in source:
+        return _upload(storage, Path(source), target, overwrite=overwrite)
+    if "://" not in target:
+        return _download(storage, source, Path(target), overwrite=overwrite)
+    from tempfile import TemporaryDirectory
+
+    home = prepare(quiet=True).home  # /tmp may be memory
+    home.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=home) as folder:
+        spool = Path(folder) / "object"
+        storage.download(source, spool)
+        return _upload(storage, spool, target, overwrite=overwrite)
+
+
+def _upload(storage: "Storage", file: Path, target: str, *, overwrite: bool) -> tuple[int, str]:
+    from mimetypes import guess_type
+
+    from anabranch.engine.errors import InputError, NotFound
+
+    try:
+        stored = storage.upload(target, file, if_absent=not overwrite, media_type=guess_type(target)[0])
+    except FileNotFoundError:
+        raise NotFound("file.not_found", f"there is no file {file}") from None
+    except OSError as error:
+        raise InputError("upload.unreadable", f"{file} can't be read: {error.strerror}") from None
+    return stored.size, stored.sha256
+
+
+def _download(storage: "Storage", source: str, file: Path, *, overwrite: bool) -> tuple[int, str]:
+    """Write aside and rename, so that a file is whole or not there (W7)."""
+    from anabranch.engine.addresses import parse_address
+    from anabranch.engine.errors import Conflict, Unavailable
+
+    place = file / parse_address(source).name if file.is_dir() else file
+    if place.exists() and not overwrite:
+        raise Conflict("storage.exists", f"there is a file {place} already", remedy="Replace it with `--overwrite`.")
+    aside = place.with_name(f".{place.name[:200]}.part")
+    try:
+        got = storage.download(source, aside)
+        aside.replace(place)
+    except OSError as error:
+        raise Unavailable("storage.unwritable", f"{place} can't be written: {error.strerror}") from None
+    finally:
+        aside.unlink(missing_ok=True)
+    return got.stat.size, got.sha256
+
+
+def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> int:
+    """Remove an object or all below a folder, batch by batch; how many, also where it is only counted."""
+    from itertools import islice
+
+    from anabranch.engine.addresses import parse_address, parse_folder
+
+    if not recursive:
+        storage.stat(address)
+        if yes:
+            storage.delete([parse_address(address)])
+        return 1
+    tier, removed = parse_folder(address).tier, 0
+    found = storage.walk(address)
+    while batch := [each.key for each in islice(found, BATCH)]:
+        removed += len(batch)
+        if yes:
+            storage.tier(tier).delete(batch)
+    return removed

@@ -1,0 +1,63 @@
+"""Rasters of strangers are opened here, and nowhere else."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import rasterio
+from rasterio.errors import NotGeoreferencedWarning, RasterioIOError
+from rasterio.io import DatasetReader
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.drivers import ALLOWED
+from anabranch.plugins.raster.signs import name_content
+
+__all__ = ["check_drivers", "open_raster", "quiet"]
+
+
+def check_drivers() -> None:
+    """Refuse to work where GDAL has loaded a driver that is not allowed: new, or loaded too early."""
+    with rasterio.Env() as env:
+        loaded = sorted(set(env.drivers()) - ALLOWED)
+    if loaded:
+        raise Permanent(
+            f"GDAL {rasterio.__gdal_version__} has loaded drivers that are not allowed: {', '.join(loaded[:8])}",
+            code="raster.drivers",
+            remedy="It is a mistake of ours: report it, with the version of GDAL.",
+        )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep rasterio from warning of a missing place on Earth: we say that ourselves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        yield
+
+
+def open_raster(path: Path) -> DatasetReader:
+    """Open a local file as one of the formats that may be read, and as nothing else."""
+    local = path.resolve()
+    if not local.is_file() or str(local).startswith("/vsi"):
+        raise Permanent(
+            f"{path.name} is not a file on this machine", code="raster.missing", remedy="Stage it again, then retry."
+        )
+    if local.stat().st_size == 0:
+        raise Permanent(f"{path.name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
+    found = name_content(local)
+    if not found.driver:
+        raise Permanent(
+            f"{path.name} is {found.title}, which is not read as a raster",
+            code="raster.format",
+            remedy=found.remedy or "Convert it to GeoTIFF, with its coordinate system inside.",
+        )
+    try:
+        with quiet():
+            return rasterio.open(local, driver=found.driver)  # by one driver: no other is even asked
+    except RasterioIOError as error:
+        raise Permanent(
+            f"{path.name} begins as {found.title}, but can't be opened: it is damaged or cut off",
+            code="raster.damaged",
+            remedy="Upload the file again; open it elsewhere to see that it is whole.",
+        ) from error

@@ -1,0 +1,143 @@
+"""A source comes to a machine once, is what it was said to be, and the cache stays within its bound."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from anabranch.adapters.objects.tiers import Place, open_storage
+from anabranch.engine.addresses import parse_address
+from anabranch.engine.errors import AnabranchError
+from anabranch.engine.sources import Sources
+from anabranch.engine.storage import Storage
+from anabranch.testing.objects import Cloud
+
+A = parse_address("bronze://a.tif")
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_bronze(tmp_path)
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    return Sources(tmp_path / "cache", 1_000)
+
+
+def open_bronze(folder: Path) -> Storage:
+    return open_storage([Place("bronze", (folder / "bronze").as_uri())], folder / "incoming")
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def cached(folder: Path) -> list[Path]:
+    return sorted((folder / "cache" / "files").rglob("?" * 64))
+
+
+def test_a_source_is_brought_once_and_is_read_only(storage: Storage, sources: Sources, tmp_path: Path) -> None:
+    storage.put(A, b"data")
+    assert sources.fetch(storage, A, tmp_path / "1" / "a") == digest(b"data")
+    storage.delete([A])
+    assert sources.fetch(storage, A, tmp_path / "2" / "a", digest(b"data")) == digest(b"data")
+    first, second = (tmp_path / number / "a" for number in "12")
+    assert first.read_bytes() == b"data"
+    assert (first.stat().st_ino, first.stat().st_mode & 0o777) == (second.stat().st_ino, 0o444)
+    assert not first.is_symlink()
+
+
+def test_a_version_that_was_fetched_is_known_again_without_its_hash(
+    storage: Storage, sources: Sources, tmp_path: Path
+) -> None:
+    storage.put(A, b"data")
+    for number in "12":
+        sources.fetch(storage, A, tmp_path / number)
+    assert (tmp_path / "1").stat().st_ino == (tmp_path / "2").stat().st_ino
+    storage.put(A, b"new!")
+    assert sources.fetch(storage, A, tmp_path / "3") == digest(b"new!")
+    assert (tmp_path / "3").read_bytes() == b"new!"
+
+
+def test_another_hash_than_the_one_told_is_an_error_and_leaves_nothing(
+    storage: Storage, sources: Sources, tmp_path: Path
+) -> None:
+    storage.put(A, b"data")
+    with pytest.raises(AnabranchError, match=digest(b"data")) as caught:
+        sources.fetch(storage, A, tmp_path / "1", digest(b"other"))
+    assert (caught.value.code, caught.value.category) == ("storage.checksum", "permanent")
+    assert not (tmp_path / "1").exists()
+    assert cached(tmp_path) == []
+
+
+def test_a_cached_file_that_a_handler_wrote_to_is_not_used_again(
+    storage: Storage, sources: Sources, tmp_path: Path
+) -> None:
+    storage.put(A, b"data")
+    sources.fetch(storage, A, tmp_path / "1")
+    (tmp_path / "1").chmod(0o644)
+    (tmp_path / "1").write_bytes(b"evil")
+    for wanted in (None, digest(b"data")):
+        sources.fetch(storage, A, tmp_path / "2", wanted)
+        assert (tmp_path / "2").read_bytes() == b"data"
+
+
+def test_the_least_recently_used_goes_first(storage: Storage, sources: Sources, tmp_path: Path) -> None:
+    for name in "abc":
+        storage.put(f"bronze://{name}", name.encode() * 400)
+    for turn, name in enumerate("abac"):
+        sources.fetch(storage, parse_address(f"bronze://{name}"), tmp_path / f"{turn}")
+    assert {file.read_bytes()[:1] for file in cached(tmp_path)} == {b"a", b"c"}
+    assert (tmp_path / "1").read_bytes() == b"b" * 400
+    sources.fetch(storage, parse_address("bronze://b"), tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == b"b" * 400
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_what_is_larger_than_the_cache_is_fetched_and_not_kept(storage: Storage, tmp_path: Path, most: int) -> None:
+    storage.put(A, b"data")
+    Sources(tmp_path / "cache", most).fetch(storage, A, tmp_path / "1" / "a")
+    assert (tmp_path / "1" / "a").read_bytes() == b"data"
+    assert cached(tmp_path) == []
+
+
+def test_what_a_killed_process_had_begun_is_removed(storage: Storage, sources: Sources, tmp_path: Path) -> None:
+    storage.put(A, b"data")
+    sources.fetch(storage, A, tmp_path / "1")
+    left = tmp_path / "cache" / "incoming" / "3f"
+    left.write_bytes(b"half")
+    sources.clear()
+    assert not left.exists()
+    assert len(cached(tmp_path)) == 1
+
+
+def fetch_often(folder: str, number: int) -> None:
+    storage, sources = open_bronze(Path(folder)), Sources(Path(folder) / "cache", 2_000)
+    for turn in range(20):
+        name = f"{(turn * 7 + number) % 6}"
+        target = Path(folder) / "scratch" / f"{number}-{turn}"
+        sources.fetch(storage, parse_address(f"bronze://{name}"), target)
+        assert target.read_bytes() == name.encode() * 500
+
+
+def test_processes_that_share_a_cache_all_get_the_right_bytes(storage: Storage, tmp_path: Path) -> None:
+    for name in range(6):
+        storage.put(f"bronze://{name}", str(name).encode() * 500)
+    processes = [subprocess.Popen([sys.executable, __file__, str(tmp_path), str(number)]) for number in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert sum(file.stat().st_size for file in cached(tmp_path)) <= 2_000
+
+
+def test_a_source_in_a_cloud_is_fetched_once(s3: Cloud, sources: Sources, tmp_path: Path) -> None:
+    storage = open_storage([Place("bronze", s3.url, s3.options)], tmp_path / "incoming")
+    storage.put(A, b"data")
+    for number in "12":
+        sources.fetch(storage, A, tmp_path / number)
+    assert (tmp_path / "1").stat().st_ino == (tmp_path / "2").stat().st_ino
+
+
+if __name__ == "__main__":
+    fetch_often(sys.argv[1], int(sys.argv[2]))
