@@ -8,10 +8,11 @@ import pytest
 from anabranch.adapters.postgres import pgstac
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.cli.main import call
-from anabranch.plugins.stac.catalog import ensure_collection
+from anabranch.plugins.stac.catalog import ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.handlers import register
-from anabranch.testing.rasters import raster_item
+from anabranch.plugins.stac.handlers import build_publications
+from anabranch.plugins.stac.item import Origin
+from anabranch.testing.items import raster_item
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def published(catalog_url: str, place: pytest.MonkeyPatch) -> str:
     place.setenv("ANABRANCH_DATABASE_URL", catalog_url)
     with connect(catalog_url, Role.HANDLER) as connection:
         ensure_collection(connection, CollectionFacts(id="heights"))
-        register(connection, "heights", [raster_item()], "j" * 64)
+        publish(connection, "heights", "j" * 64, build_publications("heights", [raster_item()], Origin("j" * 64)))
     return catalog_url
 
 

@@ -1,54 +1,69 @@
-"""The handlers that publish, called as a worker calls them."""
+"""The handlers that publish, in jobs that real workers run."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from psycopg import Connection
 
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.engine.context import Context, Silence, TaskFacts
-from anabranch.engine.errors import AnabranchError
-from anabranch.engine.handler import call_handler, check_result, handlers_in
-from anabranch.plugins.stac import handlers
-from anabranch.testing.rasters import raster_facts
+from anabranch.engine.model import JobState
+from anabranch.testing.items import raster_facts
+from anabranch.testing.stack import Stack, open_stack
 
-HANDLERS = {found.name: found for found in handlers_in(vars(handlers))}
-
-
-class Equipped(Context):
-    """A context with a database, as the app gives it to handlers."""
-
-    url = ""
-
-    @contextmanager
-    def database(self) -> Iterator[Connection[Any]]:
-        with connect(self.url, Role.HANDLER) as connection:
-            yield connection
-
-
-def call(url: str, name: str, **params: Any) -> Any:
-    facts = TaskFacts("j" * 64, "task", "node", 0, 1, params, "correlation", None, "")
-    ctx = Equipped(facts, Silence())
-    ctx.url = url
-    return check_result(HANDLERS[name], call_handler(HANDLERS[name], ctx), {})
+WORKFLOW = """
+workflow_id: catalogue
+inputs:
+  collection: {type: string, required: true}
+  items: {type: array, required: true}
+nodes:
+  collection: {handler: stac.ensure_collection, params: {id: "{{ inputs.collection }}"}, next: items}
+  items:
+    handler: stac.register_items
+    params: {collection: "{{ inputs.collection }}", items: "{{ inputs.items }}"}
+    next: first
+  first:
+    handler: stac.register_item
+    params: {collection: "{{ inputs.collection }}", item: "{{ inputs.items[0] }}"}
+"""
 
 
-def test_a_collection_and_its_items_are_registered(catalog_url: str) -> None:
-    assert call(catalog_url, "stac.ensure_collection", id="heights") == {"collection": "heights", "changed": True}
-    one = call(catalog_url, "stac.register_item", collection="heights", item=raster_facts("a"))
-    assert one == {"items": [{"collection": "heights", "id": "a"}], "changed": 1}
-    items = [raster_facts("a"), raster_facts("b")]
-    assert call(catalog_url, "stac.register_items", collection="heights", items=items)["changed"] == 1
+@pytest.fixture
+async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "catalogue.yaml").write_text(WORKFLOW)
+    async with open_stack(catalog_url, tmp_path, [str(tmp_path / "plugins")]) as opened:
+        yield opened
+
+
+async def test_c1_a_job_publishes_items_that_name_it_and_what_it_ran(stack: Stack, catalog_url: str) -> None:
+    job = await stack.run("catalogue", collection="heights", items=[raster_facts("a"), raster_facts("b")])
+    assert job.job.state is JobState.COMPLETED, job.job.error
+    (items,) = await stack.tasks(job, "items")
+    references = [{"collection": "heights", "id": item} for item in ("a", "b")]
+    assert items.result == {"items": references, "changed": 2}
+    (first,) = await stack.tasks(job, "first")
+    assert first.result == {"items": references[:1], "changed": 0}, "what is published already stays as it is"
+
+    with connect(catalog_url, Role.READER) as reader:
+        query = "select document #> '{properties,processing:expression,expression}', job_id from app.catalog_items"
+        for expression, job_id in reader.execute(query).fetchall():
+            assert (expression["job"], job_id) == (job.job.job_id, job.job.job_id)
+            assert (expression["workflow"], expression["workflow_hash"]) == ("catalogue", job.job.workflow_hash)
 
 
 @pytest.mark.parametrize(
-    ("changes", "code"),
-    [({"id": "../../etc"}, "catalog.item_id"), ({"outputs": [{"href": "file:///etc"}]}, "handler.parameters")],
+    ("collection", "changes", "code"),
+    [
+        ("heights", {"id": "../../etc"}, "catalog.item_id"),
+        ("a b", {}, "catalog.collection_id"),
+        ("heights", {"outputs": [{"href": "file:///etc"}]}, "handler.parameters"),
+    ],
 )
-def test_what_is_no_item_fails_the_task_with_a_code(catalog_url: str, changes: Any, code: str) -> None:
-    call(catalog_url, "stac.ensure_collection", id="heights")
-    with pytest.raises(AnabranchError) as caught:
-        call(catalog_url, "stac.register_item", collection="heights", item=raster_facts() | changes)
-    assert caught.value.code == code
+async def test_what_is_no_item_fails_the_job_with_a_code(
+    stack: Stack, collection: str, changes: dict[str, Any], code: str
+) -> None:
+    job = await stack.run("catalogue", collection=collection, items=[raster_facts() | changes])
+    assert job.job.state is JobState.FAILED
+    assert isinstance(job.job.error, dict)
+    assert job.job.error["code"] == code
