@@ -14,9 +14,8 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.pgstac import drop_catalog, migrate_catalog
 from anabranch.engine.errors import Conflict, InputError, NotFound, Transient, Unavailable
 from anabranch.plugins.stac import catalog
-from anabranch.plugins.stac.catalog import Publication, ensure_collection, publish
+from anabranch.plugins.stac.catalog import Publication, ensure_collection, find_origin, publish
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.handlers import register
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.renewal import Difference, Rebuilt, check, rebuild
 from anabranch.testing.items import raster_item
@@ -328,13 +327,11 @@ def test_the_app_role_publishes_nothing(catalog_url: str) -> None:
         app.execute("select app.ensure_collection('{}', '{}')")
 
 
-def test_a_registered_raster_names_the_workflow_of_its_job(handler: Connection[Any], login: Connection[Any]) -> None:
+def test_the_origin_of_an_item_is_the_workflow_of_its_job(handler: Connection[Any], login: Connection[Any]) -> None:
     login.execute("insert into app.workflows values ('h', 'process_raster', '{}', now())")
     login.execute("""
         insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
                               generation, correlation_id, last_event, created_at)
         values (%s, 'i', 0, 's', 'process_raster', 'h', '{}', 5, 'running', 1, 'c', 0, now())""", [JOB])  # fmt: skip
-    register(handler, "heights", [raster_item("dem")], JOB)
-    item = only(login.execute("select get_item('dem')"))
-    expression = item["properties"]["processing:expression"]["expression"]
-    assert (expression["workflow"], expression["workflow_hash"]) == ("process_raster", "h")
+    assert find_origin(handler, JOB) == Origin(JOB, "process_raster", "h")
+    assert find_origin(handler, "gone") == Origin("gone")

@@ -11,6 +11,8 @@ from anabranch.adapters.postgres import pgstac as module
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.migrate import migrate
 from anabranch.adapters.postgres.pgstac import PGSTAC, drop_catalog, find_catalog, migrate_catalog, require_catalog
+from anabranch.adapters.postgres.signs import PostgresSigns
+from anabranch.api.diagnosis import diagnose_catalog
 from anabranch.engine.errors import Unavailable
 
 
@@ -82,3 +84,35 @@ def test_a_catalog_without_rights_is_given_them(catalog_url: str) -> None:
         reader.execute("set default_transaction_read_only = off")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             reader.execute("delete from pgstac.collections")
+
+
+def test_o4_an_older_pgstac_is_migrated_with_what_it_holds(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(empty_database_url)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(module, "PGSTAC", "0.9.9")
+        assert migrate_catalog(empty_database_url).current
+    run(empty_database_url, 'select pgstac.upsert_collection(\'{"id": "old"}\')')
+
+    assert "pgstac is 0.9.9" in str(find_catalog(empty_database_url))
+    assert migrate_catalog(empty_database_url).current
+    with connect(empty_database_url, Role.READER) as reader:
+        assert reader.execute("select id from pgstac.collections").fetchall() == [("old",)]
+
+
+async def test_o1_health_tells_what_the_catalog_lacks(database_url: str, catalog_url: str) -> None:
+    told = {}
+    for name, url in (("without", database_url), ("with", catalog_url)):
+        signs = PostgresSigns(url, name="test")
+        await signs.open()
+        told[name] = diagnose_catalog(await signs.catalog())
+        await signs.close()
+    assert (told["with"].status, told["with"].remedy) == ("ok", "")
+    assert told["without"].detail == "nothing can be published: pgstac is not installed in this database"
+    assert told["without"].remedy == "Run `anabranch db migrate`."
+
+
+def test_o1_a_catalog_of_another_version_is_not_well() -> None:
+    found = module.judge(module.Found((), "3.3.2", "0.9.9", granted=True, major=15))
+    assert diagnose_catalog(found).status == "degraded"

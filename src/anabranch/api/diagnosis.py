@@ -5,10 +5,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
+from anabranch.adapters.postgres.pgstac import Catalog
 from anabranch.engine.errors import AnabranchError
 from anabranch.engine.model import Duty, StuckJobs, Vitals
 
-__all__ = ["Onsets", "Part", "Status", "diagnose", "diagnose_disk", "diagnose_jobs", "diagnose_loop", "worst"]
+__all__ = [
+    "Onsets",
+    "Part",
+    "Status",
+    "diagnose",
+    "diagnose_catalog",
+    "diagnose_disk",
+    "diagnose_jobs",
+    "diagnose_loop",
+    "worst",
+]
 
 Status = Literal["ok", "degraded", "down"]
 WORST: tuple[Status, ...] = ("down", "degraded", "ok")
@@ -96,6 +107,16 @@ def diagnose_jobs(stuck: StuckJobs | AnabranchError) -> Part:
         remedy = "It is a mistake of ours: report it with `anabranch events`; cancel the job and submit it again."
         return Part("jobs", "degraded", f"nothing will move these on: {some}", remedy)
     return Part("jobs", "ok", "none is stuck")
+
+
+def diagnose_catalog(catalog: Catalog | AnabranchError) -> Part:
+    """Whether there is a catalog; a server may do without one, but not with one that is broken."""
+    if isinstance(catalog, AnabranchError):
+        return Part("catalog", "degraded", "whether there is one is not known", "See the part database.")
+    if catalog.current:
+        return Part("catalog", "ok", str(catalog))
+    detail = f"nothing can be published: {catalog.problem}"
+    return Part("catalog", "degraded" if catalog.pgstac else "ok", detail, catalog.remedy)
 
 
 def diagnose_disk(name: str, free: int | None, low: int) -> Part:

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from anabranch.api.diagnosis import Onsets, Part, diagnose, diagnose_disk, diagnose_jobs, diagnose_loop
+from anabranch.adapters.postgres.pgstac import Catalog
+from anabranch.api.diagnosis import (
+    Onsets,
+    Part,
+    diagnose,
+    diagnose_catalog,
+    diagnose_disk,
+    diagnose_jobs,
+    diagnose_loop,
+)
 from anabranch.api.tick import Tick
 from anabranch.api.watch import Watch
 from anabranch.app import Gateway
@@ -21,6 +30,7 @@ __all__ = ["Monitor"]
 PATIENCE_SECONDS = 1.5
 STUCK_FRESH_SECONDS = 15.0
 GAUGES_FRESH_SECONDS = 2.0
+CATALOG_FRESH_SECONDS = 60.0
 
 
 class Monitor:
@@ -37,6 +47,9 @@ class Monitor:
         self._vitals = Watch(self._take_vitals, "the database", patience=PATIENCE_SECONDS)
         self._jobs = Watch(self._look_for_stuck, "the database", patience=PATIENCE_SECONDS, fresh=STUCK_FRESH_SECONDS)
         self._gauges = Watch(self._take_gauges, "the database", patience=PATIENCE_SECONDS, fresh=GAUGES_FRESH_SECONDS)
+        self._catalog = Watch(
+            self._gateway.signs.catalog, "the database", patience=PATIENCE_SECONDS, fresh=CATALOG_FRESH_SECONDS
+        )
         self._disks = Watch(self._measure_disks, "the disk", patience=PATIENCE_SECONDS)
 
     async def vitals(self) -> Vitals:
@@ -55,24 +68,28 @@ class Monitor:
 
     async def examine(self) -> tuple[list[Part], dict[str, int]]:
         """Every part with its state, and the ready tasks by queue."""
-        vitals, stuck, disks = await asyncio.gather(self._vitals.try_get(), self._jobs.try_get(), self._disks.try_get())
-        parts = self._onsets.date(self._parts(vitals, stuck, disks))
+        vitals, stuck, catalog, disks = await asyncio.gather(
+            self._vitals.try_get(), self._jobs.try_get(), self._catalog.try_get(), self._disks.try_get()
+        )
+        parts = self._onsets.date(self._parts(vitals, stuck, catalog, disks))
         return parts, {} if isinstance(vitals, AnabranchError) else vitals[0].queues
 
     def close(self) -> None:
         """Stop watching."""
-        for watch in (self._vitals, self._jobs, self._gauges, self._disks):
+        for watch in (self._vitals, self._jobs, self._gauges, self._catalog, self._disks):
             watch.close()
 
     def _parts(
         self,
         vitals: tuple[Vitals, float] | AnabranchError,
         stuck: StuckJobs | AnabranchError,
+        catalog: Catalog | AnabranchError,
         disks: dict[str, int] | AnabranchError,
     ) -> Iterator[Part]:
         yield diagnose_loop(self._tick.age, has_session=self._gateway.has_session)
         yield from diagnose(vitals, 0.0) if isinstance(vitals, AnabranchError) else diagnose(*vitals)
         yield diagnose_jobs(stuck)
+        yield diagnose_catalog(catalog)
         free = {} if isinstance(disks, AnabranchError) else disks
         low = self._gateway.settings.low_disk_mb * 1_000_000
         for name in ("home", "scratch"):

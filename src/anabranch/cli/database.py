@@ -102,8 +102,9 @@ def reset(yes: Yes = False, json: Json = False) -> None:
             remedy="Say so with `--yes`.",
         )
     url = _url()
+    applied = reset(url)  # it refuses a database of others, so it comes first
     drop_catalog(url)
-    _show(reset(url), json, migrate_catalog(url))
+    _show(applied, json, migrate_catalog(url))
 
 
 cli.command()(purge)

@@ -6,6 +6,7 @@ A server without PostGIS runs the engine all the same; what it lacks is told in 
 import json
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -13,7 +14,7 @@ import psycopg
 import structlog
 from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, dict_row
 
 from anabranch.adapters.postgres.connect import Role, conninfo
 from anabranch.adapters.postgres.files import QUERIES
@@ -21,14 +22,16 @@ from anabranch.adapters.postgres.migrate import connected
 from anabranch.adapters.postgres.transaction import PATIENCE, hold_lock
 from anabranch.engine.errors import Unavailable
 
-__all__ = ["PGSTAC", "Catalog", "drop_catalog", "find_catalog", "migrate_catalog", "require_catalog"]
+__all__ = [
+    "EXTENSIONS", "PGSTAC", "Catalog", "Found", "drop_catalog", "find_catalog", "judge", "migrate_catalog",
+    "require_catalog",
+]  # fmt: skip
 
 log = structlog.get_logger(__name__)
 
 # Pinned together with the package that brings it.
 PGSTAC = "0.10.0"
 EXTENSIONS = ("postgis", "btree_gist", "unaccent")
-VERSION = "select version from pgstac.migrations order by datetime desc, version desc limit 1"
 CHANCES = 5
 CROWDED = (psycopg.errors.InternalError_, psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject)
 GRANTS = {Role.HANDLER: "pgstac_ingest", Role.READER: "pgstac_read"}
@@ -56,16 +59,17 @@ class Catalog:
 class Found:
     """What a server and a database have of what the catalog needs."""
 
-    missing: tuple[str, ...]
+    missing: Sequence[str]
     postgis: str | None
     pgstac: str | None
     granted: bool
+    major: int
 
 
 def find_catalog(url: str) -> Catalog:
     """How a database stands to the catalog's schema; nothing is changed."""
     with connected(url) as connection:
-        return _judge(_look(connection), connection.info.server_version // 10_000)
+        return judge(_look(connection))
 
 
 def require_catalog(url: str) -> Catalog:
@@ -86,7 +90,7 @@ def migrate_catalog(url: str, *, patience: timedelta = PATIENCE) -> Catalog:
         found = _look(connection)
         if _can_be_brought(found) and (refused := _try_bring(connection, url, found)):
             return refused
-        return _judge(_look(connection), connection.info.server_version // 10_000)
+        return judge(_look(connection))
 
 
 def drop_catalog(url: str, *, patience: timedelta = PATIENCE) -> None:
@@ -97,11 +101,11 @@ def drop_catalog(url: str, *, patience: timedelta = PATIENCE) -> None:
 
 
 def _look(connection: Connection[TupleRow]) -> Found:
-    query = (QUERIES / "catalog_parts.sql").read_text().encode()
-    row = connection.execute(query, {"extensions": list(EXTENSIONS)}).fetchone() or ([], None, False, False)
-    missing, postgis, has_pgstac, granted = row
-    version = connection.execute(VERSION).fetchone() if has_pgstac else None
-    return Found(tuple(missing), postgis, version[0] if version else None, granted)
+    with connection.cursor(row_factory=dict_row) as cursor:
+        (row,) = cursor.execute(_text("catalog_parts"), {"extensions": list(EXTENSIONS)}).fetchall()
+        has = row.pop("has_pgstac")
+        versions = cursor.execute(_text("pgstac_version")).fetchall() if has else []
+    return Found(pgstac=versions[0]["version"] if versions else None, **row)
 
 
 def _can_be_brought(found: Found) -> bool:
@@ -113,16 +117,20 @@ def _is_newer(found: Found) -> bool:
     return found.pgstac is not None and _numbers(found.pgstac) > _numbers(PGSTAC)
 
 
-def _judge(found: Found, major: int) -> Catalog:
-    problem, remedy = _find_problem(found, major)
+def judge(found: Found) -> Catalog:
+    """Whether what was found makes a catalog, and what to do where it doesn't."""
+    problem, remedy = _find_problem(found)
     return Catalog(found.postgis, found.pgstac, problem, remedy)
 
 
-def _find_problem(found: Found, major: int) -> tuple[str | None, str]:
+def _find_problem(found: Found) -> tuple[str | None, str]:
     migrate = "Run `anabranch db migrate`."
     if found.missing:
         what = f"the server has no extension {', '.join(found.missing)}"
-        return what, f"Install PostGIS (on Debian: postgresql-{major}-postgis-3), then run `anabranch db migrate`."
+        return (
+            what,
+            f"Install PostGIS (on Debian: postgresql-{found.major}-postgis-3), then run `anabranch db migrate`.",
+        )
     if found.pgstac is None:
         return "pgstac is not installed in this database", migrate
     if found.pgstac != PGSTAC:
@@ -202,6 +210,10 @@ def _administrators_part(connection: Connection[TupleRow]) -> str:
     roles = "create role pgstac_admin; create role pgstac_read; create role pgstac_ingest; "
     grants = "grant pgstac_admin, pgstac_read, pgstac_ingest to {} with admin option;"
     return f"{extensions}{roles}{sql.SQL(grants).format(user).as_string(connection)}"
+
+
+def _text(query: str) -> bytes:
+    return (QUERIES / f"{query}.sql").read_bytes()
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.calls import Database
+from anabranch.adapters.postgres.pgstac import EXTENSIONS, Catalog, Found, judge
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import Duty, Gauges, StuckJobs, Vitals
 
@@ -39,6 +40,12 @@ class PostgresSigns:
             (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
         return Vitals(duties=duties, **row)
+
+    async def catalog(self) -> Catalog:
+        """How the database stands to the catalog's schema."""
+        (row,) = await self._database.query("catalog_parts", extensions=list(EXTENSIONS))
+        versions = await self._database.query("pgstac_version") if row.pop("has_pgstac") else []
+        return judge(Found(pgstac=versions[0]["version"] if versions else None, **row))
 
     async def gauges(self) -> Gauges:
         """What the database knows for metrics."""

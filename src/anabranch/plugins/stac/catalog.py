@@ -32,10 +32,15 @@ Work = Connection[Any]  # whatever its rows are made into
 
 @dataclass(frozen=True)
 class Publication:
-    """An item that is to be published, with the objects behind it."""
+    """An item that is to be published, with the objects behind it; one that is not valid can't be made."""
 
     document: Mapping[str, Json]
     outputs: Sequence[PublishedOutput] = ()
+
+    def __post_init__(self) -> None:
+        """Hold it against the schemas, before a connection is open."""
+        validate(self.document)
+        check_item_id(self.id)
 
     @property
     def id(self) -> str:
@@ -101,7 +106,6 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
     check_collection_id(collection)
     seen = set()
     for publication in publications:
-        check_item_id(publication.id)
         if publication.id in seen:
             what = f"item {publication.id} is twice in one publication"
             raise InputError("catalog.item_twice", what, remedy="Give each item an id of its own.")
@@ -111,7 +115,6 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
                 "catalog.other_collection", what, remedy=f"Publish it there, or build it for {collection}."
             )
         seen.add(publication.id)
-        validate(publication.document)
 
 
 def _record(

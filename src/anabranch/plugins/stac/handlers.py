@@ -1,22 +1,20 @@
-"""Handlers that publish: thin shells over plain functions, with one short burst on the database each."""
+"""Handlers that publish: thin shells over plain functions, with short bursts on the database."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch import Context, handler
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import RasterItem
-from anabranch.plugins.stac.item import build_item, find_outputs
+from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 
 if TYPE_CHECKING:
-    from psycopg import Connection
+    from anabranch.plugins.stac.catalog import Publication
 
-    from anabranch.plugins.stac.catalog import Published
-
-__all__ = ["ensure_collection", "register_item", "register_items"]
+__all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
 
 MOST_ITEMS = 10_000
 
@@ -62,19 +60,12 @@ class ItemsResult(Strict):
     changed: int
 
 
-class HasDatabase(Protocol):
-    """What these handlers ask of their context."""
-
-    def database(self) -> "AbstractContextManager[Connection[Any]]":
-        """A connection for one short burst, in the role of handlers."""
-
-
 @handler("stac.ensure_collection", timeout_seconds=120)
 def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult:
     """Make a collection, or change what is said of it."""
     from anabranch.plugins.stac import catalog  # late: only who publishes needs a database and the schemas
 
-    with cast("HasDatabase", ctx).database() as connection:
+    with ctx.database() as connection:
         changed = catalog.ensure_collection(connection, params)
     return CollectionResult(collection=params.id, changed=changed)
 
@@ -92,18 +83,21 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
 
 
 def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> ItemsResult:
-    with cast("HasDatabase", ctx).database() as connection:
-        published = register(connection, collection, rasters, ctx.job_id)
+    """Build and check the items while no connection is open, and publish them in one burst."""
+    from anabranch.plugins.stac import catalog
+
+    with ctx.database() as connection:
+        origin = catalog.find_origin(connection, ctx.job_id)
+    publications = build_publications(collection, rasters, origin)
+    with ctx.database() as connection:
+        published = catalog.publish(connection, collection, ctx.job_id, publications)
     references = [ItemReference(collection=collection, id=item) for item in published.items]
     return ItemsResult(items=references, changed=len(published.changed))
 
 
-def register(connection: "Connection[Any]", collection: str, rasters: list[RasterItem], job_id: str) -> "Published":
-    """Build the items of a job's rasters, and publish them."""
-    from anabranch.plugins.stac import catalog
+def build_publications(collection: str, rasters: Sequence[RasterItem], origin: Origin) -> "list[Publication]":
+    """The items of rasters with what is published of their objects, checked."""
+    from anabranch.plugins.stac.catalog import Publication
 
-    origin, ours = catalog.find_origin(connection, job_id), version("anabranch")
-    publications = [
-        catalog.Publication(build_item(collection, raster, origin, ours), find_outputs(raster)) for raster in rasters
-    ]
-    return catalog.publish(connection, collection, job_id, publications)
+    ours = version("anabranch")
+    return [Publication(build_item(collection, raster, origin, ours), find_outputs(raster)) for raster in rasters]

@@ -1,0 +1,69 @@
+"""The handlers that publish, in jobs that real workers run."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.engine.model import JobState
+from anabranch.testing.items import raster_facts
+from anabranch.testing.stack import Stack, open_stack
+
+WORKFLOW = """
+workflow_id: catalogue
+inputs:
+  collection: {type: string, required: true}
+  items: {type: array, required: true}
+nodes:
+  collection: {handler: stac.ensure_collection, params: {id: "{{ inputs.collection }}"}, next: items}
+  items:
+    handler: stac.register_items
+    params: {collection: "{{ inputs.collection }}", items: "{{ inputs.items }}"}
+    next: first
+  first:
+    handler: stac.register_item
+    params: {collection: "{{ inputs.collection }}", item: "{{ inputs.items[0] }}"}
+"""
+
+
+@pytest.fixture
+async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "catalogue.yaml").write_text(WORKFLOW)
+    async with open_stack(catalog_url, tmp_path, [str(tmp_path / "plugins")]) as opened:
+        yield opened
+
+
+async def test_c1_a_job_publishes_items_that_name_it_and_what_it_ran(stack: Stack, catalog_url: str) -> None:
+    job = await stack.run("catalogue", collection="heights", items=[raster_facts("a"), raster_facts("b")])
+    assert job.job.state is JobState.COMPLETED, job.job.error
+    (items,) = await stack.tasks(job, "items")
+    references = [{"collection": "heights", "id": item} for item in ("a", "b")]
+    assert items.result == {"items": references, "changed": 2}
+    (first,) = await stack.tasks(job, "first")
+    assert first.result == {"items": references[:1], "changed": 0}, "what is published already stays as it is"
+
+    with connect(catalog_url, Role.READER) as reader:
+        query = "select document #> '{properties,processing:expression,expression}', job_id from app.catalog_items"
+        for expression, job_id in reader.execute(query).fetchall():
+            assert (expression["job"], job_id) == (job.job.job_id, job.job.job_id)
+            assert (expression["workflow"], expression["workflow_hash"]) == ("catalogue", job.job.workflow_hash)
+
+
+@pytest.mark.parametrize(
+    ("collection", "changes", "code"),
+    [
+        ("heights", {"id": "../../etc"}, "catalog.item_id"),
+        ("a b", {}, "catalog.collection_id"),
+        ("heights", {"outputs": [{"href": "file:///etc"}]}, "handler.parameters"),
+    ],
+)
+async def test_what_is_no_item_fails_the_job_with_a_code(
+    stack: Stack, collection: str, changes: dict[str, Any], code: str
+) -> None:
+    job = await stack.run("catalogue", collection=collection, items=[raster_facts() | changes])
+    assert job.job.state is JobState.FAILED
+    assert isinstance(job.job.error, dict)
+    assert job.job.error["code"] == code
