@@ -13,7 +13,8 @@ setup: ## Make .venv from the lock, and find or install PostgreSQL with PostGIS
 demo: setup ## Run the main job on the embedded default
 	@.venv/bin/anabranch demo
 
-test: setup ## Run the tests; ARGS="-k name" picks some
+test: ## Run the tests, those of the page in Chromium; ARGS="-k name" picks some
+	@scripts/setup browser
 	.venv/bin/pytest $(ARGS)
 
 bench: setup ## Measure the engine beside a bare loop and two peers; takes minutes

@@ -43,6 +43,7 @@ from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import TIERS, Settings, forget
 
 __all__ = [
+    "CATALOG",
     "Gateway",
     "Reloaded",
     "connections_needed",
@@ -60,11 +61,13 @@ HEART = 1
 STORE = 2
 READS = 4
 SIGNS = 1
+CATALOG = 3
 
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    return (READS + SIGNS + STORE + HEART + INSPECTION) + (STORE + HEART) * (1 + workers) + BURSTS * workers
+    api = READS + SIGNS + CATALOG + STORE + HEART + INSPECTION
+    return api + (STORE + HEART) * (1 + workers) + BURSTS * workers
 
 
 def load_registry(settings: Settings) -> Registry:

@@ -165,6 +165,16 @@ class Settings(BaseSettings):
         10_240, ge=0, description="How much of what handlers fetch is kept on this machine; 0 keeps nothing."
     )
     max_streams: int = Field(500, ge=1, description="Streams of jobs' events that one API process serves at once.")
+    raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is taken.")
+    raster_single_bytes: int = Field(
+        2_000_000_000, ge=1, description="The largest file that becomes one COG unless a job says `tiling: never`."
+    )
+    raster_single_pixels: int = Field(
+        250_000_000, ge=1, description="The most pixels that become one COG unless a job says `tiling: never`."
+    )
+    raster_memory_mb: int = Field(1024, ge=256, description="Memory that the work on one raster takes at most.")
+    raster_cpu_seconds: int = Field(14_400, ge=1, description="Processor time of one step of the work on a raster.")
+    raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the work on a raster may write.")
 
     @field_validator("plugins", mode="before")
     @classmethod

@@ -14,6 +14,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS_ROOT = "sudo apt-get"
+NAP = """
+import time
+from anabranch import Context, Interrupted, handler
+
+@handler("nap")
+def nap(ctx: Context) -> None:
+    while not (ctx.cancelled or ctx.stopping):
+        time.sleep(0.1)
+    raise Interrupted
+"""
 
 
 def commands(page: Path) -> list[str]:
@@ -111,7 +121,8 @@ def test_workflows_of_the_how_tos_work_as_they_are_printed(
 def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) -> None:
     plugins = folder / "plugins"
     plugins.mkdir()
-    (plugins / "nap.yaml").write_text("workflow_id: nap\nnodes: {only: {handler: sleep, params: {seconds: 600}}}\n")
+    (plugins / "nap.yaml").write_text("workflow_id: nap\nnodes: {only: {handler: nap}}\n")
+    (plugins / "nap.py").write_text(NAP)
     run(folder, f"export ANABRANCH_PLUGINS={plugins}", "anabranch up --detach")
     url = json.loads(run(folder, "anabranch config show --json"))["api_url"]
     job = run(folder, "anabranch submit hello_world").strip()

@@ -18,6 +18,7 @@ SETTINGS = ("role", "statement_timeout", "lock_timeout", "idle_in_transaction_se
         (Role.OWNER, ["anabranch_owner", "0", "10s", "0"]),
         (Role.APP, ["anabranch_app", "1min", "5s", "10s"]),
         (Role.READER, ["anabranch_reader", "10s", "0", "0"]),
+        (Role.HANDLER, ["anabranch_handler", "1min", "10s", "10s"]),
     ],
 )
 def test_a_connection_has_the_limits_of_its_role(database_url: str, role: Role | None, expected: list[str]) -> None:

@@ -86,7 +86,8 @@ def test_a_dash_reads_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
         ("p.json", '{"n": NaN}', "parameters.invalid"),
         ("p.json", '{"n": 1, "n": 2}', "parameters.invalid"),
         ("p.json", None, "parameters.unreadable"),
-        ("p.yaml", "n: 1", "parameters.yaml_unavailable"),
+        ("p.yaml", "n: 1\nn: 2", "parameters.invalid"),
+        ("p.yaml", "[1]", "parameters.invalid"),
     ],
 )
 def test_a_file_that_is_no_json_object_is_refused(tmp_path: Path, name: str, text: str | None, code: str) -> None:
@@ -110,3 +111,9 @@ def test_a_value_of_a_file_is_never_turned_into_text(tmp_path: Path) -> None:
 
 def test_values_stay_where_the_workflow_is_not_known_here() -> None:
     assert read_parameters(["message=5"], None).as_declared("elsewhere") == {"message": 5}
+
+
+def test_parameters_come_from_a_yaml_file_and_above_it_from_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "p.yml"
+    file.write_text("n: 1\nnames: [a, b]\n")
+    assert read_parameters(["n=2"], file).values == {"n": 2, "names": ["a", "b"]}

@@ -5,6 +5,7 @@ import importlib.util
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ CLASSES: Mapping[str, type[AnabranchError]] = {
 ALIKE = {"Overdue", "_overdue"}  # not errors of ours by class; what they say becomes a task's error
 
 
+@cache
 def raised() -> dict[str, set[str]]:
     """Every code in the source, with the names of the classes it is raised by; those of tests' own parts left out."""
     found: dict[str, set[str]] = defaultdict(set)

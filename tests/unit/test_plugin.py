@@ -150,3 +150,14 @@ def test_g5_a_reload_keeps_what_a_broken_child_would_take_away(tmp_path: Path) -
     fresh = registry.reread()
     assert fresh.kept == {"parent"}
     assert fresh.declaration("parent").workflow.hash == registry.declaration("parent").workflow.hash
+
+
+def test_a_package_may_name_the_submodules_that_workers_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "chosen_plugin"
+    package.mkdir()
+    (package / "__init__.py").write_text('PLUGIN_MODULES = ("good",)\n')
+    write(package, good=GOOD.replace('"good"', '"chosen"').replace("good.act", "chosen.act"), heavy="1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = load_plugins(["chosen_plugin"])
+    assert "chosen" in registry.declarations
+    assert registry.refused == {}

@@ -16,6 +16,7 @@ from anabranch.api.monitor import Monitor
 from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.engine.errors import AnabranchError, InputError
+from anabranch.serving.mounts import Serving
 from anabranch.settings import Settings
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "CurrentLookout",
     "CurrentMonitor",
     "CurrentRequests",
+    "CurrentServing",
     "CurrentSettings",
     "CurrentTick",
     "GivenKey",
@@ -85,6 +87,12 @@ async def get_lookout(request: Request) -> Lookout:
     return lookout
 
 
+async def get_serving(request: Request) -> Serving:
+    """What readers are served by."""
+    serving: Serving = request.app.state.serving
+    return serving
+
+
 async def get_caller(request: Request) -> Caller:
     """Who calls: the edge lets nobody else in (S1)."""
     return Caller(request.state.principal, request.state.correlation_id)
@@ -107,6 +115,7 @@ CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
 CurrentRequests = Annotated[Requests, Depends(get_requests)]
 CurrentLookout = Annotated[Lookout, Depends(get_lookout)]
+CurrentServing = Annotated[Serving, Depends(get_serving)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
 GivenKey = Annotated[str | None, Depends(get_idempotency_key)]

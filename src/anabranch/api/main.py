@@ -18,10 +18,12 @@ from anabranch.api.openapi import Api
 from anabranch.api.routes import (
     bulk,
     bundles,
+    catalog,
     control,
     database,
     description,
     errors,
+    files,
     graphs,
     handlers,
     health,
@@ -30,6 +32,7 @@ from anabranch.api.routes import (
     keys,
     limits,
     metrics,
+    page,
     streams,
     uploads,
     workers,
@@ -37,10 +40,14 @@ from anabranch.api.routes import (
 )
 from anabranch.api.signals import when_told_to_stop
 from anabranch.api.tick import Tick
-from anabranch.app import Gateway
+from anabranch.app import CATALOG, Gateway, open_tiers
 from anabranch.embedded.listener import asks_for_keys
 from anabranch.engine.errors import InputError
+from anabranch.engine.sources import Sources
 from anabranch.logs import configure_logs
+from anabranch.serving.catalog import Catalog
+from anabranch.serving.mounts import Serving
+from anabranch.serving.objects import Objects
 from anabranch.settings import Settings, load_settings
 
 __all__ = ["app_from_environment", "create_app"]
@@ -54,6 +61,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         app.state.gateway = Gateway(settings, database_url)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
+        app.state.serving = _serving(settings, database_url, app.state.gateway)
         app.state.lookout = Lookout(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
@@ -63,6 +71,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
             app.state.lookout.close()
             ticking.cancel()
             app.state.monitor.close()
+            await app.state.serving.close()
             await app.state.gateway.close()
 
     app = Api(
@@ -105,9 +114,19 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         metrics,
         errors,
         description,
+        catalog,
+        files,
+        page,
     ):
         app.include_router(module.router)
     return app
+
+
+def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
+    catalog = Catalog(database_url, CATALOG)
+    cache = Sources(settings.home / "cache", settings.source_cache_mb * 2**20)
+    objects = Objects(open_tiers(settings), cache, settings.home / "cache" / "served")
+    return Serving(catalog, gateway.reads.outputs(), objects)
 
 
 def app_from_environment() -> FastAPI:

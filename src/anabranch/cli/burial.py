@@ -6,6 +6,7 @@ import structlog
 
 from anabranch.adapters.postgres.budget import check_budget
 from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.embedded.home import Home
 from anabranch.engine.errors import AnabranchError
@@ -27,6 +28,8 @@ class Undertaker:
         """Migrate the database before anything uses it, and see that it has connections for all (E19)."""
         self._url = url
         migrate(url)
+        if not (catalog := migrate_catalog(url)).current:
+            log.warning("catalog.missing", reason=catalog.problem, remedy=catalog.remedy)
         check_budget(url, self._connections)
         asyncio.run(self._bury(str(self._home.stack_id)))  # nothing of an earlier stack is left alive
 

@@ -7,6 +7,7 @@ from anabranch.adapters.postgres.budget import check_budget
 from anabranch.adapters.postgres.check import check
 from anabranch.adapters.postgres.clock import measure_skew
 from anabranch.adapters.postgres.migrate import status
+from anabranch.adapters.postgres.pgstac import find_catalog
 from anabranch.adapters.postgres.rows import ROWS
 from anabranch.app import connections_needed, load_registry
 from anabranch.cli.findings import Finding, Status, guarded
@@ -66,6 +67,7 @@ def _examine_database(settings: Settings) -> Iterator[Finding]:
         return
     yield from guarded("migrations", lambda: _migrations(settings))
     yield from guarded("schema", lambda: _schema(settings))
+    yield from guarded("catalog", lambda: _catalog(settings))
     yield from guarded("budget", lambda: _budget(settings))
     yield from guarded("clock", lambda: _clock(settings))
 
@@ -147,6 +149,11 @@ def _schema(settings: Settings) -> Finding:
         what = f"it differs from the files in {len(differences)} places"
         return Finding("schema", "fail", what, "See `anabranch db check`.")
     return Finding("schema", "ok", "as the files say")
+
+
+def _catalog(settings: Settings) -> Finding:
+    found = find_catalog(database_url(settings))
+    return Finding("catalog", "ok" if found.current else "warn", str(found), found.remedy)
 
 
 def _budget(settings: Settings) -> Finding:

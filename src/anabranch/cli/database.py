@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from anabranch.cli.catalog import cli as catalog_cli
 from anabranch.cli.exits import UsageMistake
 from anabranch.cli.options import Json, Yes
 from anabranch.cli.place import database_url
@@ -15,6 +16,7 @@ from anabranch.engine.errors import Conflict
 
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.migrate import Applied
+    from anabranch.adapters.postgres.pgstac import Catalog
 
 __all__ = ["cli"]
 
@@ -23,28 +25,35 @@ cli = typer.Typer(name="db", help="Make, check and remake the database's schema,
 
 @cli.command()
 def migrate(json: Json = False) -> None:
-    """Bring the database to the newest schema and functions."""
+    """Bring the database to the newest schema and functions, and the catalog where the server has PostGIS."""
     from anabranch.adapters.postgres.migrate import migrate
+    from anabranch.adapters.postgres.pgstac import migrate_catalog
 
-    _show(migrate(_url()), json)
+    url = _url()
+    _show(migrate(url), json, migrate_catalog(url))
 
 
 @cli.command()
 def status(json: Json = False) -> None:
     """Show which migrations are applied and which are not."""
     from anabranch.adapters.postgres.migrate import status
+    from anabranch.adapters.postgres.pgstac import find_catalog
 
-    found = status(_url())
+    url = _url()
+    found, catalog = status(url), find_catalog(url)
     if json:
-        print_json({**asdict(found), "current": found.current})
+        print_json({**asdict(found), "current": found.current, "catalog": _describe(catalog)})
         return
     print_line(f"database   {found.database}")
     print_line(f"server     PostgreSQL {found.server_version}")
     print_line(f"applied    {', '.join(found.applied) or 'nothing'}")
     print_line(f"pending    {', '.join(found.pending) or 'nothing'}")
     print_line(f"functions  {'current' if found.functions_current else 'not current'}")
+    print_line(f"catalog    {catalog}")
     if not found.current:
         note(found.problem or "Run `anabranch db migrate`.")
+    elif not catalog.current:
+        note(catalog.remedy)
 
 
 @cli.command()
@@ -59,9 +68,12 @@ def redeploy(json: Json = False) -> None:
 def check(json: Json = False) -> None:
     """Prove that schema, files and models agree."""
     from anabranch.adapters.postgres.check import check
+    from anabranch.adapters.postgres.pgstac import find_catalog
     from anabranch.adapters.postgres.rows import ROWS
 
-    differences = check(_url(), ROWS)
+    url = _url()
+    differences = check(url, ROWS)
+    _tell_catalog(find_catalog(url))
     if json:
         print_json([asdict(difference) for difference in differences])
     else:
@@ -79,17 +91,23 @@ def check(json: Json = False) -> None:
 
 @cli.command()
 def reset(yes: Yes = False, json: Json = False) -> None:
-    """Remove schema app with all jobs, and make it anew."""
+    """Remove schema app with all jobs, and the catalog with it, and make both anew."""
     from anabranch.adapters.postgres.migrate import reset
+    from anabranch.adapters.postgres.pgstac import drop_catalog, migrate_catalog
 
     if not yes:
         raise UsageMistake(
-            "database.unconfirmed", "`db reset` removes all jobs and their history", remedy="Say so with `--yes`."
+            "database.unconfirmed",
+            "`db reset` removes all jobs, their history and the catalog",
+            remedy="Say so with `--yes`.",
         )
-    _show(reset(_url()), json)
+    url = _url()
+    drop_catalog(url)
+    _show(reset(url), json, migrate_catalog(url))
 
 
 cli.command()(purge)
+cli.add_typer(catalog_cli)
 
 
 @cli.command()
@@ -106,10 +124,23 @@ def _url() -> str:
     return database_url(prepare(quiet=True))
 
 
-def _show(applied: "Applied", json: bool) -> None:
+def _show(applied: "Applied", json: bool, catalog: "Catalog | None" = None) -> None:
     if json:
-        print_json(asdict(applied))
+        print_json(asdict(applied) | ({"catalog": _describe(catalog)} if catalog else {}))
         return
     for migration in applied.migrations:
         print_line(f"applied {migration}")
     print_line("functions deployed" if applied.redeployed else "nothing to do")
+    if catalog:
+        print_line(f"catalog: {catalog}")
+        _tell_catalog(catalog)
+
+
+def _tell_catalog(catalog: "Catalog") -> None:
+    """Say what is missing, where the catalog can't be used; all else can."""
+    if not catalog.current:
+        note(f"There is no catalog: {catalog.problem}. {catalog.remedy}")
+
+
+def _describe(catalog: "Catalog") -> dict[str, object]:
+    return {**asdict(catalog), "current": catalog.current}

@@ -15,6 +15,7 @@ from anabranch.cli import (
     config,
     control,
     database,
+    demo,
     doctor,
     handlers,
     history,
@@ -46,6 +47,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for part in (
+    demo,
     run,
     stack,
     submit,

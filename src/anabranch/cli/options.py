@@ -44,7 +44,7 @@ ParameterList = Annotated[
     ),
 ]
 ParametersFile = Annotated[
-    Path | None, typer.Option("--params", metavar="FILE", help="A JSON object of parameters; - is stdin.")
+    Path | None, typer.Option("--params", metavar="FILE", help="Parameters as JSON or YAML; - is stdin.")
 ]
 Priority = Annotated[int | None, typer.Option(min=1, max=9, help="1 is first, 9 is last.")]
 Rerun = Annotated[bool, typer.Option("--rerun", help="Run it anew even if the same job exists.")]

@@ -86,17 +86,26 @@ def _read_value(name: str, text: str) -> JsonValue:
 
 
 def _read_file(file: Path) -> dict[str, JsonValue]:
-    if file.suffix.lower() in (".yaml", ".yml"):
-        raise InputError(
-            "parameters.yaml_unavailable", f"{file}: YAML is not available here yet", remedy="Write them as JSON."
-        )
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
     except OSError as error:
         raise InputError("parameters.unreadable", f"{file} can't be read: {error.strerror}") from error
     except ValueError as error:
         raise InputError("parameters.invalid", f"{file} can't be used: {error}", remedy="Write it as JSON.") from error
-    return parse_object(text, str(file))
+    is_yaml = file.suffix.lower() in (".yaml", ".yml")
+    return _parse_yaml(text, str(file)) if is_yaml else parse_object(text, str(file))
+
+
+def _parse_yaml(text: str, where: str) -> dict[str, JsonValue]:
+    from anabranch.engine.yaml_tree import TreeError, read_tree
+
+    try:
+        values = read_tree(text, where).value
+    except TreeError as error:
+        raise InputError("parameters.invalid", str(error), remedy="Mend the file.") from error
+    if not isinstance(values, dict):
+        raise InputError("parameters.invalid", f"{where} does not hold a mapping", remedy="Write `n: 5`.")
+    return values
 
 
 def parse_object(text: str, where: str) -> dict[str, JsonValue]:

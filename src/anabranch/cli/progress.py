@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch.cli.show import escape, note, spell_progress, wants_colour
 
-__all__ = ["Bars", "show_progress"]
+__all__ = ["Bars", "show_jobs", "show_progress"]
 
 Job = Mapping[str, Any]  # a job as the API tells it
 
@@ -21,6 +21,25 @@ def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
     if not sys.stderr.isatty():
         yield _Lines().show
         return
+    with _bars() as bars:
+        yield Bars(bars).show
+
+
+@contextmanager
+def show_jobs(quiet: bool) -> Iterator[Callable[[str, Job], None]]:
+    """What to call with every look at one of several jobs, and its name."""
+    if quiet:
+        yield lambda _name, _job: None
+        return
+    if not sys.stderr.isatty():
+        yield _Steps().show
+        return
+    with _bars() as bars:
+        yield _JobBars(bars).show
+
+
+@contextmanager
+def _bars() -> Iterator[Any]:  # rich's Progress, which is imported only where it is used
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -30,7 +49,7 @@ def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
         TextColumn("{task.fields[state]}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console) as bars:
-        yield Bars(bars).show
+        yield bars
 
 
 class _Lines:
@@ -68,3 +87,37 @@ class Bars:
             done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
             state = spell_progress(node.get("progress")) or node["state"]
             self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=escape(state))
+
+
+class _Steps:
+    """Says what each job is at, once for each step."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+
+    def show(self, name: str, job: Job) -> None:
+        step = _step(job)
+        if self._said.get(name) != step:
+            self._said[name] = step
+            note(f"{name}: {step}")
+
+
+class _JobBars:
+    """A bar for each job, as long as it has nodes."""
+
+    def __init__(self, bars: Any) -> None:  # rich's Progress
+        self._bars = bars
+        self._ids: dict[str, Any] = {}
+
+    def show(self, name: str, job: Job) -> None:
+        if name not in self._ids:
+            self._ids[name] = self._bars.add_task(name, total=len(job["nodes"]), state="")
+        done = sum(node["state"] in ("completed", "skipped", "cancelled", "failed") for node in job["nodes"])
+        said = next((spell_progress(node.get("progress")) for node in job["nodes"] if node["state"] == "running"), None)
+        self._bars.update(self._ids[name], completed=done, state=escape(": ".join(filter(None, (_step(job), said)))))
+
+
+def _step(job: Job) -> str:
+    """The node that a job is at, or how it ended."""
+    running = [node["name"] for node in job["nodes"] if node["state"] == "running"]
+    return ", ".join(running) if running and job["status"] == "running" else str(job["status"])

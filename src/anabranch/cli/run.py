@@ -1,4 +1,4 @@
-"""`run` and `demo`: a job from start to end, on a stack that is started for it where none is up."""
+"""`run`: a job from start to end, on a stack that is started for it where none is up."""
 
 import signal
 from collections.abc import Iterator
@@ -6,41 +6,16 @@ from contextlib import contextmanager
 
 import typer
 
-from anabranch.cli.follow import follow, hand_in, outcome, print_end, require_success, took
+from anabranch.cli.follow import follow, hand_in, print_end
 from anabranch.cli.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
-from anabranch.cli.parameters import Parameters, read_parameters
+from anabranch.cli.parameters import read_parameters
 from anabranch.cli.place import connect, find_home, find_remote
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import note, print_json, print_line
+from anabranch.cli.show import note
 
 __all__ = ["cli"]
 
 cli = typer.Typer()
-
-PATIENCE = 120.0
-NEXT = """
-What to try next:
-  anabranch up --detach                            start the stack in the background
-  anabranch submit hello_world -p n=20 --wait      run a job on it
-  anabranch jobs                                   list the jobs, this one too
-  anabranch down                                   stop the stack"""
-
-
-@cli.command()
-def demo(json: Json = False) -> None:
-    """Run hello_world and show what came of it."""
-    with borrow_stack(), connect() as client:
-        submitted = hand_in(client, "hello_world", Parameters({"n": 5}, {}), rerun=True)
-        job = follow(client, submitted["job_id"], PATIENCE, json=json)
-        require_success(job)
-        results = [task.result for task in client.all_tasks(job["job_id"])]
-    if json:
-        print_json(outcome(job))
-        return
-    for result in results:
-        print_line(str(*result.values()))
-    print_line(f"job {job['job_id']}: {job['tasks']['completed']} tasks in {took(job)}")
-    note(NEXT)
 
 
 @cli.command()

@@ -116,6 +116,11 @@ class AsyncClient(AsyncAsker):
         super().__init__(AsyncTransport(base_url, timeout, key))
         self.admin = AsyncAdmin(self._transport)
 
+    @property
+    def base_url(self) -> str:
+        """Where the API is; its paths begin behind that."""
+        return self._transport.base_url
+
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
         """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""

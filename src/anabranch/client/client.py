@@ -111,6 +111,11 @@ class Client(Asker):
         super().__init__(Transport(base_url, timeout, key))
         self.admin = Admin(self._transport)
 
+    @property
+    def base_url(self) -> str:
+        """Where the API is; its paths begin behind that."""
+        return self._transport.base_url
+
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
         """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""

@@ -42,6 +42,7 @@ class Line:
         if url.scheme not in ("http", "https") or not url.host:
             raise _bad_url("it must begin with http:// or https:// and name a host")
         self._where = f"{url.scheme}://{url.netloc.decode()}"
+        self.base_url = str(url).rstrip("/")
         self._timeout = timeout
         # A proxy that the environment names can't reach our loopback. Without TLS no certificates are loaded.
         local = url.host in ("localhost", "127.0.0.1", "::1")

@@ -26,6 +26,7 @@ from anabranch.engine.workflow import DEFAULT_QUEUE, Node, Workflow
 __all__ = ["GROUP", "Registry", "is_folder", "load_plugins"]
 
 GROUP = "anabranch.plugins"
+CHOSEN = "PLUGIN_MODULES"
 OURS = "anabranch."
 log = structlog.get_logger()
 
@@ -208,8 +209,16 @@ def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
             yield str(path), partial(_load_file, path)
         return
     yield plugin, partial(importlib.import_module, plugin)
-    for found in pkgutil.walk_packages(getattr(sys.modules.get(plugin), "__path__", ()), f"{plugin}."):
-        yield found.name, partial(importlib.import_module, found.name)
+    for name in _submodules(plugin):
+        yield name, partial(importlib.import_module, name)
+
+
+def _submodules(plugin: str) -> list[str]:
+    """Those that a package says it brings handlers in, else all."""
+    package = sys.modules.get(plugin)
+    if (named := getattr(package, CHOSEN, None)) is not None:
+        return [f"{plugin}.{name}" for name in named]
+    return [found.name for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{plugin}.")]
 
 
 def _yaml_in(folder: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from anabranch.engine.canonical import sha256 as hash_text
 from anabranch.engine.sources import Sources
 from anabranch.engine.storage import Page, Stat, Storage
 
-__all__ = ["Output", "TaskStorage", "Writer"]
+__all__ = ["Output", "Staged", "TaskStorage", "Writer"]
 
 LONGEST_NAME = 200
 ANY_BYTES = "application/octet-stream"
@@ -24,6 +24,15 @@ class Output:
     size: int
     sha256: str
     media_type: str
+
+
+@dataclass(frozen=True)
+class Staged:
+    """An object that this machine has."""
+
+    path: Path
+    size: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -51,11 +60,14 @@ class TaskStorage:
 
         Conflict when it has another SHA-256 than the one told, or changed while it was read.
         """
+        return self.stage(address, sha256).path
+
+    def stage(self, address: str, sha256: str | None = None) -> Staged:
+        """The same, with its size and its SHA-256."""
         at = parse_address(address)
-        wanted = sha256.lower() if sha256 else None
         place = self._scratch() / "sources" / _place(at)
-        self._sources.fetch(self._storage, at, place, wanted)
-        return place
+        found = self._sources.fetch(self._storage, at, place, sha256.lower() if sha256 else None)
+        return Staged(place, place.stat().st_size, found)
 
     def put(self, path: Path, *, tier: str = "silver", name: str | None = None, media_type: str = ANY_BYTES) -> Output:
         """Write a file to a tier under a key of this attempt; where it is, its size and its SHA-256."""

@@ -11,13 +11,24 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.clock import Clock
 from anabranch.testing.shared_cluster import SharedCluster
 
-__all__ = ["Databases", "clock", "database_url", "databases", "empty_database_url", "postgres"]
+__all__ = [
+    "Databases",
+    "catalog_template",
+    "catalog_url",
+    "clock",
+    "database_url",
+    "databases",
+    "empty_database_url",
+    "postgres",
+]
 
 TEMPLATE = "anabranch_template"
+CATALOG_TEMPLATE = "anabranch_catalog_template"
 SHARED = pytest.StashKey[SharedCluster]()
 
 
@@ -78,6 +89,19 @@ def empty_database_url(databases: Databases) -> str:
     return databases.make("template0")
 
 
+@pytest.fixture(scope="session")
+def catalog_template(postgres: Cluster, pytestconfig: pytest.Config) -> str:
+    """The template of migrated databases with pgstac; it is made when the first test asks for it."""
+    pytestconfig.stash[SHARED].once("catalog", _make_catalog_template)
+    return CATALOG_TEMPLATE
+
+
+@pytest.fixture
+def catalog_url(databases: Databases, catalog_template: str) -> str:
+    """A migrated database of this test's own, with pgstac."""
+    return databases.make(catalog_template)
+
+
 @pytest.fixture
 def clock(database_url: str) -> Iterator[Clock]:
     """The stopped clock of `database_url`."""
@@ -109,6 +133,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _make_template(cluster: Cluster) -> None:
     cluster.ensure_database(TEMPLATE)
     migrate(cluster.url(TEMPLATE))
+    _close_template(cluster, TEMPLATE)
+
+
+def _make_catalog_template(cluster: Cluster) -> None:
+    cluster.ensure_database(CATALOG_TEMPLATE)
+    migrate(cluster.url(CATALOG_TEMPLATE))
+    found = migrate_catalog(cluster.url(CATALOG_TEMPLATE))
+    assert found.current, f"{found}. {found.remedy}"
+    _close_template(cluster, CATALOG_TEMPLATE)
+
+
+def _close_template(cluster: Cluster, name: str) -> None:
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
         # Nobody may be connected to a template while it is copied.
-        connection.execute(f"alter database {TEMPLATE} with is_template true allow_connections false")
+        connection.execute(f"alter database {name} with is_template true allow_connections false")

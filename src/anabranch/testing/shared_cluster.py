@@ -46,6 +46,14 @@ class SharedCluster:
                 ready.touch()
         return self.cluster
 
+    def once(self, what: str, prepare: Callable[[Cluster], None]) -> None:
+        """Prepare something more in the running cluster, by the first that asks."""
+        done = self.folder / f"{what}.done"
+        with _locked(self.folder / what):
+            if not done.exists():
+                prepare(self.cluster)
+                done.touch()
+
     def remove(self) -> None:
         """End the server, if one was started, and remove every trace."""
         if self.cluster.home.path.exists():

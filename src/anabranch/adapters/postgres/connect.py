@@ -21,7 +21,7 @@ KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_cou
 
 
 class Role(Enum):
-    """Whom a connection acts as; the login user is a member of all of them."""
+    """Whom a connection acts as; the login user is a member of all four."""
 
     OWNER = "anabranch_owner"
     APP = "anabranch_app"
@@ -43,6 +43,7 @@ SETTINGS: Mapping[Role, Mapping[str, str]] = {
         "statement_timeout": "60s",
         "lock_timeout": "10s",
         "idle_in_transaction_session_timeout": "10s",
+        "default_transaction_isolation": "read committed",
         "search_path": "pgstac,public",
     },
 }

@@ -1,9 +1,9 @@
 -- Who may do what in schema app; part of every deployment.
--- The app role only calls functions, so no state changes but by them (E5); the reader only reads.
-revoke all on schema app from public, anabranch_app, anabranch_reader;
-grant usage on schema app to anabranch_app, anabranch_reader;
+-- The app role only calls functions, so no state changes but by them (E5); the reader only reads; handlers publish.
+revoke all on schema app from public, anabranch_app, anabranch_reader, anabranch_handler;
+grant usage on schema app to anabranch_app, anabranch_reader, anabranch_handler;
 
-revoke all on all tables in schema app from public, anabranch_app, anabranch_reader;
+revoke all on all tables in schema app from public, anabranch_app, anabranch_reader, anabranch_handler;
 grant select on all tables in schema app to anabranch_reader;
 -- The hash of a key's secret is nobody's to read.
 do $$
@@ -13,12 +13,13 @@ begin
     end if;
 end;
 $$;
-revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader;
+revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader, anabranch_handler;
 
-revoke all on all routines in schema app from public, anabranch_app, anabranch_reader;
+revoke all on all routines in schema app from public, anabranch_app, anabranch_reader, anabranch_handler;
 
 -- The app role calls whole transitions, never their parts: a part has no fence (E3). A function that is not volatile
--- can't write, so both may call it.
+-- can't write, so both may call it. Handlers have a role of their own, which records what is published and touches
+-- nothing else.
 do $$
 declare
     _routine record;
@@ -26,15 +27,19 @@ begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
                    add_event, answer_reports, count_endings, end_wait, end_waits, expire_sessions, find_room, free_held,
-                   keep_lane, lock_key, lock_lane, make_right, open_lane, open_wait, release, remove_claims, remove_due, ripen,
-                   set_job, set_node, take_due, tick, try_again}') as part
+                   keep_lane, lock_catalog, lock_key, lock_lane, make_right, open_lane, open_wait, release, remove_claims, remove_due, ripen,
+                   set_job, set_node, take_due, tick, try_again}') as part,
+               p.proname = any('{ensure_collection, find_origin, now, publish_items, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop
         if _routine.reads then
             execute format('grant execute on function %s to anabranch_app, anabranch_reader', _routine.name);
-        elsif not _routine.part then
+        elsif not _routine.part and not _routine.handlers then
             execute format('grant execute on function %s to anabranch_app', _routine.name);
+        end if;
+        if _routine.handlers then
+            execute format('grant execute on function %s to anabranch_handler', _routine.name);
         end if;
     end loop;
 end;

@@ -8,6 +8,7 @@ from typing import Any
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.outputs import PostgresOutputs
 from anabranch.adapters.postgres.store import index_of, read_definition
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, InputError, NotFound
@@ -57,6 +58,10 @@ class PostgresReads:
     async def close(self) -> None:
         """Close every connection."""
         await self._database.close()
+
+    def outputs(self) -> PostgresOutputs:
+        """What is published, read over this pool."""
+        return PostgresOutputs(self._database)
 
     async def job(self, job_id: str) -> JobDetail:
         """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""

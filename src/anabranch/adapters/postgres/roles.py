@@ -1,4 +1,4 @@
-"""The three roles, and what to ask of an administrator where the login user may not make them."""
+"""The four roles, and what to ask of an administrator where the login user may not make them."""
 
 import psycopg
 from psycopg import Connection, sql

@@ -1,0 +1,35 @@
+-- Record items of a collection, and the outputs behind them. An item that is as it was stays untouched; of one that
+-- changed, the outputs of before are no longer published. Answers the collection's document, whether these are its first
+-- items, and the ids of those that changed; no row where there is no such collection.
+create function app.publish_items(_collection text, _job_id text, _items jsonb)
+returns table (document jsonb, first boolean, changed text[]) language plpgsql as $$
+declare
+    _document jsonb;
+    _first boolean;
+    _changed text[];
+begin
+    perform app.lock_catalog();
+    select c.document into _document from app.collections c where c.id = _collection;
+    if not found then
+        return;
+    end if;
+    _first := not exists (select from app.catalog_items i where i.collection = _collection);
+    with written as (
+        insert into app.catalog_items as i (collection, id, document, job_id, published_at)
+        select _collection, x.item ->> 'id', x.item -> 'document', _job_id, app.now()
+          from jsonb_array_elements(_items) x(item)
+        on conflict (collection, id) do update
+           set document = excluded.document, job_id = excluded.job_id, published_at = excluded.published_at
+         where i.document is distinct from excluded.document
+        returning i.id)
+    select coalesce(array_agg(w.id), '{}') into _changed from written w;
+    delete from app.outputs o where o.collection = _collection and o.item = any(_changed);
+    insert into app.outputs (job_id, name, kind, tier, key, media_type, size, sha256, collection, item)
+    select _job_id, o.name, o.kind, o.tier, o.key, o.media_type, o.size, o.sha256, _collection, x.item ->> 'id'
+      from jsonb_array_elements(_items) x(item)
+     cross join lateral jsonb_to_recordset(x.item -> 'outputs')
+           o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text)
+     where x.item ->> 'id' = any(_changed);
+    return query select _document, _first, _changed;
+end;
+$$;

@@ -1,0 +1,7 @@
+-- Give a collection the extent that its items have by now; whoever calls it has published some in this transaction, and so
+-- holds the lock (C2). Answers its document.
+create function app.replace_extent(_collection text, _extent jsonb) returns jsonb language sql as $$
+    update app.collections set document = jsonb_set(document, '{extent}', _extent), changed_at = app.now()
+     where id = _collection
+    returning document;
+$$;

@@ -1,0 +1,57 @@
+"""The catalog and its rasters: applications of others, for those who may read."""
+
+import json
+from collections.abc import Mapping
+
+from fastapi import APIRouter, Response
+from starlette.types import Message, Receive, Scope, Send
+
+from anabranch.access import Scope as Right
+from anabranch.api.body import JsonObject
+from anabranch.api.deps import CurrentServing, needs
+from anabranch.engine.canonical import Json
+from anabranch.serving.mounts import Mounted
+
+__all__ = ["router"]
+
+router = APIRouter(include_in_schema=False)  # each describes itself, below its own path
+
+
+class Passed(Response):
+    """An answer that another application gives."""
+
+    def __init__(self, app: Mounted, given: Mapping[str, Json] | None = None) -> None:
+        super().__init__(None if given is None else json.dumps(given))
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let it answer to what was given."""
+        read = False
+
+        async def receive_given() -> Message:
+            nonlocal read
+            if read:
+                return await receive()
+            read = True
+            return {"type": "http.request", "body": bytes(self.body), "more_body": False}
+
+        await self._app(scope, receive_given, send)
+
+
+@router.get("/stac", dependencies=[needs(Right.READ)])
+@router.get("/stac/{path:path}", dependencies=[needs(Right.READ)])
+async def browse_catalog(serving: CurrentServing) -> Response:
+    """What the STAC API answers."""
+    return Passed(serving.stac)
+
+
+@router.post("/stac/search", dependencies=[needs(Right.READ)])
+async def search_catalog(given: JsonObject, serving: CurrentServing) -> Response:
+    """What the STAC API finds."""
+    return Passed(serving.stac, given)
+
+
+@router.get("/raster/{path:path}", dependencies=[needs(Right.READ)])
+async def draw_raster(serving: CurrentServing) -> Response:
+    """A tile, a preview or values of a published raster."""
+    return Passed(serving.raster)

@@ -1,0 +1,104 @@
+"""The bytes of published files, whole or in part."""
+
+import re
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi.responses import StreamingResponse
+
+from anabranch.access import Scope
+from anabranch.adapters.postgres.outputs import Output
+from anabranch.api.deps import CurrentServing, needs
+from anabranch.api.errors import respond
+from anabranch.api.etags import IfNoneMatch, has
+from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.serving.mounts import Serving
+
+__all__ = ["router"]
+
+router = APIRouter(include_in_schema=False)
+
+GivenRange = Annotated[str | None, Header(alias="Range", description="One range of bytes; of several, all is sent.")]
+IfRange = Annotated[str | None, Header(alias="If-Range", description="The range counts for the file of this ETag.")]
+
+
+@router.api_route("/files/{job_id}/{name:path}", methods=["GET", "HEAD"], dependencies=[needs(Scope.READ)])
+async def fetch_file(
+    job_id: Annotated[str, Path(max_length=128)],
+    name: Annotated[str, Path(max_length=1024)],
+    request: Request,
+    serving: CurrentServing,
+    if_none_match: IfNoneMatch = None,
+    given_range: GivenRange = None,
+    if_range: IfRange = None,
+) -> Response:
+    """A published file, or a range of it."""
+    file = await _find(serving, job_id, name)
+    headers = _headers(file)
+    if has(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers={k: headers[k] for k in ("ETag", "Cache-Control")})
+    span = parse_range(given_range, file.size) if if_range in (None, headers["ETag"]) else None
+    if span is not None and not span:
+        return _unsatisfiable(request, file)
+    start, length = (span.start, len(span)) if span else (0, file.size)
+    headers["Content-Length"] = str(length)
+    if span:
+        headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{file.size}"
+    status = 206 if span else 200
+    if request.method == "HEAD":
+        return Response(status_code=status, headers=headers, media_type=file.media_type)
+    pieces = serving.objects.read(file.address, start, length)
+    return StreamingResponse(pieces, status, headers, file.media_type)
+
+
+def parse_range(text: str | None, size: int) -> range | None:
+    """The bytes that a Range header asks for, none of them where it can't be; None where it asks for all (RFC 9110)."""
+    found = re.fullmatch(r"bytes=\s*(\d*)-(\d*)\s*", text or "", re.ASCII)
+    if not found or not any(found.groups()):
+        return None
+    first, last = found.groups()
+    if not first:
+        return range(max(0, size - int(last)), size)
+    if last and int(last) < int(first):
+        return None
+    return range(int(first), min(int(last) + 1 if last else size, size))
+
+
+async def _find(serving: Serving, job_id: str, name: str) -> Output:
+    file = None if "\x00" in job_id + name else await serving.published.find(job_id, name)
+    if file is None:
+        raise NotFound(
+            "file.not_published", f"there is no published file {job_id}/{name}", remedy="The assets of items name them."
+        )
+    try:
+        size = await serving.objects.size(file.address)
+    except NotFound as error:
+        raise _lost(file, "is not in its tier") from error
+    if size != file.size:
+        raise _lost(file, f"has {size} bytes instead of {file.size}")
+    return file
+
+
+def _lost(file: Output, what: str) -> AnabranchError:
+    return AnabranchError("file.lost", f"the published file {file.job_id}/{file.name} {what}")
+
+
+def _headers(file: Output) -> dict[str, str]:
+    base = file.name.rpartition("/")[2]
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", base)
+    return {
+        "ETag": f'"{file.sha256}"',
+        "Cache-Control": "private, max-age=31536000, immutable",
+        "Accept-Ranges": "bytes",
+        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(base, safe='')}",
+        "Content-Security-Policy": "sandbox; default-src 'none'",  # a file may be a page
+    }
+
+
+def _unsatisfiable(request: Request, file: Output) -> Response:
+    refused = InputError("file.range", f"the file has {file.size} bytes", remedy="Ask for a range within them.")
+    response = respond(refused, path=request.url.path, correlation_id=request.state.correlation_id)
+    response.headers["Content-Range"] = f"bytes */{file.size}"
+    response.headers["Accept-Ranges"] = "bytes"
+    return response

@@ -1,0 +1,73 @@
+"""The page: a map of what is published."""
+
+from functools import cache
+from pathlib import Path
+
+from fastapi import APIRouter, Response
+
+from anabranch.access import Scope
+from anabranch.api.deps import CurrentServing, needs
+from anabranch.api.etags import IfNoneMatch, answer_once
+from anabranch.engine.errors import NotFound
+
+__all__ = ["router"]
+
+router = APIRouter(include_in_schema=False)
+
+FOLDER = Path(__file__).parents[2] / "ui"
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".geojson": "application/geo+json",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+# Nothing of another origin, and no script that is not a file of ours.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "worker-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+
+@router.get("/", dependencies=[needs(Scope.READ)])
+async def show_page(serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
+    """The page; what it will ask for begins to load."""
+    serving.warm()
+    return _answer("index.html", if_none_match)
+
+
+@router.get("/ui/{name:path}", dependencies=[needs(Scope.READ)])
+async def show_part(name: str, if_none_match: IfNoneMatch = None) -> Response:
+    """A file of the page."""
+    if name not in _files():
+        raise NotFound("request.route", f"the page has no {name}")
+    return _answer(name, if_none_match)
+
+
+def _answer(name: str, if_none_match: str | None) -> Response:
+    response = Response(_read(name), media_type=KINDS[Path(name).suffix])
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return answer_once(response, if_none_match)
+
+
+@cache
+def _files() -> frozenset[str]:
+    found = (path for path in FOLDER.rglob("*") if path.is_file() and path.suffix in KINDS)
+    return frozenset(path.relative_to(FOLDER).as_posix() for path in found)
+
+
+@cache
+def _read(name: str) -> bytes:
+    return (FOLDER / name).read_bytes()

@@ -1,0 +1,143 @@
+"""`demo`: sample rasters go through the real workflow, and end on the map."""
+
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from anabranch.cli.exits import JobFailed
+from anabranch.cli.options import Json
+from anabranch.cli.place import connect, find_home, find_remote
+from anabranch.cli.progress import show_jobs
+from anabranch.cli.setup import prepare
+from anabranch.cli.show import note, print_json, print_line
+
+if TYPE_CHECKING:
+    from anabranch.client import Client
+    from anabranch.client.answers import JobStatus
+
+__all__ = ["cli"]
+
+cli = typer.Typer()
+
+BROKEN = "broken"
+PATIENCE_SECONDS = 180.0
+LOOK_SECONDS = 0.2
+NEXT = """
+What to try next:
+  anabranch submit process_raster -p source=@FILE.tif --wait     publish a raster of yours
+  anabranch jobs                                                 list the jobs, these too
+  anabranch down                                                 stop the stack"""
+
+
+@cli.command()
+def demo(json: Json = False) -> None:
+    """Publish three sample rasters, refuse a broken one, and show where they are."""
+    _start()
+    with tempfile.TemporaryDirectory(prefix="anabranch-demo-") as folder, connect() as client:
+        note("making four rasters of a river whose channel parts and joins again")
+        samples = _make_samples(Path(folder))
+        jobs = {name: _submit(client, path) for name, path in samples.items()}
+        ended = _follow(client, jobs, quiet=json)
+        told = [_tell(client.base_url, name, samples[name].stat().st_size, job) for name, job in ended.items()]
+        page = f"{client.base_url}/"
+    if json:
+        print_json({"page": page, "rasters": told})
+    else:
+        _show(told, page)
+    _require_expected(told)
+
+
+def _start() -> None:
+    """Start a stack where none is up; it stays up, for its page shows what was published."""
+    if find_remote().url or find_home().read_stack():
+        return
+    from anabranch.cli.stack import require_plugins, start, stoppable
+
+    settings = prepare(quiet=True, port=0)
+    require_plugins(settings)
+    note(f"starting a stack in {settings.home}")
+    with stoppable():
+        start(settings)
+
+
+def _make_samples(folder: Path) -> Mapping[str, Path]:
+    from anabranch.plugins.raster.samples import make_samples
+
+    return make_samples(folder)
+
+
+def _submit(client: "Client", path: Path) -> str:
+    source = client.upload(path).address
+    return client.submit("process_raster", {"source": source, "collection": "demo", "title": path.stem}).job_id
+
+
+def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[str, JobStatus]":
+    """The jobs when all have ended; their progress is shown meanwhile."""
+    from anabranch.client import TimedOut
+
+    end = time.monotonic() + PATIENCE_SECONDS
+    with show_jobs(quiet) as show:
+        while True:
+            found = {name: client.job(job_id) for name, job_id in jobs.items()}
+            for name, job in found.items():
+                show(name, job.raw)
+            if all(job.ended for job in found.values()):
+                return found
+            if time.monotonic() > end:
+                raise TimedOut("wait.timed_out", "the rasters took too long", remedy="See `anabranch jobs`.")
+            time.sleep(LOOK_SECONDS)
+
+
+def _tell(base: str, name: str, size: int, job: "JobStatus") -> dict[str, Any]:
+    """What came of a raster, as JSON."""
+    told: dict[str, Any] = {"input": f"{name}.tif", "bytes": size, "job_id": job.job_id, "verdict": job.status}
+    if not job.succeeded:
+        return {**told, "error": job.error and {"code": job.error.code, "message": job.error.message}}
+    result: Any = job.result  # as the workflow's output says
+    made = {output["kind"]: output for output in result["outputs"]}
+    links = {kind: f"{base}/files/{job.job_id}/{output['name']}" for kind, output in made.items()}
+    (item,) = result["items"]
+    return {
+        **told,
+        "cog": links["cog"],
+        "cog_bytes": made["cog"]["size"],
+        "item": f"{base}/stac/collections/{item['collection']}/items/{item['id']}",
+        "preview": links["thumbnail"],
+        "warnings": [warning["message"] for warning in result["warnings"]],
+    }
+
+
+def _show(told: list[dict[str, Any]], page: str) -> None:
+    for one in told:
+        print_line(f"\n{one['input']}: {one['verdict']}")
+        if "cog" in one:
+            print_line(
+                f"  size     {_megabytes(one['bytes'])} before, {_megabytes(one['cog_bytes'])} as a COG with overviews"
+            )
+            for name in ("cog", "item", "preview"):
+                print_line(f"  {name:8} {one[name]}")
+        else:
+            print_line(f"  reason   {one['error']['message']} [{one['error']['code']}]")
+        for warning in one.get("warnings", ()):
+            print_line(f"  warning  {warning}")
+    print_line(f"\npage       {page}")
+    note(NEXT)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+def _require_expected(told: list[dict[str, Any]]) -> None:
+    """JobFailed when a sound raster was not published, or the broken one was."""
+    for one in told:
+        if (one["verdict"] == "completed") == (one["input"] == f"{BROKEN}.tif"):
+            raise JobFailed(
+                "job.failed",
+                f"{one['input']} was {'published' if one['verdict'] == 'completed' else 'not published'}",
+                remedy=f"See `anabranch events {one['job_id'][:12]}`.",
+            )

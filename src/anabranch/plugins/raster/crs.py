@@ -1,0 +1,115 @@
+"""Coordinate systems: named by code, checked before any parser sees them, resolved before anything spatial (R1, S2)."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
+from rasterio.crs import CRS
+from rasterio.errors import CRSError, RasterioError
+from rasterio.warp import transform
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.models import CRS_PATTERN, Mends, Notice
+
+__all__ = ["WGS84", "Resolved", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
+
+Degrees = NDArray[np.float64]
+WGS84 = CRS.from_epsg(4326)
+_CODE = re.compile(CRS_PATTERN)
+_HOW = "Give a code like EPSG:32633."
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The coordinate system of a raster, and what is to be mended for it."""
+
+    crs: CRS
+    mends: Mends
+    notices: tuple[Notice, ...] = ()
+
+
+def parse_crs(text: str, what: str) -> CRS:
+    """A coordinate system by its code; a caller's text never reaches a parser that could fetch or read something."""
+    if not _CODE.fullmatch(text):
+        raise Permanent(f"{what} is not the code of a coordinate system", code="raster.crs_text", remedy=_HOW)
+    try:
+        return CRS.from_string(text)
+    except CRSError as error:
+        raise Permanent(f"{what} {text} is not known", code="raster.crs_unknown", remedy=_HOW) from error
+
+
+def resolve_crs(found: CRS | None, given: str | None) -> Resolved:
+    """The file's coordinate system, or the given one where the file has none; two that differ are an error."""
+    asked = parse_crs(given, "input_crs") if given else None
+    if found and _is_on_earth(found):
+        if asked and not _same(found, asked):
+            raise _conflict(found, asked)
+        return Resolved(found, Mends())
+    if asked is None:
+        raise _local(found) if found else _missing()
+    if not _is_on_earth(asked):
+        raise _local(asked)
+    return Resolved(asked, Mends(crs=given), (_taken(found, given or ""),))
+
+
+def name_crs(crs: CRS) -> str:
+    """The code of a coordinate system like EPSG:32633; empty where it has none."""
+    authority = crs.to_authority()
+    return ":".join(authority) if authority else ""
+
+
+def to_degrees(crs: CRS, points: Sequence[tuple[float, float]]) -> tuple[Degrees, Degrees]:
+    """Longitudes and latitudes of points; infinite for those that are not on Earth."""
+    try:
+        xs, ys = transform(crs, WGS84, [x for x, _ in points], [y for _, y in points])
+    except (RasterioError, CPLE_BaseError):
+        if len(points) == 1:
+            return np.array([np.inf]), np.array([np.inf])
+        each = [to_degrees(crs, [point]) for point in points]
+        return np.concatenate([lon for lon, _ in each]), np.concatenate([lat for _, lat in each])
+    return np.asarray(xs, np.float64), np.asarray(ys, np.float64)
+
+
+def _same(found: CRS, asked: CRS) -> bool:
+    return bool(found == asked) or (found.to_epsg() is not None and found.to_epsg() == asked.to_epsg())
+
+
+def _is_on_earth(crs: CRS) -> bool:
+    try:
+        transform(crs, WGS84, [0.0], [0.0])
+    except (RasterioError, CPLE_BaseError) as error:
+        # Zero may lie outside of where a projection is defined, which says nothing of the Earth.
+        return "find coordinate operations" not in str(error)
+    return True
+
+
+def _missing() -> Permanent:
+    return Permanent(
+        "the raster has no coordinate system",
+        code="raster.crs_missing",
+        remedy="Give the one that its coordinates are in as `input_crs`, like EPSG:32633.",
+    )
+
+
+def _local(crs: CRS) -> Permanent:
+    return Permanent(
+        f"the raster's coordinate system has no place on Earth: {crs.to_wkt()[:60]}…",
+        code="raster.crs_local",
+        remedy="Give the one that its coordinates are in as `input_crs`, or georeference the raster.",
+    )
+
+
+def _conflict(found: CRS, asked: CRS) -> Permanent:
+    return Permanent(
+        f"the raster is in {name_crs(found) or found.to_wkt()[:60]}, and input_crs says {name_crs(asked)}",
+        code="raster.crs_conflict",
+        remedy="Leave `input_crs` out; to have another one in the output, give `target_crs`.",
+    )
+
+
+def _taken(found: CRS | None, given: str) -> Notice:
+    why = "has a local coordinate system" if found else "has no coordinate system"
+    return Notice(code="raster.crs_given", message=f"The file {why}; {given} is taken, as input_crs says.")

@@ -1,0 +1,71 @@
+"""Which of GDAL's drivers may be loaded, and the environment without all others (S4); nothing here imports GDAL."""
+
+__all__ = ["ALLOWED", "READABLE", "SKIPPED", "gdal_environment"]
+
+# What a stranger's file may be. GTiff: nearly all that is sent. JP2OpenJPEG: what satellites deliver; where a build of
+# GDAL has no such driver the name is only ignored. Both carry their place on Earth inside and name no other file.
+READABLE = ("GTiff", "JP2OpenJPEG")
+# Warping adds the VRT driver to its own process, which is why every file is opened by the name of one driver, too.
+# What our own work needs: COG writes, MEM and Memory hold masks while they become polygons, PNG writes previews.
+ALLOWED = frozenset({*READABLE, "COG", "MEM", "Memory", "PNG"})
+
+# The drivers that GDAL 3.10 and 3.12 have in rasterio's wheels, and those that other builds of them have.
+# A name that a build does not know is ignored; a driver that is not named here is found by `check_drivers`.
+_KNOWN = """
+AAIGrid, ACE2, ADBC, ADRG, AIG, AirSAR, AIVector, AmigoCloud, ARG, Arrow, AVCBin, AVCE00, AVIF, BAG, BASISU,
+BIGGIF, BLX, BMP, BNA, BSB, BT, BYN, CAD, CALS, Carto, CEOS, CLOUDANT, COASP, COSAR, CouchDB, CPG, CSV, CSW,
+CTable2, CTG, DAAS, DDS, DERIVED, DGN, DIMAP, DIPEx, DODS, DOQ1, DOQ2, DTED, DWG, DXF, ECRGTOC, ECW, EDIGEO,
+EEDA, EEDAI, EHdr, EIR, ELAS, Elasticsearch, ElasticSearch, ENVI, EPSILON, ERS, ESAT, ESRI Shapefile, ESRIC,
+ESRIJSON, EXR, FAST, FileGDB, FIT, FITS, FlatGeobuf, GDALG, GenBin, Geoconcept, GeoJSON, GeoJSONSeq, GEOR,
+GeoRaster, GeoRSS, GFF, GIF, GML, GMLAS, GMT, GNMDatabase, GNMFile, GPKG, GPSBabel, GPX, GRASS,
+GRASSASCIIGrid, GRIB, GS7BG, GSAG, GSBG, GSC, GTFS, GTI, GTX, GXF, HANA, HDF4, HDF4Image, HDF5, HDF5Image,
+HEIF, HF2, HFA, HTTP, IDA, IDB, Idrisi, IGNFHeightASCIIGrid, ILWIS, INGR, Interlis_1, Interlis_2, IRIS, ISCE,
+ISG, ISIS2, ISIS3, JAXAPALSAR, JDEM, JML, JP2ECW, JP2KAK, JP2MrSID, JPEG, JPEGLS, JPEGXL, JPIPKAK, JSONFG,
+KEA, KML, KMLSUPEROVERLAY, KRO, KTX2, L1B, LAN, LCP, Leveller, LIBERTIFF, LIBKML, LOSLAS, LVBAG, MAP, MapInfo
+File, MapML, MBTiles, MFF, MFF2, MiraMonRaster, MiraMonVector, MongoDBv3, MRF, MrSID, MSGN, MSSQLSpatial, MVT,
+MySQL, NAS, NDF, netCDF, NGSGEOID, NGW, NITF, NOAA_B, NSIDCbin, NTv2, NWT_GRC, NWT_GRD, OAPIF, OCI, ODBC, ODS,
+OGCAPI, OGR_GMT, OGR_PDS, OGR_SDTS, OGR_VRT, OpenFileGDB, OSM, OZI, Parquet, PAux, PCIDSK, PCRaster, PDF, PDS,
+PDS4, PGDump, PGEO, PGeo, PLMOSAIC, PLSCENES, PMTiles, PNM, PostGISRaster, PostgreSQL, PRF, R, Rasterlite,
+RCM, RDB, REC, RIK, RMF, ROI_PAC, RPFTOC, RRASTER, RS2, RST, S102, S104, S111, S57, SAFE, SAGA, SAP_HANA,
+SAR_CEOS, SDE, SDTS, Selafin, SENTINEL2, SGI, SIGDEM, SNAP_TIFF, SNODAS, SOSI, SQLite, SRP, SRTMHGT, STACIT,
+STACTA, SVG, SXF, Terragen, TGA, TIGER, TIL, TileDB, TopoJSON, TSX, UK .NTF, USGSDEM, VDV, VFK, VICAR, VRT,
+WAsP, WCS, WEBP, WFS, WMS, WMTS, XLS, XLSX, XODR, XPLANE, XPM, XYZ, Zarr, ZMap
+"""
+SKIPPED = tuple(name.strip() for name in _KNOWN.replace("\n", " ").split(", "))
+CACHE_SHARE = 4
+
+
+def gdal_environment(memory_mb: int = 1024, threads: int = 0) -> dict[str, str]:
+    """The environment of a process that opens strangers' rasters; to be set before GDAL is first used."""
+    closed = "http://127.0.0.1:9"  # nothing listens on the discard port: the second lock, behind the missing network
+    return {
+        "GDAL_SKIP": ",".join(SKIPPED),
+        "GDAL_DRIVER_PATH": "disable",
+        "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
+        "GDAL_PAM_ENABLED": "NO",
+        "GDAL_GEOREF_SOURCES": "INTERNAL",
+        "GDAL_MEM_ENABLE_OPEN": "NO",
+        "GDAL_VRT_ENABLE_PYTHON": "NO",
+        "GDAL_VRT_ENABLE_RAWRASTERBAND": "NO",
+        "GDAL_CACHEMAX": str(max(32, memory_mb // CACHE_SHARE)),  # in MB, here and only here
+        "GDAL_NUM_THREADS": str(threads) if threads else "ALL_CPUS",
+        "GDAL_HTTP_PROXY": closed,
+        "GDAL_HTTPS_PROXY": closed,
+        "http_proxy": closed,
+        "https_proxy": closed,
+        "all_proxy": closed,
+        "no_proxy": "",
+        "GDAL_HTTP_TIMEOUT": "1",
+        "GDAL_HTTP_CONNECTTIMEOUT": "1",
+        "GDAL_HTTP_MAX_RETRY": "0",
+        "CPL_CURL_ENABLE_VSIMEM": "NO",
+        "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": "{none}",
+        "CPL_VSIL_CURL_USE_HEAD": "NO",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "CPL_GCE_SKIP": "YES",
+        "CPL_MACHINE_IS_GCE": "NO",
+        "PROJ_NETWORK": "OFF",
+        "CPL_DEBUG": "OFF",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+    }

@@ -1,0 +1,142 @@
+"""Where a raster is: which grids are taken as they are, which are mended, and which are refused."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from affine import Affine
+from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
+from rasterio.crs import CRS
+from rasterio.errors import RasterioError
+from rasterio.io import DatasetReader
+from rasterio.warp import transform_bounds
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.crs import WGS84, name_crs, to_degrees
+from anabranch.plugins.raster.models import Box, Mends, Notice
+
+__all__ = ["Placed", "check_bounds", "check_grid", "upright"]
+
+# A tenth of a pixel over the longest side: less is rounding of whoever wrote the file.
+NOTHING = Mends()
+_TURN = 0.1
+_EDGE = 1.0
+_REACH = 4.0e7
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What was found of a grid."""
+
+    mistakes: tuple[Permanent, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    mends: Mends = NOTHING
+
+
+def check_grid(src: DatasetReader, *, warped: bool) -> Placed:
+    """Whether the grid is north up, can be made so without touching a value, or must be refused."""
+    if src.transform.is_identity or not src.transform.determinant:
+        return Placed(mistakes=(_no_transform(src),))
+    if _is_turned(src):
+        return Placed(notices=(_resampled(),)) if warped else Placed(mistakes=(_turned(),))
+    rows, columns = src.transform.e > 0, src.transform.a < 0
+    if not rows and not columns:
+        return Placed()
+    message = "The raster is south up or mirrored; its rows or columns are put in order, and no value changes."
+    notice = Notice(code="raster.flipped", message=message)
+    return Placed(notices=(notice,), mends=Mends(flip_rows=rows, flip_columns=columns))
+
+
+def check_bounds(src: DatasetReader, crs: CRS) -> tuple[Box, Permanent | None]:
+    """The bounds in WGS 84, and a mistake where the coordinates can't be of that system."""
+    left, bottom, right, top = _bounds(src)
+    nowhere = (0.0, 0.0, 0.0, 0.0)
+    if crs.is_geographic and not _fits_degrees(left, bottom, right, top):
+        return nowhere, _implausible(src, crs)
+    if max(map(abs, (left, bottom, right, top))) > _REACH:
+        return nowhere, _implausible(src, crs)
+    return _to_degrees(src, crs, left, bottom, right, top)
+
+
+def _to_degrees(
+    src: DatasetReader, crs: CRS, left: float, bottom: float, right: float, top: float
+) -> tuple[Box, Permanent | None]:
+    try:
+        found = transform_bounds(crs, WGS84, left, bottom, right, top, densify_pts=21)
+    except (RasterioError, CPLE_BaseError):
+        found = (math.inf,) * 4
+    if all(map(math.isfinite, found)):
+        return found, None
+    # The corners of a map of the whole Earth may lie beside it.
+    steps = [step / 16 for step in range(17)]
+    points = [(left + (right - left) * x, bottom + (top - bottom) * y) for x in steps for y in steps]
+    lons, lats = (values[np.isfinite(values)] for values in to_degrees(crs, points))
+    if not lons.size:
+        return (0.0, 0.0, 0.0, 0.0), _implausible(src, crs)
+    return (float(lons.min()), float(lats.min()), float(lons.max()), float(lats.max())), None
+
+
+def upright(src: DatasetReader, mends: Mends) -> Affine:
+    """The geotransform once rows and columns are in order."""
+    found: Affine = src.transform
+    if mends.flip_rows:
+        found = found * Affine.translation(0, src.height) * Affine.scale(1, -1)
+    if mends.flip_columns:
+        found = found * Affine.translation(src.width, 0) * Affine.scale(-1, 1)
+    return found
+
+
+def _bounds(src: DatasetReader) -> Box:
+    xs, ys = zip(
+        *(src.transform * corner for corner in ((0, 0), (src.width, 0), (0, src.height), (src.width, src.height))),
+        strict=True,
+    )
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _fits_degrees(left: float, bottom: float, right: float, top: float) -> bool:
+    wide = right - left <= 360 + _EDGE and left >= -360 - _EDGE and right <= 540 + _EDGE
+    return wide and bottom >= -90 - _EDGE and top <= 90 + _EDGE
+
+
+def _is_turned(src: DatasetReader) -> bool:
+    drift = max(abs(src.transform.b), abs(src.transform.d)) * max(src.width, src.height)
+    return bool(drift > _TURN * min(abs(src.transform.a), abs(src.transform.e)))
+
+
+def _no_transform(src: DatasetReader) -> Permanent:
+    points, _ = src.gcps
+    if points:
+        found = f"only {len(points)} ground control points"
+    elif src.rpcs:
+        found = "only rational polynomial coefficients (RPCs)"
+    else:
+        found = "no place: its geotransform is missing or the identity"
+    return Permanent(
+        f"the raster has {found}",
+        code="raster.no_georeference",
+        remedy="Rectify it first, for example with `gdalwarp`: which model and which elevation fit, we can't know."
+        if points or src.rpcs
+        else "Write its origin and pixel size into the file; sidecars like .tfw are not read.",
+    )
+
+
+def _turned() -> Permanent:
+    return Permanent(
+        "the raster is rotated or sheared, so that a north-up grid needs resampling",
+        code="raster.rotated",
+        remedy="Give `target_crs`, which may be its own, to have it resampled.",
+    )
+
+
+def _resampled() -> Notice:
+    return Notice(code="raster.rotated", message="The raster is rotated or sheared; it is resampled to north up.")
+
+
+def _implausible(src: DatasetReader, crs: CRS) -> Permanent:
+    left, bottom, right, top = _bounds(src)
+    return Permanent(
+        f"the bounds ({left:g}, {bottom:g}, {right:g}, {top:g}) can't be of {name_crs(crs) or 'its coordinate system'}",
+        code="raster.bounds",
+        remedy="See whether the coordinate system is the right one, and whether x and y were swapped.",
+    )

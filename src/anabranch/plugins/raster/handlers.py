@@ -1,0 +1,231 @@
+"""Handlers on rasters: they fetch and put, and let a sandbox open what strangers sent."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from anabranch.engine.context import Context
+from anabranch.engine.handler import handler
+from anabranch.plugins.raster.confined import run_confined
+from anabranch.plugins.raster.models import Band, CogOptions, Kind, Notice, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.phases import Phases
+from anabranch.plugins.raster.plan import Plan, TierName, Tiling, Wishes, name_cog, plan_work, require_single, tiers_of
+from anabranch.plugins.raster.publication import ASSETS, COG_TYPE, Product, describe_item, find_span, name_item
+from anabranch.settings import load_settings
+
+__all__ = ["create_cog", "preflight", "validate", "verify"]
+
+QUEUE = "raster"
+
+
+class Strict(BaseModel):
+    """No parameter that nobody reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@handler("raster.preflight", queue="files", timeout_seconds=120)
+def preflight(params: Wishes, ctx: Context) -> Plan:
+    """Say what will be made of a raster, or all that stands against it; nothing of it is read."""
+    return plan_work(params, ctx.storage.stat(params.source), load_settings())
+
+
+class ValidateParams(Strict):
+    """A staged raster, and what its caller wants of it."""
+
+    source: str
+    sha256: str
+    input_crs: str | None = None
+    target_crs: str | None = None
+    raster_type: Kind | None = None
+    tier: TierName = "analysis"
+    tiling: Tiling = "auto"
+
+
+class Checked(Strict):
+    """A raster that can be published, and what its COGs are for."""
+
+    raster: Validated
+    tiers: tuple[Tier, ...]
+
+
+@handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
+def validate(params: ValidateParams, ctx: Context) -> Checked:
+    """Look into a raster: format, place, pixels, kind; every mistake at once."""
+    settings, tiers = load_settings(), tiers_of(params.tier)
+    path = ctx.storage.fetch(params.source, params.sha256)
+    options = ValidateOptions(
+        name=path.name,
+        input_crs=params.input_crs,
+        target_crs=params.target_crs,
+        raster_type=params.raster_type,
+        tier=tiers[0],
+        memory_mb=settings.raster_memory_mb,
+    )
+    arguments = {"path": str(path), "options": options.model_dump(mode="json"), "tiers": list(tiers)}
+    checked = Checked.model_validate(run_confined(ctx, "look", arguments, folder=ctx.scratch, reads=[path]))
+    require_single(checked.raster, params.tiling, settings)
+    return checked
+
+
+class CogParams(Strict):
+    """A checked raster, and what one COG of it is for."""
+
+    source: str
+    sha256: str
+    raster: Validated
+    tier: Tier
+    target_crs: str | None = None
+
+
+class Cog(Strict):
+    """A COG in the silver tier that was not verified yet."""
+
+    tier: Tier
+    address: str
+    size: int
+    sha256: str
+
+
+@handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)
+def create_cog(params: CogParams, ctx: Context) -> Cog:
+    """Turn one raster into one Cloud-Optimized GeoTIFF; an attempt that was killed goes on where it was."""
+    phases = Phases(ctx)
+    if (done := phases.done("put")) is not None:
+        return Cog.model_validate(done)
+    path = phases.file("written", lambda folder: _write_cog(params, ctx, folder))
+    output = ctx.storage.put(path, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
+    cog = Cog(tier=params.tier, address=output.address, size=output.size, sha256=output.sha256)
+    phases.end("put", cog.model_dump(mode="json"))
+    phases.clear()
+    return cog
+
+
+def _write_cog(params: CogParams, ctx: Context, folder: Path) -> Path:
+    source, target = ctx.storage.fetch(params.source, params.sha256), folder / "cog.tif"
+    options = _cog_options(params.raster, params.tier, params.target_crs)
+    run_confined(
+        ctx, "write", {"source": str(source), "target": str(target), "options": options}, folder=folder, reads=[source]
+    )
+    return target
+
+
+class VerifyParams(Strict):
+    """A raster and its COGs, and what the item is to say."""
+
+    source: str
+    sha256: str
+    raster: Validated
+    cogs: tuple[Cog, ...]
+    target_crs: str | None = None
+    title: str | None = None
+    datetime: str | None = None
+
+
+class Verified(Strict):
+    """What can be published: the objects, the facts of the item, and the report that goes with them."""
+
+    outputs: tuple[Product, ...]
+    item: dict[str, Any]  # as the catalog's handlers take it
+    warnings: tuple[Notice, ...]
+    report: str
+
+
+@handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
+def verify(params: VerifyParams, ctx: Context) -> Verified:
+    """Compare the COGs with their source, pixel by pixel where nothing was resampled, and gather what is published."""
+    source = ctx.storage.fetch(params.source, params.sha256)
+    paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
+    checked = [_check(params, ctx, source, cog, path) for cog, path in zip(params.cogs, paths, strict=True)]
+    thumbnail = ctx.scratch / "thumbnail.png"
+    arguments = {"path": str(paths[0]), "kind": params.raster.kind, "thumbnail": str(thumbnail)}
+    described = run_confined(ctx, "describe", arguments, folder=ctx.scratch, reads=[paths[0]])
+    return _gather(params, ctx, checked, described, thumbnail)
+
+
+def _check(params: VerifyParams, ctx: Context, source: Path, cog: Cog, path: Path) -> dict[str, Any]:
+    options = _cog_options(params.raster, cog.tier, params.target_crs)
+    arguments = {"source": str(source), "path": str(path), "options": options}
+    found: dict[str, Any] = run_confined(ctx, "check", arguments, folder=ctx.scratch, reads=[source, path])
+    return found
+
+
+def _cog_options(raster: Validated, tier: Tier, target_crs: str | None) -> dict[str, Any]:
+    memory = load_settings().raster_memory_mb
+    options = CogOptions(kind=raster.kind, tier=tier, mends=raster.mends, target_crs=target_crs, memory_mb=memory)
+    return options.model_dump(mode="json")
+
+
+def _gather(
+    params: VerifyParams, ctx: Context, checked: Sequence[dict[str, Any]], described: dict[str, Any], thumbnail: Path
+) -> Verified:
+    raster = params.raster
+    span, notices = find_span(params.datetime, raster, ctx.storage.stat(params.source).modified)
+    warnings = (*raster.warnings, *notices)
+    item_id = name_item(raster.name, _identity(params))
+    bands = [Band.model_validate(band) for band in checked[0]["bands"]]
+    item = describe_item(item_id, params.title, raster, bands, described, span)
+    report = _report(params, checked, described, warnings)
+    outputs = (
+        *(_product_of_cog(raster.name, cog) for cog in params.cogs),
+        _put(ctx, thumbnail, "thumbnail", "image/png"),
+        _put(ctx, _write(ctx.scratch / "report.json", report), "report", "application/json"),
+    )
+    source = {"sha256": params.sha256, "name": raster.name}
+    item |= {"source": source, "outputs": [output.model_dump() for output in outputs]}
+    return Verified(outputs=outputs, item=item, warnings=warnings, report=outputs[-1].href)
+
+
+def _identity(params: VerifyParams) -> dict[str, Any]:
+    """What makes an item another one: the bytes, and what was wanted of them."""
+    return {
+        "source": params.sha256,
+        "kind": params.raster.kind,
+        "crs": params.raster.mends.crs,
+        "target_crs": params.target_crs,
+        "tiers": [cog.tier for cog in params.cogs],
+        "datetime": params.datetime,
+    }
+
+
+def _product_of_cog(name: str, cog: Cog) -> Product:
+    return Product(
+        kind="cog",
+        asset=ASSETS[cog.tier],
+        name=name_cog(name, cog.tier),
+        href=cog.address,
+        media_type=COG_TYPE,
+        size=cog.size,
+        sha256=cog.sha256,
+    )
+
+
+def _put(ctx: Context, path: Path, kind: str, media_type: str) -> Product:
+    put = ctx.storage.put(path, media_type=media_type)
+    return Product(
+        kind=kind, asset=kind, name=path.name, href=put.address, media_type=media_type, size=put.size, sha256=put.sha256
+    )
+
+
+def _report(
+    params: VerifyParams, checked: Sequence[dict[str, Any]], described: dict[str, Any], warnings: Sequence[Notice]
+) -> dict[str, Any]:
+    """What was detected, decided and mended, for people."""
+    return {
+        "source": {"address": params.source, "sha256": params.sha256},
+        "raster": params.raster.model_dump(mode="json"),
+        "target_crs": params.target_crs,
+        "cogs": [
+            {**cog.model_dump(mode="json"), "verified": found} for cog, found in zip(params.cogs, checked, strict=True)
+        ],
+        "warnings": [warning.model_dump(mode="json") for warning in warnings],
+        "software": described["software"],
+    }
+
+
+def _write(path: Path, report: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    return path

@@ -1,0 +1,90 @@
+"""What a raster may not ask for, seen in its header before a pixel is read (S4)."""
+
+import re
+from pathlib import PurePath
+
+import numpy as np
+from rasterio.io import DatasetReader
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.models import Limits
+
+__all__ = ["check_limits", "check_whole", "raw_bytes"]
+
+_FLOOR = 1024**3
+_BLOCKS = 20_000
+_KEY = re.compile(r"^\d+$")
+
+
+def raw_bytes(src: DatasetReader) -> int:
+    """The bytes of all pixels of all bands."""
+    return int(src.width * src.height * sum(np.dtype(_plain(name)).itemsize for name in src.dtypes))
+
+
+def check_limits(src: DatasetReader, size: int, limits: Limits) -> list[Permanent]:
+    """Every limit that the raster breaks."""
+    block = block_bytes(src)
+    pixels, raw = src.width * src.height, raw_bytes(src)
+    asked = (
+        (size > limits.max_bytes, f"{size:,} bytes, over the limit of {limits.max_bytes:,}"),
+        (pixels > limits.max_pixels, f"{pixels:,} pixels, over the limit of {limits.max_pixels:,}"),
+        (src.count > limits.max_bands, f"{src.count:,} bands, over the limit of {limits.max_bands:,}"),
+        (
+            block > limits.max_block_bytes,
+            f"blocks of {block:,} bytes, over the limit of {limits.max_block_bytes:,}",
+        ),
+        (
+            raw > _FLOOR and raw > size * limits.max_expansion,
+            f"{raw:,} bytes of pixels in a file of {size:,}, over the limit of {limits.max_expansion:,} times",
+        ),
+    )
+    return [_over(text) for broken, text in asked if broken]
+
+
+def block_bytes(src: DatasetReader) -> int:
+    """The bytes that reading one pixel brings into memory."""
+    rows, columns = max(src.block_shapes, key=lambda shape: shape[0] * shape[1])
+    together = src.count if src.interleaving and src.interleaving.name == "pixel" else 1
+    return int(rows * columns * together * max(np.dtype(_plain(name)).itemsize for name in src.dtypes))
+
+
+def check_whole(src: DatasetReader, size: int) -> Permanent | None:
+    """A mistake where a block of a TIFF lies beyond the end of the file."""
+    if src.driver != "GTiff":
+        return None
+    rows, columns = src.block_shapes[0]
+    down, across = -(-src.height // rows), -(-src.width // columns)
+    step = max(1, down * across // _BLOCKS)
+    last = src.count if src.interleaving and src.interleaving.name != "pixel" else 1
+    for band in {1, last}:
+        for number in (*range(0, down * across, step), down * across - 1):
+            end = _block_end(src, band, number % across, number // across)
+            if end > size:
+                return _cut_off(src, end, size)
+    return None
+
+
+def _block_end(src: DatasetReader, band: int, x: int, y: int) -> int:
+    offset = src.get_tag_item(f"BLOCK_OFFSET_{x}_{y}", "TIFF", bidx=band) or ""
+    length = src.get_tag_item(f"BLOCK_SIZE_{x}_{y}", "TIFF", bidx=band) or ""
+    return int(offset) + int(length) if _KEY.match(offset) and _KEY.match(length) else 0
+
+
+def _plain(dtype: str) -> str:
+    return {"complex_int16": "complex64", "complex_int32": "complex64"}.get(dtype, dtype)
+
+
+def _over(text: str) -> Permanent:
+    return Permanent(
+        f"the raster has {text}",
+        code="raster.too_large",
+        remedy="Write it as an ordinary tiled GeoTIFF, split it, or raise the limit.",
+    )
+
+
+def _cut_off(src: DatasetReader, end: int, size: int) -> Permanent:
+    return Permanent(
+        f"{PurePath(src.name).name} is cut off: its pixels go on to byte {end:,}, and the file ends at {size:,}",
+        code="raster.truncated",
+        remedy="Upload the file again; compare its size and checksum with the original.",
+    )

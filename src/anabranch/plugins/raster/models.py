@@ -1,0 +1,209 @@
+"""What is said of a raster between steps: frozen, checked, JSON at the edges; nothing here imports GDAL."""
+
+import math
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "Band",
+    "Box",
+    "CogOptions",
+    "Estimate",
+    "Kind",
+    "Limits",
+    "Mends",
+    "Nodata",
+    "Notice",
+    "Statistics",
+    "Tier",
+    "Times",
+    "ValidateOptions",
+    "Validated",
+    "Window",
+    "to_nodata",
+    "to_number",
+]
+
+# JSON has no word for these; STAC writes them so.
+Nodata = int | float | Literal["nan", "inf", "-inf"]
+Box = tuple[float, float, float, float]
+CRS_PATTERN = r"^(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]+$"
+
+
+class Kind(StrEnum):
+    """What a raster shows, which decides how it may be compressed and resampled."""
+
+    RGB = "rgb"
+    RGBA = "rgba"
+    NIR = "nir"
+    MULTISPECTRAL = "multispectral"
+    VEGETATION_INDEX = "vegetation_index"
+    DEM = "dem"
+    CONTINUOUS = "continuous"
+    CATEGORICAL = "categorical"
+    FLOOD_DEPTH = "flood_depth"
+    POPULATION = "population"
+    HYDROLOGY = "hydrology"
+    TEMPORAL = "temporal"
+
+
+class Tier(StrEnum):
+    """What a COG is for."""
+
+    ANALYSIS = "analysis"
+    VISUALIZATION = "visualization"
+    ARCHIVE = "archive"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Notice(_Frozen):
+    """Something a person should know, that stops nothing."""
+
+    code: str
+    message: str
+
+
+class Limits(_Frozen):
+    """What a raster may ask for before a pixel of it is read."""
+
+    max_bytes: int = 20_480 * 1024**2
+    max_pixels: int = 50_000_000_000
+    max_bands: int = 512
+    max_block_bytes: int = 128 * 1024**2
+    max_expansion: int = 1_000  # raw bytes for each byte of the file; asked only of rasters over a GiB
+
+
+class ValidateOptions(_Frozen):
+    """What a caller says of a raster, and what it is checked against."""
+
+    name: str = ""
+    input_crs: str | None = None
+    target_crs: str | None = None
+    raster_type: Kind | None = None
+    tier: Tier = Tier.ANALYSIS
+    limits: Limits = Limits()
+    memory_mb: int = Field(default=1024, ge=256)
+
+
+class Statistics(_Frozen):
+    """Of the valid pixels that were read; `exact` where that was all of them."""
+
+    minimum: float
+    maximum: float
+    mean: float
+    stddev: float
+    valid_percent: float
+    exact: bool = False
+
+
+class Band(_Frozen):
+    """One band, as the file says and as its pixels are."""
+
+    index: int
+    dtype: str
+    nodata: Nodata | None = None
+    colour: str = "undefined"
+    name: str = ""
+    unit: str = ""
+    scale: float = 1.0
+    offset: float = 0.0
+    palette: bool = False
+    statistics: Statistics | None = None
+
+
+class Mends(_Frozen):
+    """What is put right when the COG is written, none of which changes a value."""
+
+    crs: str | None = None
+    nodata: Literal["keep", "drop", "nan"] = "keep"
+    flip_rows: bool = False
+    flip_columns: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to put right."""
+        return self != Mends()
+
+
+class Times(_Frozen):
+    """When the data are of: a moment, or a span."""
+
+    moment: datetime | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    origin: Literal["tags", "name"]
+
+
+class Estimate(_Frozen):
+    """What the work will take at most, roughly."""
+
+    memory_mb: int
+    disk_mb: int
+    seconds: int
+
+
+class Window(_Frozen):
+    """A part of a grid, in its pixels."""
+
+    column: int = Field(ge=0)
+    row: int = Field(ge=0)
+    width: int = Field(gt=0)
+    height: int = Field(gt=0)
+
+
+class Validated(_Frozen):
+    """A raster that can be published, with all that was found and decided."""
+
+    name: str
+    driver: str
+    size_bytes: int
+    width: int
+    height: int
+    dtype: str
+    crs: str
+    crs_wkt: str
+    transform: tuple[float, float, float, float, float, float]
+    bounds: Box
+    bounds_wgs84: Box
+    bands: tuple[Band, ...]
+    mask: Literal["none", "nodata", "mask", "alpha"]
+    kind: Kind
+    detected: Kind
+    nodata_percent: float
+    mends: Mends
+    times: Times | None
+    estimate: Estimate
+    warnings: tuple[Notice, ...]
+
+
+class CogOptions(_Frozen):
+    """How a COG is to be written, and with how much of the machine."""
+
+    kind: Kind
+    tier: Tier = Tier.ANALYSIS
+    mends: Mends = Mends()
+    target_crs: str | None = Field(default=None, pattern=CRS_PATTERN)
+    resolution: float | None = Field(default=None, gt=0)
+    window: Window | None = None
+    memory_mb: int = Field(default=1024, ge=256)
+    threads: int = Field(default=0, ge=0)
+
+
+def to_nodata(value: float | None, dtype: str) -> Nodata | None:
+    """A nodata value as JSON can say it: whole for whole numbers, a word for what is no number."""
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return int(value) if "int" in dtype and value == int(value) else float(value)
+
+
+def to_number(nodata: Nodata | None) -> float | None:
+    """The number that `to_nodata` said."""
+    return None if nodata is None else float(nodata)

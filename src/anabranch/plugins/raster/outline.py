@@ -1,0 +1,108 @@
+"""Polygons around the true pixels of a mask, simplified and still simple."""
+
+import numpy as np
+from rasterio.features import shapes
+
+from anabranch.plugins.raster.pixels import Mask
+
+__all__ = ["Point", "Polygon", "Ring", "outlines", "thin"]
+
+Point = tuple[float, float]
+Ring = list[Point]
+Polygon = list[Ring]
+
+TOLERANCE = 1.0
+MOST_POINTS = 400
+MOST_POLYGONS = 20
+SMALLEST = 4  # a triangle, closed
+# What is smaller than this part of the largest is noise at the scale of a footprint.
+NOISE = 0.002
+
+
+def outlines(mask: Mask) -> list[Polygon]:
+    """Polygons in pixels of the mask, rings counterclockwise outside and clockwise inside once rows run south."""
+    if mask.all():
+        height, width = map(float, mask.shape)
+        return [[[(0.0, 0.0), (0.0, height), (width, height), (width, 0.0), (0.0, 0.0)]]]
+    if not mask.any():
+        return []
+    found = [shape["coordinates"] for shape, value in shapes(mask.astype(np.uint8), mask=mask) if value]
+    found.sort(key=lambda polygon: -_area(polygon[0]))
+    largest = _area(found[0][0])
+    kept = [polygon for polygon in found if _area(polygon[0]) >= NOISE * largest][:MOST_POLYGONS]
+    return [_simplify([ring for ring in polygon if _area(ring) >= NOISE * largest]) for polygon in kept]
+
+
+def _simplify(polygon: Polygon) -> Polygon:
+    return [_orient(thin(ring, TOLERANCE), outer=number == 0) for number, ring in enumerate(polygon)]
+
+
+def thin(ring: Ring, tolerance: float) -> Ring:
+    """The ring with fewer points, moved by about the tolerance; as it was where fewer would make it cross itself."""
+    while True:
+        found = _reduce(ring, tolerance)
+        if len(found) <= MOST_POINTS:
+            return found if len(found) >= SMALLEST and _is_simple(found) else _reduce(ring, 0.0)
+        tolerance *= 2
+
+
+def _reduce(ring: Ring, tolerance: float) -> Ring:
+    """Douglas and Peucker's way, from the point farthest from the first."""
+    points = np.asarray(ring, float)
+    far = int(np.argmax(((points - points[0]) ** 2).sum(axis=1)))
+    keep = {0, far, len(points) - 1}
+    open_parts = [(0, far), (far, len(points) - 1)]
+    while open_parts:
+        begin, end = open_parts.pop()
+        if end - begin < 2:
+            continue
+        apart = _distances(points[begin + 1 : end], points[begin], points[end])
+        worst = int(np.argmax(apart))
+        if apart[worst] > tolerance:
+            middle = begin + 1 + worst
+            keep.add(middle)
+            open_parts += [(begin, middle), (middle, end)]
+    return [(float(x), float(y)) for x, y in points[sorted(keep)]]
+
+
+def _distances(points: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+    line, from_begin = end - begin, points - begin
+    length = float(np.hypot(*line))
+    if not length:
+        return np.asarray(np.hypot(from_begin[:, 0], from_begin[:, 1]))
+    return np.asarray(np.abs(line[0] * from_begin[:, 1] - line[1] * from_begin[:, 0]) / length)
+
+
+def _is_simple(ring: Ring) -> bool:
+    """Whether no two sides of the ring cross."""
+    points = np.asarray(ring)
+    begin, end = points[:-1], points[1:]
+    for at in range(len(begin) - 2):
+        others = slice(at + 2, len(begin) - (at == 0))
+        if _crosses(begin[at], end[at], begin[others], end[others]).any():
+            return False
+    return True
+
+
+def _crosses(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    sides = _side(a, b, c) * _side(a, b, d), _side(c, d, a) * _side(c, d, b)
+    return np.asarray((np.minimum(*sides) < 0) & (np.maximum(*sides) <= 0))
+
+
+def _side(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    line, to_c = b - a, c - a
+    return np.asarray(np.sign(line[..., 0] * to_c[..., 1] - line[..., 1] * to_c[..., 0]))
+
+
+def _area(ring: Ring) -> float:
+    points = np.asarray(ring)
+    return float(abs(_signed(points)))
+
+
+def _signed(points: np.ndarray) -> float:
+    return float(np.sum(points[:-1, 0] * points[1:, 1] - points[1:, 0] * points[:-1, 1]) / 2)
+
+
+def _orient(ring: Ring, *, outer: bool) -> Ring:
+    # Rows run south, so what turns clockwise in pixels turns counterclockwise on the map.
+    return ring if (_signed(np.asarray(ring)) < 0) == outer else ring[::-1]

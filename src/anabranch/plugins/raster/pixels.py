@@ -1,0 +1,126 @@
+"""Pixels in bounded pieces: windows along blocks, valid pixels, and statistics that can be added up."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio.enums import ColorInterp
+from rasterio.errors import RasterioError
+from rasterio.io import DatasetReader
+from rasterio.windows import Window
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.models import Statistics
+
+__all__ = ["Array", "Mask", "Totals", "data_bands", "read_valid", "read_window", "spread", "windows"]
+
+Array = NDArray[Any]  # of the raster's own dtype
+Mask = NDArray[np.bool_]
+
+
+def windows(src: DatasetReader, budget: int) -> Iterator[Window]:
+    """Windows of whole blocks that cover the raster row by row, each of at most about this many bytes."""
+    rows, columns = src.block_shapes[0]
+    pixel = max(1, sum(np.dtype(name).itemsize + 1 for name in src.dtypes))
+    width = src.width
+    if rows * width * pixel > budget:
+        width = max(columns, budget // (rows * pixel) // columns * columns)
+    height = max(rows, budget // (width * pixel) // rows * rows)
+    for row in range(0, src.height, height):
+        for column in range(0, src.width, width):
+            yield Window(column, row, min(width, src.width - column), min(height, src.height - row))
+
+
+def spread(src: DatasetReader, count: int, side: int) -> list[Window]:
+    """Up to so many windows along blocks, spread evenly over the raster, the same ones every time."""
+    rows, columns = (max(1, side // part) * part for part in src.block_shapes[0])
+    rows, columns = min(rows, 4 * side), min(columns, 4 * side)
+    across, down = -(-src.width // columns), -(-src.height // rows)
+    total = across * down
+    chosen = sorted({number * total // count for number in range(count)}) if total > count else range(total)
+    # A prime stride over the chosen ones keeps them from lining up in a few columns.
+    places = sorted({(number * 7919) % total if total > count else number for number in chosen})
+    return [_at(src, place % across * columns, place // across * rows, columns, rows) for place in places]
+
+
+def _at(src: DatasetReader, column: int, row: int, width: int, height: int) -> Window:
+    return Window(column, row, min(width, src.width - column), min(height, src.height - row))
+
+
+def data_bands(src: DatasetReader) -> list[int]:
+    """The bands that are not alpha."""
+    return [band for band, colour in enumerate(src.colorinterp, 1) if colour != ColorInterp.alpha] or [1]
+
+
+def read_window(src: DatasetReader, window: Window, bands: list[int] | None = None) -> Array:
+    """Pixels; what can't be read is a mistake that names the place."""
+    try:
+        return np.asarray(src.read(bands, window=window))
+    except (RasterioError, OSError, ValueError) as error:
+        raise _damaged(window) from error
+
+
+def read_valid(src: DatasetReader, window: Window, bands: list[int]) -> tuple[Array, Mask]:
+    """Pixels and which of them are valid, band by band."""
+    data = read_window(src, window, bands)
+    try:
+        valid = np.asarray(src.read_masks(bands, window=window)) > 0
+    except (RasterioError, OSError, ValueError) as error:
+        raise _damaged(window) from error
+    if data.dtype.kind == "f":
+        valid &= ~np.isnan(data)
+    return data, valid
+
+
+@dataclass
+class Totals:
+    """What statistics are made of, added up window by window around a first value, so that sums stay small."""
+
+    pixels: int = 0
+    valid: int = 0
+    minimum: float = np.inf
+    maximum: float = -np.inf
+    mean: float = 0.0
+    squares: float = field(default=0.0, repr=False)
+
+    def add(self, data: Array, valid: Mask) -> None:
+        """Take in one window of one band."""
+        self.pixels += valid.size
+        values = data if valid.all() else data[valid]
+        if not values.size:
+            return
+        low, high = float(values.min()), float(values.max())
+        self.minimum, self.maximum = min(self.minimum, low), max(self.maximum, high)
+        if np.isfinite(low) and np.isfinite(high):
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._merge(values.size, float(values.mean(dtype=np.float64)), float(values.var(dtype=np.float64)))
+
+    def _merge(self, count: int, mean: float, variance: float) -> None:
+        total = self.valid + count
+        apart = mean - self.mean
+        self.squares += variance * count + apart * apart * self.valid * count / total
+        self.mean += apart * count / total
+        self.valid = total
+
+    def statistics(self, *, exact: bool) -> Statistics | None:
+        """The statistics; None where no pixel is valid."""
+        if not self.valid or not np.isfinite([self.minimum, self.maximum, self.mean, self.squares]).all():
+            return None
+        return Statistics(
+            minimum=self.minimum,
+            maximum=self.maximum,
+            mean=self.mean,
+            stddev=float(np.sqrt(max(0.0, self.squares) / self.valid)),
+            valid_percent=100.0 * self.valid / self.pixels,
+            exact=exact,
+        )
+
+
+def _damaged(window: Window) -> Permanent:
+    return Permanent(
+        f"pixels at column {window.col_off:,}, row {window.row_off:,} can't be read: the file is damaged or cut off",
+        code="raster.unreadable",
+        remedy="Upload the file again; compare its size and checksum with the original.",
+    )

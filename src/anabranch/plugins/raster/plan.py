@@ -1,0 +1,152 @@
+"""What will be made of a raster, as far as that can be said before any of it is read."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from anabranch.engine.errors import Permanent
+from anabranch.engine.storage import Stat
+from anabranch.plugins.raster.mistakes import raise_all
+from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Tier, Validated
+from anabranch.plugins.raster.publication import slug
+from anabranch.plugins.raster.signs import SUFFIXES
+from anabranch.settings import Settings
+
+__all__ = ["Plan", "Wishes", "name_cog", "plan_work", "require_single", "tiers_of"]
+
+MB = 2**20
+COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+TierName = Literal["analysis", "visualization", "archive", "all"]
+Tiling = Literal["auto", "never", "always"]
+
+
+class Wishes(BaseModel):
+    """What a caller wants of a raster, as the workflow's inputs say it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    source: str
+    collection: str
+    input_crs: str | None = None
+    target_crs: str | None = None
+    raster_type: str | None = None
+    tier: TierName = "analysis"
+    tiling: Tiling = "auto"
+    datetime: str | None = None
+
+
+class Plan(BaseModel):
+    """What will be made, if the raster is sound."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    source: str
+    name: str
+    size: int
+    tag: str
+    collection: str
+    tiers: tuple[Tier, ...]
+    outputs: tuple[str, ...]
+    warnings: tuple[Notice, ...] = ()
+
+
+def plan_work(wishes: Wishes, found: Stat, settings: Settings) -> Plan:
+    """The plan; Permanent with all that stands against it."""
+    raise_all([*_check_file(found, wishes, settings), *_check_words(wishes)])
+    name, tiers = PurePosixPath(found.key).name, tiers_of(wishes.tier)
+    return Plan(
+        source=wishes.source,
+        name=name,
+        size=found.size,
+        tag=found.tag,
+        collection=wishes.collection,
+        tiers=tiers,
+        outputs=(*(name_cog(name, tier) for tier in tiers), "thumbnail.png", "report.json"),
+    )
+
+
+def tiers_of(tier: TierName) -> tuple[Tier, ...]:
+    """The COGs that a wish means."""
+    return tuple(Tier) if tier == "all" else (Tier(tier),)
+
+
+def name_cog(name: str, tier: Tier) -> str:
+    """What readers see a COG as."""
+    stem = slug(PurePosixPath(name).stem)
+    return f"{stem}.tif" if tier is Tier.ANALYSIS else f"{stem}.{tier}.tif"
+
+
+def require_single(raster: Validated, tiling: Tiling, settings: Settings) -> None:
+    """Refuse what one COG should not hold."""
+    pixels = raster.width * raster.height
+    if tiling != "never" and pixels > settings.raster_single_pixels:
+        raise _too_large(f"it has {pixels:,} pixels, and one COG holds {settings.raster_single_pixels:,}")
+
+
+def _check_file(found: Stat, wishes: Wishes, settings: Settings) -> Iterator[Permanent]:
+    name, most = PurePosixPath(found.key).name, settings.raster_max_mb
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        yield Permanent(
+            f"{name} does not end as a raster that can be read",
+            code="raster.extension",
+            remedy=f"Send a GeoTIFF or JPEG 2000 file: {', '.join(sorted(SUFFIXES))}.",
+        )
+    if found.size == 0:
+        yield Permanent(f"{name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
+    if found.size > most * MB:
+        yield Permanent(
+            f"{name} has {found.size // MB} MB, and {most} MB are allowed",
+            code="raster.too_large",
+            remedy="Send a smaller file, or let the operator raise ANABRANCH_RASTER_MAX_MB.",
+        )
+    elif wishes.tiling == "always":
+        yield _too_large("it is to be cut into tiles")
+    elif wishes.tiling == "auto" and found.size > settings.raster_single_bytes:
+        yield _too_large(f"it has {found.size:,} bytes, and one COG is made of {settings.raster_single_bytes:,}")
+
+
+def _check_words(wishes: Wishes) -> Iterator[Permanent]:
+    for name in ("input_crs", "target_crs"):
+        text = getattr(wishes, name)
+        if text is not None and not re.fullmatch(CRS_PATTERN, text):
+            yield Permanent(
+                f"{name} is {text[:80]!r}, which is not a code of an authority",
+                code="raster.crs_text",
+                remedy="Write it like EPSG:25832.",
+            )
+    if wishes.raster_type is not None and wishes.raster_type not in set(Kind):
+        yield Permanent(
+            f"raster_type is {wishes.raster_type[:80]!r}, which is no kind of raster",
+            code="raster.kind_unknown",
+            remedy=f"The kinds are {', '.join(Kind)}.",
+        )
+    if not COLLECTION.fullmatch(wishes.collection):
+        yield Permanent(
+            f"{wishes.collection[:80]!r} can't be the id of a collection",
+            code="raster.collection",
+            remedy="Use 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or digit.",
+        )
+    if wishes.datetime is not None and not _is_moment(wishes.datetime):
+        yield Permanent(
+            f"datetime is {wishes.datetime[:80]!r}, which is not a moment with its zone",
+            code="raster.datetime",
+            remedy="Write it like 2026-03-21T10:15:00Z.",
+        )
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _too_large(reason: str) -> Permanent:
+    return Permanent(
+        f"the raster is too large for one COG: {reason}; cutting into tiles is not built yet",
+        code="raster.tiled_unavailable",
+        remedy="Send it in parts, or with `tiling: never` where disk and time allow one COG.",
+    )

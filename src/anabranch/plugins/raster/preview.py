@@ -1,0 +1,93 @@
+"""A small PNG of a COG, stretched or coloured so that a person sees something."""
+
+from pathlib import Path
+
+import numpy as np
+import rasterio
+from rasterio.enums import ColorInterp, Resampling
+from rasterio.io import DatasetReader
+
+from anabranch.plugins.raster.models import Kind
+from anabranch.plugins.raster.pixels import Array, Mask
+from anabranch.plugins.raster.reader import bounded, quiet
+
+__all__ = ["Stretch", "preview"]
+
+MEMORY_MB = 256
+SIDE = 512
+LOW, HIGH = 2.0, 98.0
+# Dark blue over green to yellow: it reads in grey and by eyes that don't see red.
+RAMP = ((0.0, (68, 1, 84)), (0.25, (59, 82, 139)), (0.5, (33, 145, 140)), (0.75, (94, 201, 98)), (1.0, (253, 231, 37)))
+# Colours of classes without a palette, apart from each other.
+CLASSES: tuple[tuple[int, int, int], ...] = (
+    *((166, 206, 227), (31, 120, 180), (178, 223, 138), (51, 160, 44), (251, 154, 153), (227, 26, 28)),
+    *((253, 191, 111), (255, 127, 0), (202, 178, 214), (106, 61, 154), (255, 255, 153), (177, 89, 40)),
+)
+
+Stretch = list[tuple[float, float]]
+
+
+def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE) -> Stretch:
+    """Write a PNG, its longer side at most `side`, nodata transparent; answer what each band was stretched between."""
+    with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
+        pixels, stretch = _paint(src, kind, _shape(src, side))
+    with (
+        quiet(),
+        rasterio.open(
+            target, "w", driver="PNG", width=pixels.shape[2], height=pixels.shape[1], count=4, dtype="uint8"
+        ) as out,
+    ):
+        out.write(pixels)
+    return stretch
+
+
+def _shape(src: DatasetReader, side: int) -> tuple[int, int]:
+    shrink = max(1.0, max(src.width, src.height) / side)
+    return max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
+
+
+def _paint(src: DatasetReader, kind: Kind, shape: tuple[int, int]) -> tuple[Array, Stretch]:
+    bands = [1, 2, 3] if src.count >= 3 and src.colorinterp[2] != ColorInterp.alpha else [1]
+    nearest = kind == Kind.CATEGORICAL
+    how = Resampling.nearest if nearest else Resampling.average
+    data = np.asarray(src.read(bands, out_shape=(len(bands), *shape), resampling=how))
+    valid = np.asarray(src.dataset_mask(out_shape=shape) > 0)
+    if data.dtype.kind == "f":
+        valid &= ~np.isnan(data).any(axis=0)
+    if nearest:
+        return np.concatenate([_classes(src, data[0]), _alpha(valid)]), []
+    plain = data.dtype == np.uint8 and len(bands) == 3
+    stretch = [(0.0, 255.0)] * 3 if plain else [_limits(band, valid) for band in data]
+    scaled = np.stack([_scale(band, *limits) for band, limits in zip(data, stretch, strict=True)])
+    colours = (scaled * 255).round().astype(np.uint8) if len(bands) == 3 else _ramp(scaled[0])
+    return np.concatenate([colours, _alpha(valid)]), stretch
+
+
+def _alpha(valid: Mask) -> Array:
+    return np.where(valid, 255, 0).astype(np.uint8)[None]
+
+
+def _limits(band: Array, valid: Mask) -> tuple[float, float]:
+    values = band[valid]
+    if not values.size:
+        return 0.0, 1.0
+    low, high = (float(value) for value in np.percentile(values.astype(np.float64), (LOW, HIGH)))
+    return (low, high) if high > low else (low, low + 1.0)
+
+
+def _scale(band: Array, low: float, high: float) -> Array:
+    scaled = (np.nan_to_num(band.astype(np.float64)) - low) / (high - low)
+    return np.asarray(np.clip(scaled, 0.0, 1.0))
+
+
+def _ramp(scaled: Array) -> Array:
+    places = [place for place, _ in RAMP]
+    bands = [np.interp(scaled, places, [colour[band] for _, colour in RAMP]) for band in range(3)]
+    return np.stack(bands).round().astype(np.uint8)
+
+
+def _classes(src: DatasetReader, values: Array) -> Array:
+    found, places = np.unique(values, return_inverse=True)
+    palette = src.colormap(1) if src.colorinterp[0] == ColorInterp.palette else {}
+    colours = [palette.get(int(value), CLASSES[int(value) % len(CLASSES)])[:3] for value in found]
+    return np.moveaxis(np.asarray(colours, np.uint8)[places.reshape(values.shape)], -1, 0)

@@ -1,0 +1,112 @@
+"""What is published of a raster: its objects, the facts of its item, and a report for people."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from anabranch.engine.canonical import Json, canonical, sha256
+from anabranch.plugins.raster.models import Band, Kind, Notice, Tier, Validated
+
+__all__ = ["COG_TYPE", "Product", "Span", "describe_item", "find_span", "name_item", "slug"]
+
+COG_TYPE = "image/tiff; application=geotiff; profile=cloud-optimized"
+ASSETS = {Tier.ANALYSIS: "data", Tier.VISUALIZATION: "visual", Tier.ARCHIVE: "archive"}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST = 60
+Facts = Mapping[str, Any]  # as the sandbox tells them
+
+
+class Product(BaseModel):
+    """An object that is published, under the name that readers fetch it by."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: str
+    asset: str
+    name: str
+    href: str
+    media_type: str
+    size: int
+    sha256: str
+
+
+class Span(BaseModel):
+    """When the data are of: a moment, or an interval."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    datetime: str | None = None
+    start_datetime: str | None = None
+    end_datetime: str | None = None
+
+
+def slug(text: str) -> str:
+    """A text as it may stand in ids and names of files."""
+    plain = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-_")
+    return plain[:LONGEST].rstrip("-_") or "raster"
+
+
+def name_item(name: str, identity: Mapping[str, Json]) -> str:
+    """The id of an item: the same file with the same wishes has the same, and any other has another."""
+    return f"{slug(PurePosixPath(name).stem)}-{sha256(canonical(dict(identity)))[:10]}"
+
+
+def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple[Span, tuple[Notice, ...]]:
+    """When the data are of, as the caller, the file or its name says; else some time before the file was there."""
+    if given is not None:
+        return Span(datetime=given), ()
+    if raster.times is not None:
+        moments = raster.times.model_dump(mode="json", exclude={"origin"})
+        return Span(datetime=moments["moment"], start_datetime=moments["start"], end_datetime=moments["end"]), ()
+    notice = Notice(code="raster.no_time", message="Nothing says when the data are of; give `datetime` to say it.")
+    return Span(start_datetime=EPOCH.isoformat(), end_datetime=modified.isoformat()), (notice,)
+
+
+def describe_item(
+    item_id: str, title: str | None, raster: Validated, bands: Sequence[Band], described: Facts, span: Span
+) -> dict[str, Any]:  # as the catalog's handlers take it, without the objects
+    """The facts of an item."""
+    grid = described["projection"]
+    return {
+        "id": item_id,
+        "kind": raster.kind,
+        "title": title,
+        "crs": grid["code"],
+        "wkt2": None if grid["code"] else raster.crs_wkt,
+        "shape": grid["shape"],
+        "transform": grid["transform"],
+        "bounds": grid["bbox"],
+        "bands": [_band(band) for band in bands],
+        "footprint": described["footprint"],
+        "bbox": described["bbox"],
+        **span.model_dump(),
+        "software": described["software"],
+        "renders": _renders(raster.kind, bands, described["stretch"]),
+    }
+
+
+def _band(band: Band) -> dict[str, Any]:
+    scaled = (band.scale, band.offset) != (1.0, 0.0)
+    return {
+        "name": band.name or f"b{band.index}",
+        "data_type": band.dtype,
+        "nodata": band.nodata,
+        "unit": band.unit or None,
+        "scale": band.scale if scaled else None,
+        "offset": band.offset if scaled else None,
+        "statistics": band.statistics and band.statistics.model_dump(exclude={"exact"}),
+    }
+
+
+def _renders(kind: Kind, bands: Sequence[Band], stretch: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """How a map may show it: three bands as colours, one by its palette or a ramp."""
+    shown: dict[str, Any] = {"assets": ["data"], "bidx": [1, 2, 3] if len(stretch) == 3 else [1]}
+    if stretch:
+        shown["rescale"] = [list(limits) for limits in stretch]
+    if kind is Kind.CATEGORICAL:
+        shown["resampling"] = "nearest"
+    elif len(stretch) == 1:
+        shown["colormap_name"] = "viridis"
+    return {"default": shown}

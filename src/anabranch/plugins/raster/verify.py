@@ -1,0 +1,233 @@
+"""Whether a COG is what it should be: its structure by another's validator, its pixels against the source (R4)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import rasterio
+from pydantic import BaseModel, ConfigDict
+from rasterio.enums import ColorInterp
+from rasterio.io import DatasetReader
+from rasterio.windows import Window
+from rio_cogeo.cogeo import cog_validate
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.bands import describe_bands, mask_kind
+from anabranch.plugins.raster.crs import WGS84
+from anabranch.plugins.raster.models import Band, CogOptions, Kind, Statistics
+from anabranch.plugins.raster.pixels import Array, Mask, Totals, data_bands, read_valid, read_window, windows
+from anabranch.plugins.raster.reader import bounded, quiet
+from anabranch.plugins.raster.rewrite import strips
+from anabranch.plugins.raster.view import View, open_view
+
+__all__ = ["Verified", "verify"]
+
+BUDGET = 16 * 1024**2
+# How far means may be apart: in the values of a byte after lossy compression, in standard deviations after resampling.
+LOSSY_MEAN = 4.0
+WARPED_MEAN = 0.25
+# Cubic resampling goes beyond its neighbours, by this part of their range at most.
+OVERSHOOT = 0.25
+_MANY = 16
+
+
+class Verified(BaseModel):
+    """A COG that passed, with exact statistics of its bands."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    size_bytes: int
+    bands: tuple[Band, ...]
+    compared: str
+    overviews: tuple[int, ...]
+
+
+@dataclass
+class Compared:
+    """What a full look at source and COG found."""
+
+    source: dict[int, Totals] = field(default_factory=dict)
+    cog: dict[int, Totals] = field(default_factory=dict)
+    classes: set[float] = field(default_factory=set)
+    differences: int = 0
+
+
+def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
+    """Compare a COG with its source, all of it, and raise one error that names every difference."""
+    wrong = _structure(cog)
+    memory = bounded(options.memory_mb, options.threads)
+    with memory, open_view(source, options) as view, quiet(), rasterio.open(cog, driver="GTiff") as out:
+        wrong += _facts(view, out)
+        if (out.width, out.height, out.count) != (view.width, view.height, view.count):
+            raise _failed(cog, wrong)
+        found = _compare(view, out)
+        wrong += [*_pixels(view, found), *_overviews(view, cog, out, found)]
+        if wrong:
+            raise _failed(cog, wrong)
+        return Verified(
+            size_bytes=cog.stat().st_size,
+            bands=describe_bands(out, found.cog, exact=True),
+            compared=_way(view),
+            overviews=tuple(out.overviews(1)),
+        )
+
+
+def _way(view: View) -> str:
+    if view.warped:
+        return "statistics after resampling"
+    return "statistics after lossy compression" if view.profile.lossy else "every pixel"
+
+
+def _structure(cog: Path) -> list[str]:
+    valid, errors, warnings = cog_validate(cog, strict=True, quiet=True)
+    return [] if valid else [f"it is no valid COG: {text}" for text in (*errors, *warnings)]
+
+
+def _facts(view: View, out: DatasetReader) -> list[str]:
+    src = view.src
+    pairs = {
+        "its size": ((out.width, out.height), (view.width, view.height)),
+        "its number of bands": (out.count, view.count),
+        "its data types": (out.dtypes, src.dtypes),
+        "its nodata value": (str(out.nodata), str(view.nodata)),
+        "its mask": (mask_kind(out) == "mask", view.masked),
+        "its colour interpretation": (_colours(out, view), _colours(src, view)),
+        "its band names": (out.descriptions, src.descriptions),
+        "its units": (out.units, src.units),
+        "its scales": (out.scales, src.scales),
+        "its offsets": (out.offsets, src.offsets),
+        "its palette": (_palette(out), _palette(src)),
+    }
+    wrong = [f"{what}: {found} instead of {wanted}" for what, (found, wanted) in pairs.items() if found != wanted]
+    if out.crs != view.crs and (out.crs or WGS84).to_epsg() != view.crs.to_epsg():
+        wrong.append("its coordinate system is another")
+    if not out.transform.almost_equals(view.transform, precision=1e-6 * abs(view.transform.a)):
+        wrong.append(f"its geotransform: {out.transform[:6]} instead of {view.transform[:6]}")
+    return wrong
+
+
+def _colours(raster: DatasetReader, view: View) -> tuple[ColorInterp, ...]:
+    # JPEG and WEBP hold red, green and blue, whatever the source called its three bands.
+    return tuple(raster.colorinterp[3:] if view.profile.lossy else raster.colorinterp)
+
+
+def _palette(raster: DatasetReader) -> dict[int, tuple[int, int, int, int]]:
+    return dict(raster.colormap(1)) if raster.colorinterp[0] == ColorInterp.palette else {}
+
+
+def _compare(view: View, out: DatasetReader) -> Compared:
+    bands = data_bands(out)
+    found = Compared({band: Totals() for band in bands}, {band: Totals() for band in bands})
+    if view.warped:
+        for window in windows(view.src, BUDGET):
+            _add(view.src, window, bands, found.source, found, view)
+        for window in windows(out, BUDGET):
+            _add(out, window, bands, found.cog)
+        return found
+    for window in strips(view, BUDGET):
+        found.differences += _differences(view, out, window)
+        _add(out, window, bands, found.cog, found, view)
+        _add_view(view, window, bands, found.source)
+    return found
+
+
+def _add(
+    raster: DatasetReader,
+    window: Window,
+    bands: list[int],
+    totals: dict[int, Totals],
+    found: Compared | None = None,
+    view: View | None = None,
+) -> None:
+    for part in _some(bands):
+        data, valid = read_valid(raster, window, part)
+        for number, band in enumerate(part):
+            totals[band].add(data[number], valid[number])
+        if found and view and view.options.kind == Kind.CATEGORICAL:
+            found.classes.update(np.unique(data).tolist())
+
+
+def _add_view(view: View, window: Window, bands: list[int], totals: dict[int, Totals]) -> None:
+    """Add up the source, which needs its own look only where lossy compression changed it."""
+    if not view.profile.lossy:
+        return
+    valid = view.read_mask(window)
+    for band in bands:
+        totals[band].add(view.read(window, [band])[0], valid)
+
+
+def _differences(view: View, out: DatasetReader, window: Window) -> int:
+    if view.profile.lossy:
+        return 0
+    count = 0
+    for part in _some(list(range(1, view.count + 1))):
+        count += _unequal(view.read(window, part), read_window(out, window, part))
+    if view.masked:
+        count += int(np.count_nonzero(view.read_mask(window) != (out.dataset_mask(window=window) > 0)))
+    return count
+
+
+def _unequal(first: Array, second: Array) -> int:
+    if np.array_equal(first, second):
+        return 0
+    apart: Mask = first != second
+    if first.dtype.kind == "f":
+        apart &= ~(np.isnan(first) & np.isnan(second))
+    return int(np.count_nonzero(apart))
+
+
+def _some(bands: list[int]) -> Iterator[list[int]]:
+    return (bands[start : start + _MANY] for start in range(0, len(bands), _MANY))
+
+
+def _pixels(view: View, found: Compared) -> list[str]:
+    wrong = [f"{found.differences:,} values differ from the source"] if found.differences else []
+    if not view.warped and not view.profile.lossy:
+        return wrong
+    for band, totals in found.cog.items():
+        ours, theirs = totals.statistics(exact=True), found.source[band].statistics(exact=True)
+        if ours is None and view.options.window:
+            continue  # a tile may lie where there is nothing
+        if ours is None or theirs is None or not _close(view, ours, theirs):
+            wrong.append(f"the statistics of band {band}: {ours} instead of {theirs}")
+    return wrong
+
+
+def _close(view: View, ours: Statistics, theirs: Statistics) -> bool:
+    if not view.warped:
+        return abs(ours.mean - theirs.mean) <= LOSSY_MEAN
+    if theirs.minimum == theirs.maximum == ours.minimum == ours.maximum:
+        return True
+    beyond = OVERSHOOT * (theirs.maximum - theirs.minimum)
+    within = ours.minimum >= theirs.minimum - beyond and ours.maximum <= theirs.maximum + beyond
+    if view.options.window:
+        return within  # the mean of a tile is its own
+    return within and abs(ours.mean - theirs.mean) <= WARPED_MEAN * theirs.stddev + 1e-6 * abs(theirs.mean)
+
+
+def _overviews(view: View, cog: Path, out: DatasetReader, found: Compared) -> list[str]:
+    """Overviews of classes may hold only classes that are there."""
+    if view.options.kind != Kind.CATEGORICAL:
+        return []
+    allowed = found.classes | ({view.nodata} if view.nodata is not None else {0.0} if view.masked else set())
+    wrong = []
+    for level in range(-1, len(out.overviews(1))) if view.warped else range(len(out.overviews(1))):
+        wrong += [f"overview {level} has values that the source has not: {odd}" for odd in _odd(cog, level, allowed)]
+    return wrong
+
+
+def _odd(cog: Path, level: int, allowed: set[float]) -> list[list[float]]:
+    where = {} if level < 0 else {"OVERVIEW_LEVEL": level}
+    odd: set[float] = set()
+    with quiet(), rasterio.open(cog, driver="GTiff", **where) as raster:
+        for window in windows(raster, BUDGET):
+            odd |= set(np.unique(read_window(raster, window, [1])).tolist()) - allowed
+    return [sorted(odd)[:5]] if odd else []
+
+
+def _failed(cog: Path, wrong: list[str]) -> Permanent:
+    return Permanent(
+        f"{cog.name} is not what it should be: {'; '.join(wrong)}",
+        code="raster.verify",
+        remedy="It is a mistake of ours or of a disk: run the job again, and report it if it happens twice.",
+    )

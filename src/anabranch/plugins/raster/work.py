@@ -1,0 +1,57 @@
+"""The work on files of strangers, as the sandbox calls it: JSON in, JSON out (decision 011)."""
+
+from pathlib import Path
+from typing import Any
+
+import rasterio
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster import cog, footprint, preview, projection, validate, verify
+from anabranch.plugins.raster.models import CogOptions, Kind, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.profiles import profile_of
+from anabranch.plugins.raster.reader import check_drivers
+
+__all__ = ["check", "describe", "look", "write"]
+
+Said = dict[str, Any]  # JSON of the models' own shape
+
+check_drivers()
+
+
+def look(path: str, options: Said, tiers: list[str], *, progress: cog.Progress) -> Said:
+    """A raster that can be published, and those of the tiers that its kind allows."""
+    raster = validate.validate(Path(path), ValidateOptions.model_validate(options))
+    return {"raster": raster.model_dump(mode="json"), "tiers": [tier for tier in tiers if _allows(raster, Tier(tier))]}
+
+
+def write(source: str, target: str, options: Said, *, progress: cog.Progress) -> Said:
+    """Write a COG."""
+    return cog.write_cog(Path(source), Path(target), CogOptions.model_validate(options), progress).model_dump(
+        mode="json"
+    )
+
+
+def check(source: str, path: str, options: Said, *, progress: cog.Progress) -> Said:
+    """Compare a COG with its source."""
+    return verify.verify(Path(source), Path(path), CogOptions.model_validate(options)).model_dump(mode="json")
+
+
+def describe(path: str, kind: str, thumbnail: str, *, progress: cog.Progress) -> Said:
+    """Where a COG has data, its grid, and how a map may show it; a small picture of it is written."""
+    found, grid = footprint.footprint(Path(path)), projection.project(Path(path))
+    stretch = preview.preview(Path(path), Path(thumbnail), Kind(kind))
+    return {
+        "footprint": found.geometry(),
+        "bbox": list(found.bbox),
+        "projection": grid.model_dump(mode="json"),
+        "stretch": [list(limits) for limits in stretch],
+        "software": {"gdal": rasterio.__gdal_version__, "rasterio": rasterio.__version__},
+    }
+
+
+def _allows(raster: Validated, tier: Tier) -> bool:
+    try:
+        profile_of(Kind(raster.kind), tier, raster.dtype)
+    except Permanent:
+        return False
+    return True

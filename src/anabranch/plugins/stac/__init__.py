@@ -1,0 +1,3 @@
+"""STAC: items and collections, built and checked by us, published from our own rows."""
+
+PLUGIN_MODULES = ("handlers",)

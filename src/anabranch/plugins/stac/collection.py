@@ -1,0 +1,116 @@
+"""Collections: documents built by us, and extents that are the union of the items (C2)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from anabranch.engine.canonical import Json
+from anabranch.plugins.stac.boxes import Box, covers, unite
+from anabranch.plugins.stac.item import STAC_VERSION, write_time
+from anabranch.plugins.stac.names import check_collection_id
+
+__all__ = ["CollectionFacts", "Provider", "build_collection", "covers_items", "widen"]
+
+Document = Mapping[str, Any]  # JSON that was checked against its schema
+# STAC wants an extent before there is anything to have one; the first items take its place.
+NOTHING_YET: dict[str, Json] = {
+    "spatial": {"bbox": [[-180, -90, 180, 90]]},
+    "temporal": {"interval": [[None, None]]},
+}
+Span = tuple[datetime | None, datetime | None]
+
+
+class Provider(BaseModel):
+    """Who made, processed or serves the data."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: str = Field(min_length=1)
+    description: str | None = None
+    roles: list[str] = []
+    url: str | None = None
+
+
+class CollectionFacts(BaseModel):
+    """What its makers say of a collection; what they leave out stays as it is, or gets a default when it is new."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    id: str
+    title: str | None = None
+    description: str | None = Field(None, min_length=1)
+    license: str | None = Field(None, min_length=1, description="An SPDX expression, or other.")
+    keywords: list[str] | None = None
+    providers: list[Provider] | None = None
+
+
+def build_collection(facts: CollectionFacts) -> tuple[dict[str, Json], dict[str, Json]]:
+    """The whole document for a collection that is new, and what was said of it, to change one that is there."""
+    said: dict[str, Json] = facts.model_dump(mode="json", exclude_none=True)
+    document: dict[str, Json] = {
+        "type": "Collection",
+        "stac_version": STAC_VERSION,
+        "stac_extensions": [],
+        "id": check_collection_id(facts.id),
+        "description": f"Items of {facts.id}.",
+        "license": "other",
+        "extent": NOTHING_YET,
+        "links": [],
+    }
+    return document | said, said
+
+
+def widen(extent: Document | None, items: Sequence[Document]) -> dict[str, Json]:
+    """The union of an extent and of items: never less than it was; without an extent that of the items alone."""
+    boxes, spans = [_box_of(item) for item in items], [_span_of(item) for item in items]
+    if extent is not None:
+        boxes, spans = [_box(extent["spatial"]["bbox"][0]), *boxes], [_span(extent["temporal"]["interval"][0]), *spans]
+    return {
+        "spatial": {"bbox": [list(unite(boxes))]},
+        "temporal": {"interval": [_write_span(_unite_spans(spans))]},
+    }
+
+
+def covers_items(extent: Document, items: Iterable[Document]) -> bool:
+    """Whether an extent has all items."""
+    outer, (start, end) = _box(extent["spatial"]["bbox"][0]), _span(extent["temporal"]["interval"][0])
+    for item in items:
+        first, last = _span_of(item)
+        early = start is None or (first is not None and start <= first)
+        late = end is None or (last is not None and last <= end)
+        if not (covers(outer, _box_of(item)) and early and late):
+            return False
+    return True
+
+
+def _box_of(item: Document) -> Box:
+    return _box(item["bbox"])
+
+
+def _box(numbers: Sequence[float]) -> Box:
+    """A box of two or three dimensions, in two."""
+    half = len(numbers) // 2
+    return Box(numbers[0], numbers[1], numbers[half], numbers[half + 1])
+
+
+def _span_of(item: Document) -> Span:
+    properties = item["properties"]
+    moment = properties.get("datetime")
+    return _span((properties.get("start_datetime") or moment, properties.get("end_datetime") or moment))
+
+
+def _span(texts: Sequence[str | None]) -> Span:
+    start, end = (datetime.fromisoformat(text).astimezone(UTC) if text else None for text in texts)
+    return start, end
+
+
+def _unite_spans(spans: Sequence[Span]) -> Span:
+    starts, ends = [start for start, _ in spans], [end for _, end in spans]
+    return (
+        None if None in starts else min(start for start in starts if start),
+        None if None in ends else max(end for end in ends if end),
+    )
+
+
+def _write_span(span: Span) -> list[Json]:
+    return [write_time(moment) if moment else None for moment in span]

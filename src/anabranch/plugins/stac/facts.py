@@ -1,0 +1,205 @@
+"""What a handler knows of a raster that is to be published: checked once, where it enters."""
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from anabranch.engine.canonical import Json
+from anabranch.plugins.stac.boxes import Box, box_of, covers, rounded
+
+__all__ = ["Band", "Footprint", "Output", "RasterItem", "Render", "Source", "Statistics"]
+
+DataType = Literal[
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "cint16", "cint32", "cfloat32", "cfloat64", "other",
+]  # fmt: skip
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Number = int | float
+MOST_POSITIONS = 10_000
+FARTHEST = 1e-6
+CODE = re.compile(r"(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]+", re.ASCII)
+
+
+class Facts(BaseModel):
+    """Frozen, with no key that nobody knows, and no number that JSON hasn't."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Statistics(Facts):
+    """Of all valid pixels of a band."""
+
+    minimum: Number | None = None
+    maximum: Number | None = None
+    mean: Number | None = None
+    stddev: Number | None = None
+    count: int | None = Field(None, ge=0)
+    valid_percent: Number | None = Field(None, ge=0, le=100)
+
+
+class Band(Facts):
+    """One band; `scale` and `offset` turn its pixels into values of `unit`."""
+
+    name: str = Field(min_length=1)
+    description: str | None = Field(None, min_length=1)
+    data_type: DataType
+    nodata: Number | Literal["nan", "inf", "-inf"] | None = None
+    unit: str | None = None
+    scale: Number | None = None
+    offset: Number | None = None
+    sampling: Literal["area", "point"] | None = None
+    spatial_resolution: Annotated[Number, Field(gt=0)] | None = None
+    statistics: Statistics | None = None
+
+
+class Output(Facts):
+    """An object of the item: `asset` is its key there, by default from its kind; `name` is what readers fetch it by."""
+
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    href: str
+    media_type: str = Field(min_length=3)
+    size: int = Field(ge=0)
+    sha256: Sha256
+    asset: str | None = Field(None, pattern=r"^[a-z][a-z0-9_-]{0,62}$")
+    name: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")
+    title: str | None = None
+
+
+class Source(Facts):
+    """The file that the item was made from."""
+
+    sha256: Sha256
+    name: str | None = None
+
+
+class Render(Facts):
+    """How a map may show it, in the words of the render extension."""
+
+    assets: list[str] = Field(["data"], min_length=1)
+    title: str | None = None
+    rescale: list[tuple[Number, Number]] | None = None
+    colormap_name: str | None = None
+    colormap: dict[str, Any] | None = None  # by value or interval, as the renderer reads it
+    color_formula: str | None = None
+    resampling: str | None = None
+    expression: str | None = None
+    bidx: list[int] | None = None
+    nodata: Number | str | None = None
+    minmax_zoom: tuple[int, int] | None = None
+
+
+class Footprint(Facts):
+    """Where there is data: a polygon or several, in degrees of WGS 84 (C1)."""
+
+    type: Literal["Polygon", "MultiPolygon"]
+    coordinates: list[Any]  # of which the depth depends on the type; checked below
+
+    @model_validator(mode="after")
+    def _is_on_the_globe(self) -> Self:
+        rings = [ring for rings in self.polygons for ring in rings]
+        if not rings or not all(self.polygons):
+            raise ValueError("the footprint is empty")
+        if sum(map(len, rings)) > MOST_POSITIONS:
+            raise ValueError(f"the footprint has more than {MOST_POSITIONS} positions: simplify it")
+        for ring in rings:
+            _check_ring(ring)
+        return self
+
+    @property
+    def polygons(self) -> list[list[list[list[float]]]]:
+        """The rings of each polygon."""
+        return [self.coordinates] if self.type == "Polygon" else self.coordinates
+
+    @property
+    def geometry(self) -> dict[str, Json]:
+        """The GeoJSON that is published."""
+        polygons: list[Json] = [[[[rounded(x), rounded(y)] for x, y in ring] for ring in p] for p in self.polygons]
+        return {"type": self.type, "coordinates": polygons[0] if self.type == "Polygon" else polygons}
+
+    @property
+    def box(self) -> Box:
+        """Around all of it."""
+        return Box(*map(rounded, box_of(self.polygons)))
+
+
+class RasterItem(Facts):
+    """A raster with its objects, as it becomes an item. Its time is one moment, or an interval."""
+
+    id: str
+    kind: str
+    title: str | None = None
+    description: str | None = Field(None, min_length=1)
+    crs: str | None = None
+    wkt2: str | None = None
+    shape: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = Field(description="Height and width.")
+    transform: tuple[Number, Number, Number, Number, Number, Number] = Field(description="As rasterio's Affine has it.")
+    bounds: tuple[Number, Number, Number, Number] = Field(description="In the raster's CRS.")
+    bands: list[Band] = Field(min_length=1)
+    footprint: Footprint
+    bbox: tuple[Number, Number, Number, Number] | None = Field(None, description="By default the footprint's.")
+    datetime: AwareDatetime | None = None
+    start_datetime: AwareDatetime | None = None
+    end_datetime: AwareDatetime | None = None
+    outputs: list[Output] = Field(min_length=1)
+    source: Source | None = None
+    software: dict[str, str] = Field({}, description="What made it, with versions.")
+    renders: dict[str, Render] = {}
+
+    @field_validator("crs")
+    @classmethod
+    def _is_a_code(cls, crs: str | None) -> str | None:
+        if crs is not None and not CODE.fullmatch(crs):
+            raise ValueError("write the CRS like EPSG:25832, or give it as wkt2")
+        return crs
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.crs is None and self.wkt2 is None:
+            raise ValueError("the CRS is missing: give crs or wkt2")
+        if self.bbox and not _is_on_globe(Box(*self.bbox)):
+            raise ValueError("bbox leaves the globe: give west, south, east, north in degrees of WGS 84")
+        if self.bbox and not covers(_wider(Box(*self.bbox)), self.footprint.box):
+            raise ValueError("bbox does not cover the footprint")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_time(self) -> Self:
+        start, end = self.start_datetime, self.end_datetime
+        if (start is None) != (end is None):
+            raise ValueError("give start_datetime and end_datetime together")
+        if self.datetime is None and start is None:
+            raise ValueError("the item has no time: give datetime, or start_datetime and end_datetime")
+        if start and end and start > end:
+            raise ValueError("start_datetime is after end_datetime")
+        return self
+
+    @property
+    def box(self) -> Box:
+        """What is published as its bbox."""
+        return Box(*map(rounded, self.bbox)) if self.bbox else self.footprint.box
+
+
+def _is_on_globe(box: Box) -> bool:
+    longitudes = -180 <= box.west <= 180 and -180 <= box.east <= 180
+    return longitudes and -90 <= box.south <= box.north <= 90
+
+
+def _check_ring(ring: Any) -> None:  # it is what somebody calls a ring
+    if not isinstance(ring, list | tuple) or len(ring) < 4:
+        raise ValueError("a ring of the footprint has fewer than four positions")
+    for position in ring:
+        if not isinstance(position, list | tuple) or len(position) != 2 or not all(map(_is_number, position)):
+            raise ValueError("a position of the footprint is not a longitude and a latitude")
+        if not (-180 <= position[0] <= 180 and -90 <= position[1] <= 90):
+            raise ValueError("the footprint leaves the globe: give it in degrees of WGS 84, split at the antimeridian")
+    if list(ring[0]) != list(ring[-1]):
+        raise ValueError("a ring of the footprint is not closed")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _wider(box: Box) -> Box:
+    return Box(box.west - FARTHEST, box.south - FARTHEST, box.east + FARTHEST, box.north + FARTHEST)

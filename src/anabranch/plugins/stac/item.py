@@ -1,0 +1,173 @@
+"""A raster's facts as a STAC 1.1 item: a pure function (C1)."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from pydantic import BaseModel
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import InputError
+from anabranch.plugins.stac.facts import Band, Output, RasterItem
+from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
+
+__all__ = ["EXTENSIONS", "STAC_VERSION", "Origin", "PublishedOutput", "build_item", "find_outputs", "write_time"]
+
+STAC_VERSION = "1.1.0"
+EXTENSIONS = {
+    name: f"https://stac-extensions.github.io/{name}/v{version}/schema.json"
+    for name, version in (
+        ("projection", "2.0.0"), ("raster", "2.0.0"), ("file", "2.1.0"), ("processing", "1.2.0"), ("render", "2.0.0"),
+    )
+}  # fmt: skip
+# A multihash of SHA-256: its code, its length in bytes, and the hash.
+SHA256 = "1220"
+ASSETS = {"cog": "data"}
+ROLES: Mapping[str, list[Json]] = {"cog": ["data"], "thumbnail": ["thumbnail"], "preview": ["overview"]}
+RASTER_FIELDS = ("scale", "offset", "sampling", "spatial_resolution")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The job that made an item, and the definition that it ran."""
+
+    job_id: str
+    workflow: str | None = None
+    workflow_hash: str | None = None
+
+
+@dataclass(frozen=True)
+class PublishedOutput:
+    """An object behind an item, as our rows keep it."""
+
+    name: str
+    kind: str
+    tier: str
+    key: str
+    media_type: str
+    size: int
+    sha256: str
+
+
+def build_item(collection: str, raster: RasterItem, origin: Origin, version: str) -> dict[str, Json]:
+    """The item; the same facts give the same item, whenever it is built."""
+    check_collection_id(collection)
+    used = [name for name in EXTENSIONS if name != "render" or raster.renders]
+    return {
+        "type": "Feature",
+        "stac_version": STAC_VERSION,
+        "stac_extensions": [EXTENSIONS[name] for name in used],
+        "id": check_item_id(raster.id),
+        "collection": collection,
+        "geometry": raster.footprint.geometry,
+        "bbox": list(raster.box),
+        "properties": _describe(raster, origin, version),
+        # The schema wants it; servers write their own.
+        "links": [{"rel": "collection", "href": "./collection.json", "type": "application/json"}],
+        "assets": {asset: _build_asset(output, raster) for asset, output in _by_asset(raster).items()},
+    }
+
+
+def find_outputs(raster: RasterItem) -> list[PublishedOutput]:
+    """What is published of the item's objects, under the names that readers fetch them by."""
+    return [
+        PublishedOutput(
+            output.name or _default_name(raster.id, asset, key), output.kind, tier, key,
+            output.media_type, output.size, output.sha256,
+        )
+        for asset, output in _by_asset(raster).items()
+        for tier, key in [split_address(output.href)]
+    ]  # fmt: skip
+
+
+def write_time(moment: datetime) -> str:
+    """A moment as STAC writes it."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _describe(raster: RasterItem, origin: Origin, version: str) -> dict[str, Json]:
+    told = {"title": raster.title, "description": raster.description}
+    return {
+        **_present(told),
+        **_times(raster),
+        **_project(raster),
+        "anabranch:kind": raster.kind,
+        "processing:software": {"anabranch": version, **raster.software},
+        "processing:lineage": _tell_lineage(raster, origin),
+        "processing:expression": {"format": "anabranch", "expression": _provenance(raster, origin)},
+        **({"renders": {name: _dump(render) for name, render in raster.renders.items()}} if raster.renders else {}),
+    }
+
+
+def _times(raster: RasterItem) -> dict[str, Json]:
+    moments = {"start_datetime": raster.start_datetime, "end_datetime": raster.end_datetime}
+    interval = {name: write_time(moment) for name, moment in moments.items() if moment}
+    return {"datetime": write_time(raster.datetime) if raster.datetime else None, **interval}
+
+
+def _project(raster: RasterItem) -> dict[str, Json]:
+    return {
+        **_present({"proj:code": raster.crs, "proj:wkt2": raster.wkt2}),
+        "proj:shape": list(raster.shape),
+        "proj:transform": list(raster.transform),
+        "proj:bbox": list(raster.bounds),
+    }
+
+
+def _provenance(raster: RasterItem, origin: Origin) -> dict[str, Json]:
+    source = raster.source
+    return _present({
+        "job": origin.job_id, "workflow": origin.workflow, "workflow_hash": origin.workflow_hash,
+        "source": source.name if source else None, "source_checksum": SHA256 + source.sha256 if source else None,
+    })  # fmt: skip
+
+
+def _tell_lineage(raster: RasterItem, origin: Origin) -> str:
+    source = raster.source
+    made = f"Made from a file with the SHA-256 {source.sha256}" if source else "Made"
+    workflow = f" of workflow {origin.workflow} (definition {origin.workflow_hash})" if origin.workflow else ""
+    return f"{made} by job {origin.job_id}{workflow}."
+
+
+def _by_asset(raster: RasterItem) -> dict[str, Output]:
+    keys = [output.asset or ASSETS.get(output.kind, output.kind) for output in raster.outputs]
+    if twice := [key for key, times in Counter(keys).items() if times > 1]:
+        raise InputError(
+            "catalog.asset_twice",
+            f"item {raster.id} has two outputs for the asset {twice[0]}",
+            remedy="Give one of them an asset of its own.",
+        )
+    return dict(zip(keys, raster.outputs, strict=True))
+
+
+def _build_asset(output: Output, raster: RasterItem) -> dict[str, Json]:
+    split_address(output.href)
+    return {
+        "href": output.href,
+        "type": output.media_type,
+        **_present({"title": output.title}),
+        "roles": ROLES.get(output.kind, ["metadata"]),
+        "file:size": output.size,
+        "file:checksum": SHA256 + output.sha256,
+        **({"bands": [_build_band(band) for band in raster.bands]} if output.kind == "cog" else {}),
+    }
+
+
+def _build_band(band: Band) -> dict[str, Json]:
+    fields = _dump(band)
+    return {f"raster:{name}" if name in RASTER_FIELDS else name: value for name, value in fields.items()}
+
+
+def _default_name(item: str, asset: str, key: str) -> str:
+    part = "" if asset == "data" else f".{asset}"
+    return f"{item}{part}{PurePosixPath(key).suffix.lower()}"
+
+
+def _dump(model: BaseModel) -> dict[str, Json]:
+    return model.model_dump(mode="json", exclude_none=True)
+
+
+def _present(values: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in values.items() if value is not None}

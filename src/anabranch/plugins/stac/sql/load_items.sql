@@ -1,0 +1,2 @@
+-- Put items into pgstac, or in place of what it has of them.
+select pgstac.upsert_items(%(items)s::jsonb)

@@ -1,0 +1,102 @@
+"""Handlers on files in the tiers."""
+
+from pathlib import PurePosixPath
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from anabranch.engine.context import Context
+from anabranch.engine.errors import Permanent
+from anabranch.engine.handler import handler
+
+__all__ = ["list_files", "stage"]
+
+MOST_FILES = 50_000
+PAGE = 1_000
+
+
+class Strict(BaseModel):
+    """No parameter that nobody reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StageParams(Strict):
+    """Where a file is; `tag` is what a look at it told, if somebody looked."""
+
+    source: str
+    tag: str | None = None
+
+
+class Staged(Strict):
+    """A file that this machine has, and what it is by its content."""
+
+    source: str
+    name: str
+    size: int
+    sha256: str
+
+
+@handler("storage.stage", queue="files", timeout_seconds=7_200)
+def stage(params: StageParams, ctx: Context) -> Staged:
+    """Bring a file to this machine, once, and know it by its content from now on."""
+    if params.tag is not None and ctx.storage.stat(params.source).tag != params.tag:
+        raise Permanent(
+            f"{params.source} was replaced by another since it was looked at",
+            code="storage.changed",
+            remedy="Submit it again.",
+        )
+    staged = ctx.storage.stage(params.source)
+    return Staged(source=params.source, name=PurePosixPath(params.source).name, size=staged.size, sha256=staged.sha256)
+
+
+class ListParams(Strict):
+    """Which files of a folder."""
+
+    folder: str
+    extensions: tuple[str, ...] = ()
+    min_bytes: int = Field(0, ge=0)
+    max_bytes: int | None = Field(None, ge=0)
+    limit: int = Field(10_000, ge=1, le=MOST_FILES)
+
+
+class File(Strict):
+    """A file in a tier."""
+
+    address: str
+    size: int
+    modified: str
+
+
+class Listed(Strict):
+    """The files in the order of their addresses; `more` where there are others behind them."""
+
+    files: tuple[File, ...]
+    count: int
+    total_bytes: int
+    more: bool
+
+
+@handler("storage.list", queue="files")
+def list_files(params: ListParams, ctx: Context) -> Listed:
+    """List the files below a folder of a tier."""
+    tier = params.folder.partition("://")[0]
+    found: list[File] = []
+    after = ""
+    while len(found) <= params.limit and (page := ctx.storage.list(params.folder, after=after, limit=PAGE)):
+        after = page[-1].key
+        found += (
+            File(address=f"{tier}://{one.key}", size=one.size, modified=one.modified.isoformat())
+            for one in page
+            if _is_wanted(one.key, one.size, params)
+        )
+        ctx.progress(len(found), None, after)
+    kept = tuple(found[: params.limit])
+    return Listed(
+        files=kept, count=len(kept), total_bytes=sum(one.size for one in kept), more=len(found) > params.limit
+    )
+
+
+def _is_wanted(key: str, size: int, params: ListParams) -> bool:
+    extensions = {f".{one.lower().removeprefix('.')}" for one in params.extensions}
+    fits = not extensions or PurePosixPath(key).suffix.lower() in extensions
+    return fits and size >= params.min_bytes and (params.max_bytes is None or size <= params.max_bytes)

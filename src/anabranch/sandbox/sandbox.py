@@ -1,0 +1,211 @@
+"""The caller's side of a sandbox."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+from anabranch.engine.errors import Interrupted, Permanent, Resource, TaskError, Throttled, Transient
+from anabranch.sandbox.confine import Limits
+from anabranch.sandbox.wire import Said, TooMuch, Wire
+
+__all__ = ["Progress", "Sandbox"]
+
+Progress = Callable[[float, float | None, str], None]
+
+LOOK_SECONDS = 0.1
+KINDS: Mapping[str, type[TaskError]] = {
+    "permanent": Permanent,
+    "bug": Permanent,
+    "transient": Transient,
+    "throttled": Throttled,
+    "resource": Resource,
+}
+
+
+class Sandbox:
+    """Runs the functions of one module on files of strangers, each call in a process that has nothing.
+
+    One call runs at a time: a process that runs handlers runs one at a time, too.
+    """
+
+    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+        """Functions of this module's `__all__`, with this environment and no other; nothing is started yet."""
+        self._module = module
+        self._environment = dict(environment)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._control: Wire | None = None
+        self._turn = threading.Lock()
+        self.offline = False
+
+    def run(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        limits: Limits,
+        writes: Sequence[Path],
+        reads: Sequence[Path] = (),
+        progress: Progress | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Any:  # the function's answer, as JSON has it
+        """Call a function by name; it may write below the first of some folders, where it begins, and the others."""
+        request = {
+            "name": name,
+            "arguments": dict(arguments),
+            "limits": asdict(limits),
+            "reads": [str(path) for path in reads],
+            "writes": [str(path) for path in writes],
+        }
+        with self._turn:
+            control = self._start()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                socket.send_fds(control.socket, [json.dumps(request).encode()], [theirs.fileno()])
+            call = _Call(Wire(ours), control, progress, should_stop)
+            try:
+                return call.wait()
+            except BaseException:
+                if not call.ended:
+                    self._end()
+                raise
+
+    def close(self) -> None:
+        """End the server, and what runs in it."""
+        with self._turn:
+            self._end()
+
+    def _start(self) -> Wire:
+        if self._control is not None and self._server is not None and self._server.poll() is None:
+            return self._control
+        self._end()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", "-m", "anabranch.sandbox.serve", self._module, str(theirs.fileno())],
+                env={"LANG": "C.UTF-8", "PATH": os.defpath, **self._environment},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                cwd="/",
+            )
+        self._control = Wire(ours)
+        try:
+            (begun,) = self._control.hear()
+        except (EOFError, ConnectionError) as error:
+            self._end()
+            raise Transient("the sandbox did not start", code="sandbox.unavailable") from error
+        self.offline = bool(begun["offline"])
+        return self._control
+
+    def _end(self) -> None:
+        if self._control is not None:
+            self._control.close()  # the server kills what runs, and ends
+        if self._server is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._server.wait(5)
+            self._server.kill()
+            self._server.wait()
+        self._control = self._server = None
+
+
+class _Call:
+    """One call under way."""
+
+    def __init__(self, line: Wire, control: Wire, progress: Progress | None, should_stop: Callable[[], bool]) -> None:
+        self._line = line
+        self._control = control
+        self._progress = progress
+        self._should_stop = should_stop
+        self._said: Said = {}
+        self._open = [line, control]
+        self._pid = 0
+        self.ended = False
+
+    def wait(self) -> Any:  # the function's answer
+        """The answer, or the error that it raised or died of."""
+        try:
+            over: Said = {}
+            while "status" not in over:
+                if self._should_stop():
+                    self._kill()
+                    raise Interrupted
+                over = self._look()
+            self.ended = True
+            while self._line in self._open and self._hear_line():
+                pass
+        except TooMuch:
+            self._kill()
+            raise Permanent("it answered with more than 16 MB", code="sandbox.answer") from None
+        finally:
+            self._line.close()
+        if "result" in self._said:
+            return self._said["result"]
+        if "error" in self._said:
+            _raise(self._said["error"])
+        raise _death(over["status"])
+
+    def _look(self) -> Said:
+        """What the server says, if anything; what the call says is noted."""
+        ready, _, _ = select.select(self._open, [], [], LOOK_SECONDS)
+        if self._line in ready and not self._hear_line():
+            self._open.remove(self._line)
+        if self._control not in ready:
+            return {}
+        try:
+            over: Said = {}
+            for said in self._control.hear():
+                self._pid = said.get("pid", self._pid)
+                over |= said
+        except (EOFError, ConnectionError) as error:
+            raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
+        return over
+
+    def _hear_line(self) -> bool:
+        try:
+            for said in self._line.hear():
+                if "progress" in said:
+                    if self._progress:
+                        self._progress(*said["progress"])
+                else:
+                    self._said = said
+        except (EOFError, ConnectionError):
+            return False
+        return True
+
+    def _kill(self) -> None:
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+
+
+def _raise(error: Mapping[str, Any]) -> NoReturn:
+    kind = KINDS.get(str(error.get("category")), Permanent)
+    code, message = str(error.get("code")), str(error.get("message"))
+    if kind is Resource and code == "handler.resource":
+        code = "resource.memory" if error.get("type") == "MemoryError" else "resource.disk"
+    elif error.get("type") not in KNOWN:
+        message = f"{error.get('type')}: {message}"
+    raise kind(message, code=code, remedy=str(error.get("remedy", "")))
+
+
+KNOWN = {kind.__name__ for kind in (*KINDS.values(), Interrupted)} | {"InputError", "NotFound", "Conflict"}
+
+
+def _death(status: int) -> TaskError:
+    if status == -signal.SIGXCPU:
+        return Resource("it used more processor time than it may", code="resource.cpu")
+    if status == -signal.SIGKILL:
+        return Resource("it was killed, as the system does when memory runs out", code="resource.memory")
+    if status == -signal.SIGXFSZ:
+        return Resource("it wrote a larger file than it may", code="resource.disk")
+    named = signal.Signals(-status).name if status < 0 else f"exit code {status}"
+    return Transient(f"the process that read the file ended by {named}", code="handler.crashed")

@@ -1,0 +1,46 @@
+"""The drivers that GDAL may have in this process: one that reads what we wrote, and those that make images (S4)."""
+
+import json
+import os
+import subprocess
+import sys
+
+from anabranch.engine.errors import Unavailable
+
+__all__ = ["ALLOWED", "CONFIG", "check_drivers", "close_drivers"]
+
+# VRT is how a raster is warped in memory; a file is opened as a GeoTIFF or not at all.
+ALLOWED = frozenset({"GTiff", "JPEG", "MEM", "PNG", "VRT", "WEBP"})
+# No sidecar files, no other files, no network: all that a file says is in the file.
+CONFIG = {
+    "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
+    "GDAL_PAM_ENABLED": "NO",
+    "GDAL_HTTP_PROXY": "127.0.0.1:9",
+}
+LIST = "import json, rasterio\nwith rasterio.Env() as env: print(json.dumps(sorted(env.drivers())))"
+
+
+def close_drivers() -> None:
+    """Let GDAL skip all drivers but the allowed; it reads this once, at its first use in the process."""
+    if "GDAL_SKIP" in os.environ:
+        return
+    # Which there are only GDAL itself knows, and a process that asked it has them all.
+    environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LD_LIBRARY_PATH", "HOME")}
+    listed = subprocess.run([sys.executable, "-c", LIST], env=environment, capture_output=True, check=False, text=True)
+    if listed.returncode:
+        raise ImportError(listed.stderr.strip().rpartition("\n")[2] or "rasterio can't be used")
+    os.environ["GDAL_SKIP"] = ",".join(sorted(set(json.loads(listed.stdout)) - ALLOWED))
+
+
+def check_drivers() -> None:
+    """Refuse to open files where GDAL was used before its drivers were closed."""
+    import rasterio
+
+    with rasterio.Env() as env:
+        others = set(env.drivers()) - ALLOWED
+    if others:
+        raise Unavailable(
+            "raster.drivers",
+            f"this process has {len(others)} drivers of GDAL that it must not have, as {min(others)}",
+            remedy="A plugin uses GDAL in the API's process: let it import and use it only in its handlers.",
+        )

@@ -1,0 +1,61 @@
+"""What readers may fetch, and the names under which they see it; they never see an address."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from anabranch.adapters.postgres.outputs import Output
+
+__all__ = ["Published", "address_of", "find_addresses", "name_files", "path_of"]
+
+ADDRESS = re.compile(r"(?:bronze|silver|gold)://.+", re.DOTALL)
+GONE = object()
+
+
+class Published(Protocol):
+    """Finds files that were published; what was not is not there."""
+
+    async def find(self, job_id: str, name: str) -> Output | None:
+        """The file of this name."""
+
+    async def find_all(self, addresses: Collection[str]) -> Mapping[str, Output]:
+        """Those of these addresses that are published, by address."""
+
+
+def path_of(file: Output) -> str:
+    """Where the API serves a file, below its own root."""
+    return f"/files/{quote(file.job_id, safe='')}/{quote(file.name)}"
+
+
+def address_of(value: object) -> str | None:
+    """The address that a value of a document is, if it is one."""
+    return value if isinstance(value, str) and ADDRESS.fullmatch(value) else None
+
+
+def find_addresses(document: object) -> Iterator[str]:
+    """Every address in a document."""
+    if isinstance(document, dict):
+        document = list(document.values())
+    if isinstance(document, list | tuple):
+        for part in document:
+            yield from find_addresses(part)
+    elif address := address_of(document):
+        yield address
+
+
+def name_files(document: Any, files: Mapping[str, Output], root: str) -> Any:  # JSON in, JSON out
+    """The document with links to files in place of addresses; what is not published leaves, and its asset or link too.
+
+    `root` is the address by which the caller knows this API.
+    """
+    if isinstance(document, dict):
+        if address_of(document.get("href")) and document["href"] not in files:
+            return GONE
+        named = {key: name_files(part, files, root) for key, part in document.items()}
+        return {key: part for key, part in named.items() if part is not GONE}
+    if isinstance(document, list | tuple):
+        return [part for part in (name_files(part, files, root) for part in document) if part is not GONE]
+    if address := address_of(document):
+        return root + path_of(files[address]) if address in files else GONE
+    return document

@@ -1,0 +1,162 @@
+"""Tiles, previews and values of published rasters, by collection and item: no route takes a URL."""
+
+import asyncio
+import os
+from typing import Annotated, Any
+
+import attr
+import attrs
+import rasterio
+import structlog
+from fastapi import Depends, FastAPI, Path, Query, Request
+from morecantile import tms
+from morecantile.defaults import TileMatrixSets
+from rasterio.errors import RasterioError
+from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
+from rio_tiler.io import Reader
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from titiler.core import dependencies
+from titiler.core.factory import TilerFactory
+
+from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.serving.assets import Assets
+from anabranch.serving.drivers import CONFIG, check_drivers
+from anabranch.serving.refusals import Translate, let_out
+
+__all__ = ["make_raster"]
+
+log = structlog.get_logger()
+
+PREFIX = "/collections/{collection_id}/items/{item_id}"
+GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
+# What a caller may ask to be computed at once; the defaults are far below.
+MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048, "buffer": 64, "padding": 64}
+MOST_LISTED = 64
+KEPT = b"private, max-age=300"
+
+
+@attr.s
+class GeoTiff(Reader):
+    """A reader that knows one format, whatever the file says that it is (S4)."""
+
+    def __attrs_post_init__(self) -> None:
+        self.dataset = self._ctx_stack.enter_context(rasterio.open(self.input, driver="GTiff"))
+        super().__attrs_post_init__()  # type: ignore[no-untyped-call]  # of a package without types
+
+
+@attrs.define(kw_only=True)
+class Tiler(TilerFactory):
+    """The routes that only read, and that need no page of their own."""
+
+    def register_routes(self) -> None:
+        for register in (self.info, self.statistics, self.tile, self.tilejson, self.point, self.preview):
+            register()  # type: ignore[no-untyped-call]  # as above
+        self.router.routes = [route for route in self.router.routes if route.methods == {"GET"}]  # type: ignore[attr-defined]  # all are of FastAPI
+
+
+class Turns:
+    """Lets few draw at once: more would only take memory, and the processors from everyone else."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._turns = asyncio.Semaphore(most)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request in its turn."""
+
+        async def send_kept(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 200:
+                MutableHeaders(scope=message)["Cache-Control"] = KEPT.decode()
+            await send(message)
+
+        async with self._turns:
+            await self._app(scope, receive, send_kept)
+
+
+def make_raster(assets: Assets) -> ASGIApp:
+    """The application; it opens what these assets are, and nothing else."""
+    check_drivers()
+    app = FastAPI(
+        title="Anabranch rasters",
+        openapi_url="/api",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(_check_sizes)],
+    )
+    app.state.assets = assets
+    tiler = Tiler(
+        reader=GeoTiff,
+        path_dependency=_path,
+        layer_dependency=dependencies.BidxParams,  # theirs for expressions evaluates what a caller writes (S2)
+        process_dependency=_nothing,
+        environment_dependency=lambda: CONFIG,
+        supported_tms=TileMatrixSets({name: tms.get(name) for name in GRIDS}),
+        router_prefix=PREFIX,
+        add_viewer=False,
+    )
+    app.include_router(tiler.router, prefix=PREFIX)
+    # rasterio fetches a coordinate system that is given as a URL.
+    for named in (dependencies.CRSParams, dependencies.CoordCRSParams, dependencies.DstCRSParams):
+        app.dependency_overrides[named] = _nothing
+    return Turns(let_out(app, REFUSALS), max(2, os.cpu_count() or 2))
+
+
+async def _path(
+    request: Request,
+    collection_id: Annotated[str, Path(description="The id of a collection.")],
+    item_id: Annotated[str, Path(description="The id of an item of it.")],
+    asset: Annotated[str | None, Query(description="A GeoTIFF of the item; by default the first that is data.")] = None,
+) -> str:
+    assets: Assets = request.app.state.assets
+    return await assets.locate(collection_id, item_id, asset)
+
+
+def _check_sizes(request: Request) -> None:
+    for name, value in (*request.query_params.multi_items(), *request.path_params.items()):
+        most = MOST.get(name)
+        if most and not _fits(value, most):
+            raise InputError("raster.size", f"{name} is at most {most}", remedy="Ask for less, several times.")
+    listed = len(request.query_params.getlist("bidx")), len(request.query_params.getlist("c"))
+    if max(listed) > MOST_LISTED or not _fits(request.query_params.get("histogram_bins", "1").split(",")[0], 1024):
+        raise InputError("raster.size", "too much is asked for at once", remedy="Ask for less, several times.")
+
+
+def _fits(text: str, most: int) -> bool:
+    try:
+        return float(text) <= most
+    except ValueError:
+        return True  # the route says what is wrong with it
+
+
+def _nothing() -> Any:  # a dependency that is not used
+    return None
+
+
+def _outside(error: Exception) -> AnabranchError:
+    return NotFound("raster.outside", str(error), remedy="The bounds are in tilejson.json.")
+
+
+def _wrong(error: Exception) -> AnabranchError:
+    told = str(error) or type(error).__name__
+    return InputError("raster.query", told, remedy="What a route takes is described at /raster/api.")
+
+
+def _unreadable(error: Exception) -> AnabranchError:
+    log.warning("raster.unreadable", reason=str(error))
+    return AnabranchError("raster.unreadable", "the raster can't be read; the API's log says why")
+
+
+REFUSALS: dict[type[Exception], Translate] = {
+    TileOutsideBounds: _outside,
+    PointOutsideBounds: _outside,
+    RioTilerError: _wrong,
+    ValueError: _wrong,
+    AssertionError: _wrong,
+    KeyError: _wrong,
+    IndexError: _wrong,
+    TypeError: _wrong,
+    ArithmeticError: _wrong,
+    RasterioError: _unreadable,
+}

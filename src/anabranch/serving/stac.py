@@ -1,0 +1,167 @@
+"""The STAC API over pgstac: read-only, with links to files in place of addresses."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal
+
+import attr
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+from fastapi.responses import JSONResponse
+from stac_fastapi.api.app import StacApi
+from stac_fastapi.api.models import (
+    ItemCollectionUri,
+    create_get_request_model,
+    create_post_request_model,
+    create_request_model,
+)
+from stac_fastapi.extensions import (
+    CollectionSearchExtension,
+    FieldsExtension,
+    ItemCollectionFilterExtension,
+    OffsetPaginationExtension,
+    SearchFilterExtension,
+    TokenPaginationExtension,
+)
+from stac_fastapi.extensions.fields import FieldsConformanceClasses
+from stac_fastapi.extensions.query import QueryConformanceClasses
+from stac_fastapi.extensions.sort import ItemCollectionSortExtension, SearchSortExtension
+from stac_fastapi.pgstac.config import Settings
+from stac_fastapi.pgstac.core import CoreCrudClient
+from stac_fastapi.pgstac.extensions import QueryExtension
+from stac_fastapi.pgstac.extensions.filter import FiltersClient
+from stac_fastapi.pgstac.types.search import PgstacSearch
+from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
+from starlette.types import ASGIApp
+
+from anabranch.engine.errors import InputError, NotFound
+from anabranch.serving.catalog import Catalog
+from anabranch.serving.published import Published, find_addresses, name_files
+from anabranch.serving.refusals import Translate, let_out
+
+__all__ = ["make_stac"]
+
+PATH = "/stac"
+ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
+Document = dict[str, Any]  # STAC's own shape
+
+
+@attr.s
+class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without types
+    """What the routes of the STAC API are answered from."""
+
+    async def landing_page(self, **named: Any) -> Any:
+        """What the catalog is, and where its parts are; it has no page, for theirs loads from elsewhere."""
+        page = await super().landing_page(**named)
+        page["links"] = [link for link in page["links"] if link["rel"] != "service-doc"]
+        return page
+
+    async def all_collections(self, *given: Any, **named: Any) -> Any:
+        """Collections; those of a page, or those that are searched for."""
+        return await _named(await super().all_collections(*given, **named), named["request"])
+
+    async def get_collection(self, collection_id: str, request: Request, **named: Any) -> Any:
+        """One collection."""
+        return await _named(await super().get_collection(collection_id, request, **named), request)
+
+    async def _search_base(self, search_request: Any, request: Request) -> Any:
+        """Every item of every answer comes from here."""
+        return await _named(await super()._search_base(search_request, request), request)
+
+
+@attr.s
+class Api(StacApi):
+    """Their application without the routes that tell of its own health: ours does."""
+
+    def add_health_check(self) -> None:
+        """Add none."""
+
+
+async def _named(document: Any, request: Request) -> Any:  # a document, or an answer of fields that were chosen
+    if isinstance(document, JSONResponse):
+        return document
+    files = await request.app.state.published.find_all(set(find_addresses(document)))
+    return name_files(document, files, str(request.base_url).rstrip("/").removesuffix(PATH))
+
+
+def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
+    """The application; it reads by the connections of a catalog."""
+    app = FastAPI(title="Anabranch catalog", openapi_url="/api", docs_url=None, redoc_url=None, redirect_slashes=False)
+    _add_routes(app)
+    app.state.published = published
+    app.state.get_connection = _connections(catalog)
+    return let_out(app, REFUSALS)
+
+
+def _add_routes(app: FastAPI) -> None:
+    search = [
+        QueryExtension(),
+        SearchSortExtension(),
+        FieldsExtension(),
+        SearchFilterExtension(client=FiltersClient()),
+        TokenPaginationExtension(),
+    ]
+    items = [
+        QueryExtension(conformance_classes=[QueryConformanceClasses.ITEMS]),
+        ItemCollectionSortExtension(),
+        FieldsExtension(conformance_classes=[FieldsConformanceClasses.ITEMS]),
+        ItemCollectionFilterExtension(client=FiltersClient()),
+        TokenPaginationExtension(),
+    ]
+    collections = CollectionSearchExtension.from_extensions([OffsetPaginationExtension()])
+    post = create_post_request_model(search, base_model=PgstacSearch)
+    Api(
+        app=app,
+        router=APIRouter(),
+        settings=_settings(),
+        extensions=[*search, *items, collections],
+        client=Reader(pgstac_search_model=post, **ABOUT),  # type: ignore[call-arg]  # of a package without types
+        response_class=JSONResponse,
+        items_get_request_model=create_request_model(
+            model_name="ItemCollectionUri", base_model=ItemCollectionUri, extensions=items, request_type="GET"
+        ),  # type: ignore[arg-type]  # as above
+        search_get_request_model=create_get_request_model(search),
+        search_post_request_model=post,
+        collections_get_request_model=collections.GET,
+        middlewares=[],  # theirs believe what a caller says of proxies, and let every site read
+    )
+    app.add_route("/api.html", _no_page, name="swagger_ui_html")  # the landing page asks where it is
+
+
+def _settings() -> Settings:
+    """Settings of ours alone: variables and files of others must not open what is closed here."""
+    return Settings.model_construct(
+        **{name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
+        | {
+            "stac_fastapi_title": ABOUT["title"],
+            "stac_fastapi_description": ABOUT["description"],
+            "openapi_url": "/api",
+            "docs_url": None,
+            "cors_origins": (),
+        }
+    )
+
+
+async def _no_page(_: Request) -> Response:
+    raise HTTPException(404, "the catalog is described at /stac/api")
+
+
+def _connections(catalog: Catalog) -> Any:  # as theirs is called
+    def get_connection(_: Request, __: Literal["r", "w"] = "r") -> AbstractAsyncContextManager[Any]:
+        return catalog.connection()
+
+    return get_connection
+
+
+def _not_found(error: Exception) -> NotFound:
+    return NotFound("item.not_found", str(error), remedy="The collections are listed at /stac/collections.")
+
+
+def _not_valid(error: Exception) -> InputError:
+    return InputError("catalog.query", str(error), remedy="Mend the search.")
+
+
+REFUSALS: dict[type[Exception], Translate] = {
+    NotFoundError: _not_found,
+    InvalidQueryParameter: _not_valid,
+    ValueError: _not_valid,
+    RecursionError: _not_valid,
+}

@@ -1,0 +1,176 @@
+"""A catalog with rasters made by code, and the API that serves it, in a process of its own."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+from psycopg.types.json import Jsonb
+
+from anabranch.settings import Storage
+from anabranch.testing.server import free_port
+
+__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "add_old_items", "serve_api", "write_rasters"]
+
+COG = "image/tiff; application=geotiff; profile=cloud-optimized"
+JOB = "5e" * 32
+COLLECTION = "insert into app.collections values ('scenes', %s, now(), now()) on conflict do nothing"
+ITEM = "insert into app.catalog_items values ('scenes', %s, %s, %s, now()) on conflict do nothing"
+
+
+@dataclass(frozen=True)
+class Raster:
+    """A raster in the silver tier, and what its item tells of it."""
+
+    name: str
+    path: Path
+    bbox: tuple[float, float, float, float]
+    properties: Mapping[str, Any]
+
+
+def write_rasters(storage: Storage) -> list[Raster]:
+    """An elevation model, a photo and a map of classes, in the silver tier."""
+    import numpy as np
+
+    ramp = np.add.outer(np.arange(300, dtype="float32"), np.arange(400, dtype="float32"))
+    hills = 600 + 0.4 * ramp + 120 * np.sin(ramp / 40) * np.cos(np.arange(400) / 30)
+    hills[:40, :40] = -9999
+    photo = np.stack([np.indices((256, 256))[0], np.indices((256, 256))[1], np.full((256, 256), 90)]).astype("uint8")
+    classes = (np.indices((200, 200)).sum(axis=0) // 50 % 4).astype("uint8")
+    palette = {0: (20, 90, 50, 255), 1: (230, 200, 60, 255), 2: (60, 120, 200, 255), 3: (190, 60, 60, 255)}
+    rescale = {"renders": {"default": {"assets": ["data"], "rescale": [[480, 1000]], "colormap_name": "terrain"}}}
+    folder = storage.folder("silver") / "jobs" / JOB / "cog"
+    return [
+        _write(folder / "hills.tif", hills[None], (9.0, 47.0, 9.4, 47.3), rescale, nodata=-9999),
+        _write(folder / "photo.tif", photo, (-70.2, -33.6, -70.0, -33.4), {}, photometric="RGB"),
+        _write(folder / "classes.tif", classes[None], (174.0, -41.5, 175.0, -40.5), {}, palette=palette),
+    ]
+
+
+def _write(
+    path: Path,
+    data: Any,  # an array of numpy's
+    bbox: tuple[float, float, float, float],
+    properties: Mapping[str, Any],
+    palette: Mapping[int, Sequence[int]] | None = None,
+    **profile: Any,
+) -> Raster:
+    import rasterio
+    from affine import Affine
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (count, height, width), (west, south, east, north) = data.shape, bbox
+    shape = {"count": count, "height": height, "width": width, "dtype": str(data.dtype).replace("float64", "float32")}
+    grid = {"crs": "EPSG:4326", "transform": Affine((east - west) / width, 0, west, 0, (south - north) / height, north)}
+    tiled = {"driver": "GTiff", "tiled": True, "blockxsize": 256, "blockysize": 256, "compress": "deflate"}
+    with rasterio.open(path, "w", **tiled, **shape, **grid, **profile) as file:
+        file.write(data.astype(shape["dtype"]))
+        if palette:
+            file.write_colormap(1, palette)
+    return Raster(path.stem, path, bbox, properties)
+
+
+def add_item(url: str, raster: Raster, *, created: str = "2026-11-15T10:00:00Z", published: bool = True) -> None:
+    """Publish a raster as an item of the collection `scenes`, or leave its file unpublished."""
+    key = f"jobs/{JOB}/cog/{raster.path.name}"
+    content = raster.path.read_bytes()
+    asset = {"href": f"silver://{key}", "type": COG, "roles": ["data"], "file:size": len(content), "title": "COG"}
+    row = (JOB, raster.path.name, "cog", "silver", key, COG, len(content), hashlib.sha256(content).hexdigest())
+    with psycopg.connect(url, autocommit=True, options="-c search_path=pgstac,public") as connection:
+        connection.execute("select upsert_collection(%s)", (Jsonb(_collection()),))
+        item = Jsonb(_item(raster, {"data": asset}, created))
+        connection.execute("select upsert_item(%s)", (item,))
+        if published:
+            connection.execute(COLLECTION, (Jsonb(_collection()),))
+            connection.execute(ITEM, (raster.name, item, JOB))
+            connection.execute(
+                "insert into app.outputs values (%s, %s, %s, %s, %s, %s, %s, %s, 'scenes', %s)", (*row, raster.name)
+            )
+
+
+def add_old_items(url: str, raster: Raster, count: int) -> None:
+    """Put older items without a raster into the collection `scenes`."""
+    names = (f"old-{number:02}" for number in range(count))
+    items = [_item(replace(raster, name=name), {}, "2020-01-01T00:00:00Z") for name in names]
+    with psycopg.connect(url, autocommit=True, options="-c search_path=pgstac,public") as connection:
+        connection.execute("select upsert_collection(%s)", (Jsonb(_collection()),))
+        connection.execute("select create_items(%s)", (Jsonb(items),))
+
+
+def _collection() -> dict[str, Any]:
+    extent = {"spatial": {"bbox": [[-180, -90, 180, 90]]}, "temporal": {"interval": [[None, None]]}}
+    about = {"id": "scenes", "title": "Scenes", "description": "Made by code.", "license": "CC0-1.0"}
+    return {"type": "Collection", "stac_version": "1.1.0", **about, "extent": extent, "links": []}
+
+
+def _item(raster: Raster, assets: Mapping[str, Any], created: str) -> dict[str, Any]:
+    west, south, east, north = raster.bbox
+    ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
+    return {
+        "type": "Feature",
+        "stac_version": "1.1.0",
+        "id": raster.name,
+        "collection": "scenes",
+        "bbox": list(raster.bbox),
+        "geometry": {"type": "Polygon", "coordinates": [ring]},
+        "properties": {"datetime": "2026-06-01T00:00:00Z", "created": created, **raster.properties},
+        "assets": dict(assets),
+        "links": [],
+    }
+
+
+@dataclass(frozen=True)
+class Served:
+    """An API that answers, and the process that it is."""
+
+    client: httpx.Client
+    pid: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return str(self.client.base_url).rstrip("/")
+
+
+@contextmanager
+def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
+    """The API in a process of its own, ready."""
+    port = free_port()
+    ours = {"home": str(home), "database_url": url, **settings}
+    environment = {**os.environ, **{f"ANABRANCH_{name}".upper(): value for name, value in ours.items()}}
+    command = [sys.executable, "-m", "uvicorn", "--factory", "anabranch.api.main:app_from_environment"]
+    told = home.parent / f"{home.name}.log"
+    log = told.open("wb")
+    with (
+        log,
+        subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(port)], env=environment, stdout=log, stderr=log
+        ) as process,
+    ):
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+                _wait(client, process)
+                yield Served(client, process.pid, told)
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def _wait(client: httpx.Client, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        try:
+            if client.get("/readyz").is_success:
+                return
+        except httpx.TransportError:
+            assert process.poll() is None, "the API has ended"
+        time.sleep(0.05)
+    raise TimeoutError("the API was not ready in time")

@@ -1,0 +1,56 @@
+// Published items, from the STAC API: the newest first, in pages.
+const PAGE = 50;
+
+export async function fetchJson(url) {
+  let answer;
+  try {
+    answer = await fetch(url, { headers: { Accept: "application/json" } });
+  } catch {
+    throw new Error("The API does not answer. Is it running?");
+  }
+  const body = await answer.json().catch(() => ({}));
+  if (answer.ok) return body;
+  throw new Error([body.detail ?? `The API answered ${answer.status}.`, body.remedy].filter(Boolean).join(" "));
+}
+
+export const readItems = () => readNext(`stac/search?limit=${PAGE}&sortby=-properties.created,-datetime`);
+
+export async function readNext(url) {
+  const page = await fetchJson(url);
+  const next = page.links.find((link) => link.rel === "next");
+  return { items: page.features.map(readItem), next: next ? local(next.href) : null, matched: page.numberMatched ?? null };
+}
+
+// A link names the host by which the API was asked; the page asks where it came from.
+function local(href) {
+  const url = new URL(href);
+  return `${url.pathname}${url.search}`;
+}
+
+function readItem(feature) {
+  const properties = feature.properties ?? {};
+  const assets = Object.entries(feature.assets ?? {});
+  const raster = assets.filter(([, asset]) => (asset.type ?? "").startsWith("image/tiff"));
+  raster.sort(([, a], [, b]) => isData(b) - isData(a));
+  return {
+    id: feature.id,
+    collection: feature.collection,
+    title: properties.title ?? feature.id,
+    when: whenOf(properties),
+    properties,
+    assets,
+    raster: raster[0] ?? null,
+    bbox: feature.bbox?.length === 6 ? [0, 1, 3, 4].map((at) => feature.bbox[at]) : feature.bbox,
+    geometry: feature.geometry,
+  };
+}
+
+const isData = (asset) => Number((asset.roles ?? []).includes("data"));
+
+function whenOf(properties) {
+  if (properties.datetime) return day(properties.datetime);
+  const span = [properties.start_datetime, properties.end_datetime].filter(Boolean).map(day);
+  return [...new Set(span)].join(" to ");
+}
+
+export const day = (text) => text.slice(0, 10);

@@ -1,0 +1,113 @@
+// The map: the land of Natural Earth, the footprints of items, and the tiles of one.
+import { Map, NavigationControl, ScaleControl, setWorkerUrl } from "./vendor/maplibre-gl.mjs";
+
+setWorkerUrl(new URL("./vendor/maplibre-gl-worker.mjs", import.meta.url).href);
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+const LIGHT = { water: "#cfe1e6", land: "#f3f1ea", coast: "#b6c4c2", print: "#0b6e6e" };
+const DARK = { water: "#10191d", land: "#26302f", coast: "#3d4a49", print: "#5fc7bf" };
+const WORLD = [[-170, -56], [179, 78]];
+const NONE = { type: "FeatureCollection", features: [] };
+
+const colours = () => (dark.matches ? DARK : LIGHT);
+
+function style() {
+  const { water, land, coast, print } = colours();
+  return {
+    version: 8,
+    sources: {
+      land: { type: "geojson", data: new URL("./land.geojson", import.meta.url).href, attribution: "Natural Earth" },
+      prints: { type: "geojson", data: NONE },
+    },
+    layers: [
+      { id: "water", type: "background", paint: { "background-color": water } },
+      { id: "land", type: "fill", source: "land", paint: { "fill-color": land } },
+      { id: "coast", type: "line", source: "land", paint: { "line-color": coast, "line-width": 0.8 } },
+      { id: "prints", type: "fill", source: "prints", filter: ["==", "$type", "Polygon"], paint: { "fill-color": print, "fill-opacity": 0.18 } },
+      { id: "edges", type: "line", source: "prints", paint: { "line-color": print, "line-width": 1.5 } },
+      { id: "chosen", type: "line", source: "prints", filter: ["==", "index", -1], paint: { "line-color": print, "line-width": 3.5 } },
+      { id: "dots", type: "circle", source: "prints", filter: ["==", "$type", "Point"], maxzoom: 7, paint: { "circle-color": print, "circle-radius": 5, "circle-stroke-color": land, "circle-stroke-width": 1.5 } },
+    ],
+  };
+}
+
+export class WorldMap {
+  constructor(element, onChoose) {
+    this.map = new Map({ container: element, style: style(), bounds: WORLD, fitBoundsOptions: { padding: 8 }, maxZoom: 22, attributionControl: { compact: true }, dragRotate: false });
+    this.map.addControl(new NavigationControl({ showCompass: false }), "bottom-right");
+    this.map.addControl(new ScaleControl(), "bottom-left");
+    this.ready = new Promise((done) => this.map.once("load", done));
+    for (const layer of ["prints", "dots"]) {
+      this.map.on("click", layer, (event) => onChoose(event.features[0].properties.index));
+      this.map.on("mouseenter", layer, () => { this.map.getCanvas().style.cursor = "pointer"; });
+      this.map.on("mouseleave", layer, () => { this.map.getCanvas().style.cursor = ""; });
+    }
+    dark.addEventListener("change", () => this.recolour());
+    this.items = [];
+    this.watches = [];
+  }
+
+  async showFootprints(items) {
+    this.items = [...items];
+    await this.ready;
+    const features = this.items.flatMap((item, index) => [footprint(item, index), centre(item, index)]).filter(Boolean);
+    this.map.getSource("prints").setData({ type: "FeatureCollection", features });
+  }
+
+  async flyTo(item) {
+    this.highlight(item);
+    if (!item.bbox) return;
+    const [west, south, east, north] = item.bbox;
+    // A box that begins east of where it ends crosses 180 degrees.
+    const bounds = [[west, south], [east < west ? east + 360 : east, north]];
+    const wide = this.map.getContainer().clientWidth > 700;
+    this.map.fitBounds(bounds, { padding: wide ? { top: 60, bottom: 60, left: 60, right: 380 } : 40, maxZoom: 16, animate: !still.matches, duration: 1200 });
+  }
+
+  async highlight(item) {
+    await this.ready;
+    this.map.setFilter("chosen", ["==", "index", item ? this.items.indexOf(item) : -1]);
+    this.map.setPaintProperty("prints", "fill-opacity", item ? 0.05 : 0.18);
+  }
+
+  async showTiles({ tiles, bounds, minzoom, maxzoom }, onDone, onError) {
+    await this.ready;
+    this.clearTiles();
+    this.map.addSource("tiles", { type: "raster", tiles, bounds, minzoom, maxzoom, tileSize: 256 });
+    this.map.addLayer({ id: "tiles", type: "raster", source: "tiles", paint: { "raster-opacity": this.opacity ?? 1, "raster-fade-duration": 150 } }, "edges");
+    this.watches = [
+      this.map.on("error", (event) => event.sourceId === "tiles" && onError(`A tile can't be shown: ${event.error.message}`)),
+      this.map.on("sourcedata", (event) => event.sourceId === "tiles" && event.isSourceLoaded && onDone()),
+    ];
+  }
+
+  clearTiles() {
+    for (const watch of this.watches) watch.unsubscribe();
+    this.watches = [];
+    if (this.map.getLayer("tiles")) this.map.removeLayer("tiles");
+    if (this.map.getSource("tiles")) this.map.removeSource("tiles");
+  }
+
+  fade(opacity) {
+    this.opacity = opacity;
+    if (this.map.getLayer("tiles")) this.map.setPaintProperty("tiles", "raster-opacity", opacity);
+  }
+
+  recolour() {
+    const { water, land, coast, print } = colours();
+    const paints = [["water", "background-color", water], ["land", "fill-color", land], ["coast", "line-color", coast], ["prints", "fill-color", print], ["edges", "line-color", print], ["chosen", "line-color", print], ["dots", "circle-color", print], ["dots", "circle-stroke-color", land]];
+    for (const paint of paints) this.map.setPaintProperty(...paint);
+  }
+}
+
+function footprint(item, index) {
+  return item.geometry && { type: "Feature", geometry: item.geometry, properties: { index } };
+}
+
+function centre(item, index) {
+  if (!item.bbox) return null;
+  const [west, south, east, north] = item.bbox;
+  const middle = (west + (east < west ? east + 360 : east)) / 2;
+  return { type: "Feature", geometry: { type: "Point", coordinates: [middle > 180 ? middle - 360 : middle, (south + north) / 2] }, properties: { index } };
+}

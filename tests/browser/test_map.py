@@ -1,0 +1,202 @@
+"""The page in a real browser: the list, the map, tiles, files and the keyboard."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import imagecodecs
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.pgstac import migrate_catalog
+from anabranch.embedded.cluster import Cluster
+from anabranch.settings import Settings
+from anabranch.testing.postgres import Databases
+from anabranch.testing.serving import Raster, Served, add_item, add_old_items, serve_api, write_rasters
+
+pytestmark = pytest.mark.postgres
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+# Without a graphics card, without a sandbox where we are root, and without a word to anybody.
+FLAGS = [
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SLOW_MS = 30_000
+DOT = (11, 110, 110)
+
+
+@dataclass
+class Visit:
+    """A page, and what went wrong or elsewhere on it."""
+
+    page: Page
+    wrong: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = next(filter(None, map(shutil.which, NAMES)), None)
+    if not chromium or subprocess.run([chromium, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("there is no Chromium; `scripts/setup browser` installs it")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("map") / "home"
+
+
+@pytest.fixture(scope="module")
+def rasters(home: Path) -> list[Raster]:
+    return write_rasters(Settings(home=home).storage)
+
+
+@pytest.fixture(scope="module")
+def served(
+    browser: Browser,
+    postgres: Cluster,
+    postgres_admin: Connection[TupleRow],
+    catalog_template: str,
+    home: Path,
+    rasters: list[Raster],
+) -> Iterator[Served]:
+    databases = Databases(postgres, postgres_admin)
+    url = databases.make(catalog_template)
+    add_old_items(url, rasters[0], 50)
+    for hour, raster in enumerate(rasters):
+        add_item(url, raster, created=f"2026-11-15T1{hour}:00:00Z")
+    with serve_api(url, home) as api:
+        yield api
+    databases.drop()
+
+
+def visit(browser: Browser, url: str, **options: Any) -> Visit:
+    made = Visit(browser.new_page(viewport={"width": 1200, "height": 720}, reduced_motion="reduce", **options))
+    made.page.set_default_timeout(SLOW_MS)
+    made.page.on("console", lambda message: made.wrong.append(message.text) if message.type == "error" else None)
+    made.page.on("pageerror", lambda error: made.wrong.append(str(error)))
+    made.page.on("request", lambda request: made.asked.append(request.url))
+    made.page.goto(url)
+    return made
+
+
+@pytest.fixture
+def visited(browser: Browser, served: Served) -> Iterator[Visit]:
+    made = visit(browser, f"{served.url}/")
+    expect(made.page.locator("#items button").first).to_be_visible(timeout=SLOW_MS)
+    yield made
+    assert made.wrong == []
+    assert [url for url in made.asked if not url.startswith((served.url, "data:", "blob:"))] == []
+    made.page.close()
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator("#items strong").all_inner_texts()
+
+
+def see(page: Page, colour: tuple[int, int, int]) -> Any:  # an array of numpy's
+    """Where the map has nearly this colour."""
+    image = imagecodecs.png_decode(page.locator("#map").screenshot())[..., :3].astype(int)
+    return np.abs(image - np.array(colour)).max(axis=-1) < 12
+
+
+def find(page: Page, colour: tuple[int, int, int], least: int = 1) -> tuple[int, int]:
+    """The southernmost place of this colour, as soon as there is enough of it: the map fades in what it draws."""
+    for _ in range(100):
+        rows, columns = np.nonzero(see(page, colour))
+        if len(rows) >= least:
+            return int(columns[rows.argmax()]), int(rows.max())
+    raise AssertionError("the map does not have it")
+
+
+def choose(page: Page, name: str) -> None:
+    page.locator("#items button", has_text=name).click()
+    expect(page.locator("#fade")).to_be_visible(timeout=SLOW_MS)  # once its tiles are there
+
+
+def test_the_newest_items_come_first_and_more_on_demand(visited: Visit) -> None:
+    assert titles(visited.page)[:3] == ["classes", "photo", "hills"]
+    assert visited.page.locator("#count").inner_text() == "50 of 53 items"
+    visited.page.get_by_role("button", name="Show more").click()
+    expect(visited.page.locator("#items button")).to_have_count(53)
+    expect(visited.page.get_by_role("button", name="Show more")).to_be_hidden()
+    assert len(set(titles(visited.page))) == 53
+
+
+def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
+    choose(visited.page, "classes")
+    for colour in ((20, 90, 50), (230, 200, 60), (60, 120, 200), (190, 60, 60)):
+        find(visited.page, colour, least=5_000)
+    tiles = [url for url in visited.asked if "/tiles/WebMercatorQuad/" in url]
+    assert tiles
+    assert visited.page.locator("#facts h2").inner_text() == "classes"
+
+
+def test_hints_of_an_item_say_how_it_is_drawn(visited: Visit) -> None:
+    choose(visited.page, "hills")
+    tiles = [url for url in visited.asked if "/items/hills/tiles/" in url]
+    assert tiles
+    assert all("rescale=480%2C1000" in url and "colormap_name=terrain" in url for url in tiles)
+
+
+def test_its_file_can_be_downloaded(visited: Visit, rasters: list[Raster]) -> None:
+    choose(visited.page, "photo")
+    with visited.page.expect_download() as begun:
+        visited.page.locator("#files a").click()
+    assert begun.value.suggested_filename == "photo.tif"
+    assert Path(begun.value.path()).read_bytes() == rasters[1].path.read_bytes()
+
+
+def test_an_item_on_the_map_can_be_clicked(visited: Visit) -> None:
+    x, y = find(visited.page, DOT)
+    visited.page.locator("#map").click(position={"x": x, "y": y - 2})
+    expect(visited.page.locator("#facts h2")).to_have_text("classes")  # New Zealand is the furthest south
+
+
+def test_the_page_works_by_keyboard(visited: Visit) -> None:
+    page = visited.page
+    page.locator("#items button").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#facts h2")).to_have_text("photo")
+    expect(page.locator("#items button[aria-current=true] strong")).to_have_text("photo")
+    page.keyboard.press("Escape")
+    expect(page.locator("#facts")).to_be_hidden()
+    assert page.evaluate("document.activeElement.querySelector('strong').textContent") == "photo"
+
+
+def test_it_is_dark_where_that_is_asked_for(browser: Browser, served: Served) -> None:
+    made = visit(browser, f"{served.url}/", color_scheme="dark")
+    expect(made.page.locator("#items button").first).to_be_visible(timeout=SLOW_MS)
+    ground = made.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(20, 25, 26)"
+    assert made.wrong == []
+    made.page.close()
+
+
+def test_where_nothing_is_the_page_says_what_to_do(browser: Browser, database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home") as bare:
+        made = visit(browser, f"{bare.url}/")
+        expect(made.page.locator("#message")).to_contain_text("anabranch db migrate", timeout=SLOW_MS)
+        migrate_catalog(database_url)
+        made.page.reload()
+        expect(made.page.locator("#message")).to_contain_text("anabranch run process_raster", timeout=SLOW_MS)
+        made.page.close()

@@ -1,0 +1,219 @@
+"""A raster goes through the whole workflow: published whole and verified, or refused with nothing left."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import imagecodecs
+import numpy as np
+import psycopg
+import pytest
+import tifffile
+from psycopg.rows import dict_row
+
+from anabranch.engine.model import JobDetail, JobState
+from anabranch.testing.rasters import classes, hills, make_raster, picture
+from anabranch.testing.stack import Stack, open_stack
+
+pytestmark = pytest.mark.postgres
+
+VRT = '<VRTDataset rasterXSize="1" rasterYSize="1"><SourceFilename>/etc/passwd</SourceFilename></VRTDataset>'
+
+
+@pytest.fixture
+def bronze(tmp_path: Path) -> Path:
+    folder = tmp_path / "bronze" / "in"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+async def stack(catalog_url: str, tmp_path: Path, bronze: Path) -> AsyncIterator[Stack]:
+    async with asyncio.timeout(120), open_stack(catalog_url, tmp_path, []) as opened:
+        yield opened
+
+
+async def publish(stack: Stack, name: str, **wishes: Any) -> JobDetail:
+    return await stack.run("process_raster", source=f"bronze://in/{name}", **wishes)
+
+
+def rows(url: str, query: str) -> list[dict[str, Any]]:
+    with psycopg.connect(url, row_factory=dict_row) as connection:
+        return connection.execute(query).fetchall()  # type: ignore[call-overload, no-any-return]  # a test's own text
+
+
+def published(url: str) -> list[str]:
+    return [row["id"] for row in rows(url, "select id from pgstac.items order by id")]
+
+
+def result_of(job: JobDetail) -> Any:  # as the workflow's output says
+    assert job.job.state is JobState.COMPLETED, job.job.error
+    return job.job.result
+
+
+async def test_r4_c1_a_raster_is_published_verified_with_all_that_is_known_of_it(
+    stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
+) -> None:
+    heights = hills()
+    heights[0, :50, :50] = -9999
+    tags = {"acquisition_datetime": "2026-03-21T10:15:00Z"}
+    make_raster(bronze / "heights.tif", heights, nodata=-9999, tags=tags, bands={"units": ("metre",)})
+
+    result = result_of(await publish(stack, "heights.tif", collection="dems", title="Heights"))
+
+    (reference,) = result["items"]
+    assert reference["collection"] == "dems"
+    made = {output["kind"]: output for output in result["outputs"]}
+    assert set(made) == {"cog", "thumbnail", "report"}
+    files = {kind: tmp_path / output["href"].replace("://", "/") for kind, output in made.items()}
+    assert np.array_equal(tifffile.imread(files["cog"]), heights[0])
+    assert imagecodecs.png_decode(files["thumbnail"].read_bytes()).shape == (439, 512, 4)
+    report = json.loads(files["report"].read_text())
+    assert report["cogs"][0]["verified"]["compared"] == "every pixel"
+    (item,) = rows(catalog_url, "select document from app.catalog_items")
+    told = item["document"]
+    assert told["properties"]["datetime"] == "2026-03-21T10:15:00Z"
+    assert told["properties"]["proj:code"] == "EPSG:32633"
+    (band,) = told["assets"]["data"]["bands"]
+    assert (band["unit"], band["nodata"]) == ("metre", -9999)
+    assert band["statistics"]["mean"] == pytest.approx(heights[heights > -9999].mean(), rel=1e-6)
+    assert published(catalog_url) == [reference["id"]]
+    assert sorted(row["name"] for row in rows(catalog_url, "select name from app.outputs")) == [
+        "heights.tif", "report.json", "thumbnail.png",
+    ]  # fmt: skip
+
+
+async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(
+    stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
+) -> None:
+    whole = make_raster(bronze / "whole.tif", hills()).read_bytes()
+    (bronze / "cut.tif").write_bytes(whole[: len(whole) // 2])
+    (bronze / "empty.tif").write_bytes(b"")
+    (bronze / "disguised.tif").write_text(VRT)
+    (bronze / "notes.txt").write_text("hello")
+    make_raster(bronze / "nowhere.tif", hills(64, 64), crs=None)
+    make_raster(bronze / "void.tif", np.full((1, 64, 64), -1, "float32"), nodata=-1)
+    wanted = {
+        "cut.tif": "raster.truncated",
+        "empty.tif": "raster.empty",
+        "disguised.tif": "raster.format",
+        "notes.txt": "raster.extension",
+        "nowhere.tif": "raster.crs_missing",
+        "void.tif": "raster.empty_pixels",
+        "lost.tif": "storage.not_found",
+        "../secret.tif": "storage.path",
+    }
+
+    jobs = await asyncio.gather(*(publish(stack, name) for name in wanted))
+
+    found = {name: str((job.job.error or {}).get("code")) for name, job in zip(wanted, jobs, strict=True)}
+    assert found == wanted
+    assert all((job.job.error or {}).get("remedy") for job in jobs)
+    assert published(catalog_url) == []
+    assert rows(catalog_url, "select * from app.outputs") == []
+    assert not (tmp_path / "silver").exists() or not any((tmp_path / "silver").rglob("*.tif"))
+
+
+async def test_the_preflight_tells_every_mistake_at_once(stack: Stack, bronze: Path) -> None:
+    (bronze / "notes.txt").write_text("hello")
+    wishes = {"target_crs": "http://example.org/crs", "raster_type": "dream", "datetime": "soon", "collection": "../x"}
+    job = await publish(stack, "notes.txt", **wishes)
+    error = job.job.error or {}
+    assert error["code"] == "raster.invalid"
+    codes = ("extension", "crs_text", "kind_unknown", "datetime", "collection")
+    assert [code for code in codes if f"[raster.{code}]" not in str(error["message"])] == []
+
+
+async def test_a_dry_run_shows_the_plan_and_reads_nothing(stack: Stack, bronze: Path, tmp_path: Path) -> None:
+    (bronze / "scene.tif").write_bytes(b"not read")
+    result = result_of(await publish(stack, "scene.tif", tier="all", dry_run=True))
+    assert result["plan"]["outputs"] == [
+        "scene.tif", "scene.visualization.tif", "scene.archive.tif", "thumbnail.png", "report.json",
+    ]  # fmt: skip
+    assert (result["outputs"], result["items"], result["report"]) == ([], [], None)
+    assert not (tmp_path / "cache" / "files").exists()
+
+
+async def test_p6_nothing_is_published_before_it_is_approved(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    make_raster(bronze / "map.tif", classes())
+    job_id = await stack.submit("process_raster", source="bronze://in/map.tif", approval=True)
+    await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+    assert published(catalog_url) == []
+
+    await stack.gateway.controls.signal(job_id, "review", {"approved": True}, "a reviewer")
+
+    (reference,) = result_of(await stack.wait(job_id))["items"]
+    assert published(catalog_url) == [reference["id"]]
+
+
+async def test_what_is_rejected_is_put_aside(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    make_raster(bronze / "map.tif", classes())
+    job_id = await stack.submit("process_raster", source="bronze://in/map.tif", approval=True)
+    await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+
+    await stack.gateway.controls.signal(job_id, "review", {"approved": False, "why": "blurred"}, "a reviewer")
+
+    assert result_of(await stack.wait(job_id))["items"] == []
+    assert published(catalog_url) == []
+
+
+async def test_e15_the_same_raster_is_the_same_item_and_other_wishes_make_another(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    make_raster(bronze / "map.tif", classes())
+    first = await publish(stack, "map.tif")
+    again = await publish(stack, "map.tif")
+    rerun = await stack.gateway.submit(
+        "process_raster", {"source": "bronze://in/map.tif"}, scope="test", correlation_id="x", rerun=True
+    )
+    warped = await publish(stack, "map.tif", target_crs="EPSG:3857")
+
+    assert first.job.id == again.job.id != rerun.job_id
+    assert result_of(await stack.wait(rerun.job_id))["items"] == result_of(first)["items"]
+    ids = {result_of(job)["items"][0]["id"] for job in (first, warped)}
+    assert published(catalog_url) == sorted(ids)
+    assert len(ids) == 2
+
+
+async def test_r1_a_raster_without_a_crs_is_taken_with_the_one_that_is_given(stack: Stack, bronze: Path) -> None:
+    make_raster(bronze / "nowhere.tif", hills(300, 200), crs=None)
+    result = result_of(await publish(stack, "nowhere.tif", input_crs="EPSG:25833"))
+    assert "raster.crs_given" in [warning["code"] for warning in result["warnings"]]
+
+
+async def test_r5_every_tier_that_the_kind_allows_is_made(stack: Stack, bronze: Path) -> None:
+    make_raster(bronze / "scene.tif", picture(), photometric="RGB")
+    make_raster(bronze / "heights.tif", hills())
+    scene, heights = await asyncio.gather(*(publish(stack, f"{name}.tif", tier="all") for name in ("scene", "heights")))
+    assets = [{output["asset"] for output in result_of(job)["outputs"]} for job in (scene, heights)]
+    assert assets == [
+        {"data", "visual", "archive", "thumbnail", "report"},
+        {"data", "archive", "thumbnail", "report"},
+    ]
+
+
+async def test_what_is_too_large_for_one_cog_is_refused_clearly(
+    stack: Stack, bronze: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_raster(bronze / "scene.tif", hills())
+    job = await publish(stack, "scene.tif", tiling="always")
+    error = job.job.error or {}
+    assert (error["code"], "not built yet" in str(error["message"])) == ("raster.tiled_unavailable", True)
+
+
+async def test_e7_a_cancel_ends_the_work_at_once(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    noise = np.random.default_rng(5).normal(size=(1, 6000, 6000)).astype("float32")
+    make_raster(bronze / "noise.tif", noise)
+    job_id = await stack.submit("process_raster", source="bronze://in/noise.tif", raster_type="continuous")
+    await stack.until(job_id, lambda job: next(node for node in job.nodes if node.name == "cogs").running)
+    begun = time.monotonic()
+
+    await stack.gateway.controls.cancel(job_id, "changed my mind")
+
+    while any(stack.scratch.rglob("*.tif")):  # the folder of an attempt goes with it
+        await asyncio.sleep(0.05)
+    assert time.monotonic() - begun < 10
+    assert published(catalog_url) == []

@@ -1,0 +1,172 @@
+"""Functions on files of strangers: the worst that one can do is to fail by itself (S4, W2)."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.engine.errors import Interrupted, Permanent, Resource, TaskError, Transient
+from anabranch.sandbox import Limits, Sandbox
+
+STRANGERS = Path(__file__).parents[1] / "data" / "confined"
+LIMITS = Limits(memory=512 * 2**20, cpu_seconds=20, file_bytes=4 * 2**20)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    made = Sandbox("strangers", {"PYTHONPATH": str(STRANGERS)})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run(sandbox: Sandbox, tmp_path: Path) -> Any:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+
+    def run(name: str, limits: Limits = LIMITS, **more: Any) -> Any:
+        arguments = more.pop("arguments", {})
+        return sandbox.run(name, arguments, limits=limits, writes=[folder], **more)
+
+    return run
+
+
+def test_a_function_answers_and_tells_how_far_it_is(run: Any) -> None:
+    told: list[Any] = []
+    assert run("add", arguments={"a": 2, "b": 3}, progress=lambda *said: told.append(said)) == 5
+    assert told == [(1, 2, "adding")]
+
+
+def test_each_call_has_a_process_of_its_own(run: Any) -> None:
+    first, second = run("show"), run("show")
+    assert first["server"] == second["server"]
+    assert first["pid"] != second["pid"]
+
+
+def test_s4_nothing_of_our_environment_is_inside(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", "postgresql://secret")
+    fresh = Sandbox("strangers", {"PYTHONPATH": str(STRANGERS)})
+    try:
+        shown = fresh.run("show", {}, limits=LIMITS, writes=[tmp_path])
+    finally:
+        fresh.close()
+    assert sorted(set(shown["environment"]) - {"LC_CTYPE"}) == ["LANG", "PATH", "PYTHONPATH"]
+    assert (shown["files"], shown["core"]) == (LIMITS.open_files, 0)
+    assert shown["folder"] == str(tmp_path)
+
+
+def test_s4_only_the_files_that_were_given_can_be_read(run: Any, tmp_path: Path) -> None:
+    given, secret = tmp_path / "given.txt", tmp_path / "secret.txt"
+    given.write_text("mine to read")
+    secret.write_text("nobody's")
+    assert run("read", arguments={"path": str(given)}, reads=[given]) == "mine to read"
+    with pytest.raises(Permanent, match="Permission denied") as refused:
+        run("read", arguments={"path": str(secret)}, reads=[given])
+    assert "nobody's" not in str(refused.value)
+    with pytest.raises(Permanent, match="Permission denied"):
+        run("write", arguments={"path": str(given)}, reads=[given])
+
+
+def test_s4_there_is_no_network(run: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(TaskError):
+        run("call_out", arguments={"port": listener.getsockname()[1]})
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("eat", "resource.memory"), ("burn", "resource.cpu"), ("fill", "resource.disk")]
+)
+def test_w2_what_it_may_take_is_bounded(run: Any, name: str, code: str) -> None:
+    with pytest.raises(Resource) as raised:
+        run(name, Limits(memory=512 * 2**20, cpu_seconds=1, file_bytes=2 * 2**20))
+    assert raised.value.code == code
+
+
+def test_a_crash_hurts_nobody_else(run: Any) -> None:
+    server = run("show")["server"]
+    with pytest.raises(Transient, match="SIGSEGV") as raised:
+        run("die", arguments={"name": "SIGSEGV"})
+    assert raised.value.code == "handler.crashed"
+    assert run("show")["server"] == server
+
+
+def test_its_errors_keep_their_codes(run: Any) -> None:
+    with pytest.raises(Permanent) as ours:
+        run("raise_ours")
+    assert (ours.value.code, ours.value.message, ours.value.remedy) == (
+        "raster.unreadable", "the file is no raster", "Send another.",
+    )  # fmt: skip
+    with pytest.raises(Permanent, match="KeyError: 'band'"):
+        run("raise_theirs")
+
+
+def test_an_answer_is_bounded_and_plain(run: Any) -> None:
+    with pytest.raises(Permanent, match="more than 16 MB"):
+        run("answer_much")
+    with pytest.raises(Permanent, match="not JSON compliant"):
+        run("tell_nan")
+    assert run("add", arguments={"a": 1, "b": 1}) == 2
+
+
+def test_only_what_the_module_offers_can_be_called(run: Any) -> None:
+    with pytest.raises(Permanent, match="has no function 'Path'"):
+        run("Path")
+
+
+def test_a_cancel_ends_it_at_once(run: Any, tmp_path: Path) -> None:
+    mark = tmp_path / "scratch" / "mark"
+    begun = time.monotonic()
+    with pytest.raises(Interrupted):
+        run("nap", arguments={"mark": str(mark)}, should_stop=mark.exists)
+    assert time.monotonic() - begun < 5
+    assert_gone(int(mark.read_text()))
+    assert run("add", arguments={"a": 1, "b": 1}) == 2
+
+
+def test_what_it_forked_ends_with_it(run: Any, tmp_path: Path) -> None:
+    mark = tmp_path / "scratch" / "mark"
+    with pytest.raises(Interrupted):
+        run("fork_off", arguments={"mark": str(mark)}, should_stop=lambda: mark.exists() and mark.read_text() != "")
+    assert_gone(int(mark.read_text()))
+
+
+def test_it_ends_with_whoever_asked(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    orphaned = Sandbox("strangers", {"PYTHONPATH": str(STRANGERS)})
+
+    def call() -> None:
+        with pytest.raises(TaskError):
+            orphaned.run("nap", {"mark": str(mark)}, limits=LIMITS, writes=[tmp_path])
+
+    asking = threading.Thread(target=call)
+    asking.start()
+    wait_until(lambda: mark.exists() and mark.read_text() != "")
+    assert orphaned._server is not None
+    orphaned._server.kill()
+    asking.join(10)
+    assert not asking.is_alive()
+    assert_gone(int(mark.read_text()))
+    orphaned.close()
+
+
+def assert_gone(pid: int) -> None:
+    wait_until(lambda: not Path(f"/proc/{pid}").exists() or state_of(pid) == "Z")
+
+
+def state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
+def wait_until(true: Any) -> None:
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end
+        os.sched_yield()
+        time.sleep(0.01)

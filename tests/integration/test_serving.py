@@ -1,0 +1,436 @@
+"""What is published is served: the STAC API, tiles and files; and nothing else is (P6, S1, S4)."""
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import imagecodecs
+import psycopg
+import pystac_client
+import pytest
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.postgres.keys import open_keys
+from anabranch.app import CATALOG
+from anabranch.embedded.cluster import Cluster
+from anabranch.settings import Settings
+from anabranch.testing.postgres import Databases
+from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_rasters
+
+pytestmark = pytest.mark.postgres
+
+ITEMS = "/raster/collections/scenes/items"
+FILE = f"/files/{JOB}/hills.tif"
+VRT = """<VRTDataset rasterXSize="20" rasterYSize="20"><VRTRasterBand dataType="Byte" band="1"><SimpleSource>
+<SourceFilename relativeToVRT="0">{secret}</SourceFilename><SourceBand>1</SourceBand>
+</SimpleSource></VRTRasterBand></VRTDataset>"""
+
+PAM = '<PAMDataset><PAMRasterBand band="1"><Description>told</Description></PAMRasterBand></PAMDataset>'
+USED_BEFORE = """
+import rasterio
+with rasterio.Env() as env:
+    env.drivers()
+from anabranch.serving.drivers import check_drivers, close_drivers
+close_drivers()
+check_drivers()
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("serving") / "home"
+
+
+@pytest.fixture(scope="module")
+def rasters(home: Path) -> list[Raster]:
+    return write_rasters(Settings(home=home).storage)
+
+
+@pytest.fixture(scope="module")
+def url(
+    postgres: Cluster, postgres_admin: Connection[TupleRow], catalog_template: str, rasters: list[Raster]
+) -> Iterator[str]:
+    """One catalog for all tests: they only read, or publish under names of their own."""
+    databases = Databases(postgres, postgres_admin)
+    made = databases.make(catalog_template)
+    for hour, raster in enumerate(rasters):
+        add_item(made, raster, created=f"2026-11-15T1{hour}:00:00Z")
+    draft = rasters[0].path.with_name("draft.tif")
+    draft.write_bytes(rasters[0].path.read_bytes())
+    add_item(made, replace(rasters[0], name="draft", path=draft), published=False)
+    yield made
+    databases.drop()
+
+
+@pytest.fixture(scope="module")
+def served(url: str, home: Path) -> Iterator[Served]:
+    with serve_api(url, home) as api:
+        yield api
+
+
+@pytest.fixture
+def api(served: Served) -> httpx.Client:
+    return served.client
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  # a problem document
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told: dict[str, Any] = answer.json()
+    assert told["code"] == code, told
+    return told
+
+
+def add(url: str, raster: Raster, name: str, content: bytes) -> Path:
+    """Publish these bytes as an item of this name, in the place of a raster."""
+    path = raster.path.with_name(f"{name}.tif")
+    path.write_bytes(content)
+    add_item(url, replace(raster, name=name, path=path))
+    return path
+
+
+def maps(served: Served) -> str:
+    return Path(f"/proc/{served.pid}/maps").read_text()
+
+
+# ---- the catalog
+
+
+def test_a_client_walks_the_catalog_by_its_links(served: Served) -> None:
+    catalog = pystac_client.Client.open(f"{served.url}/stac")
+    assert catalog.title == "Anabranch catalog"
+    assert [collection.id for collection in catalog.get_collections()] == ["scenes"]
+    found = {item.id: item for item in catalog.search(collections=["scenes"], limit=1).items()}
+    assert {"hills", "photo", "classes"} <= found.keys()
+    assert found["hills"].get_self_href() == f"{served.url}/stac/collections/scenes/items/hills"
+    assert found["hills"].assets["data"].href == served.url + FILE
+    for link in catalog.links:
+        assert str(link.href).startswith(served.url), link
+
+
+def test_every_link_can_be_followed_under_the_name_that_was_asked(served: Served, api: httpx.Client) -> None:
+    host = f"localhost:{api.base_url.port}"
+    seen, left = set[str](), [f"http://{host}/stac"]
+    while left:
+        at = left.pop()
+        seen.add(at)
+        assert at.startswith(f"http://{host}/"), at
+        answer = api.get(at.replace(host, f"127.0.0.1:{api.base_url.port}"), headers={"Host": host})
+        assert answer.is_success, (at, answer.text)
+        listed = [link["href"] for link in answer.json().get("links", []) if link.get("method", "GET") == "GET"]
+        left += [link for link in set(listed) if link not in seen | set(left) and "conformance" not in link]
+    assert len(seen) > 5
+
+
+def test_items_are_found_by_filter_fields_order_and_page(api: httpx.Client) -> None:
+    search = {"collections": ["scenes"], "limit": 1, "sortby": [{"field": "properties.created", "direction": "desc"}]}
+    named = {"op": "in", "args": [{"property": "id"}, ["hills", "photo"]]}
+    first = api.post("/stac/search", json={**search, "filter-lang": "cql2-json", "filter": named}).json()
+    (link,) = [link for link in first["links"] if link["rel"] == "next"]
+    second = api.post(link["href"], json=link["body"]).json()
+    assert [item["id"] for page in (first, second) for item in page["features"]] == ["photo", "hills"]
+    few = api.get("/stac/search", params={"ids": "hills", "fields": "id,properties.created"}).json()
+    assert "assets" not in few["features"][0]
+    assert api.get("/stac/search", params={"filter": "id='hills'"}).json()["numberReturned"] == 1
+
+
+def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client) -> None:
+    paths = ["/search", "/collections", "/collections/scenes", "/collections/scenes/items", "/search?fields=assets"]
+    for path in ["", *paths, "/collections/scenes/items/draft", "/queryables", "/api"]:
+        told = api.get(f"/stac{path}").text
+        assert "silver://" not in told, path
+        assert "draft.tif" not in told, path
+    assert api.get("/stac/collections/scenes/items/draft").json()["assets"] == {}
+    problem(api.get(f"{ITEMS}/draft/info"), 404, "asset.not_found")
+    problem(api.get(f"/files/{JOB}/draft.tif"), 404, "file.not_published")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/stac/collections/none", 404, "item.not_found"),
+        ("/stac/collections/scenes/items/none", 404, "item.not_found"),
+        ("/stac/none", 404, "request.route"),
+        ("/stac/_mgmt/health", 404, "request.route"),
+        ("/stac/api.html", 404, "request.route"),
+        ("/stac/search?token=none", 422, "catalog.query"),
+        ("/stac/search?query=none", 422, "catalog.query"),
+        ("/stac/search?intersects=none", 422, "catalog.query"),
+        ("/stac/search?limit=-1", 422, "request.invalid"),
+        ("/stac/search?datetime=none", 422, "request.invalid"),
+        ("/raster", 404, "request.route"),
+        ("/raster/none", 404, "request.route"),
+        (f"{ITEMS}/none/info", 404, "item.not_found"),
+        (f"{ITEMS}/hills/info?asset=none", 404, "asset.not_found"),
+        (f"{ITEMS}/hills/map.html", 404, "request.route"),
+        (f"{ITEMS}/hills/WebMercatorQuad/map.html", 404, "request.route"),
+        (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/1/1.png", 404, "raster.outside"),
+        (f"{ITEMS}/hills/tiles/None/8/1/1.png", 422, "request.invalid"),
+        (f"{ITEMS}/hills/preview.png?bidx=7", 422, "raster.query"),
+        (f"{ITEMS}/hills/preview.png?colormap=%5B1%5D", 422, "raster.query"),
+        (f"{ITEMS}/hills/preview.png?max_size=100000", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview/9000x9.png", 422, "raster.size"),
+        (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/134/90.png?tilesize=4096", 422, "raster.size"),
+        (f"{ITEMS}/hills/statistics?histogram_bins=100000000", 422, "raster.size"),
+        ("/ui/none.js", 404, "request.route"),
+        ("/ui/..%2fapp.py", 404, "request.route"),
+    ],
+)
+def test_o6_what_is_refused_is_a_problem_document(api: httpx.Client, path: str, status: int, code: str) -> None:
+    problem(api.get(path), status, code)
+
+
+def test_o6_bodies_are_checked_and_bounded(api: httpx.Client) -> None:
+    kind = {"Content-Type": "application/json"}
+    problem(api.post("/stac/search", content=b"{", headers=kind), 422, "request.json")
+    problem(api.post("/stac/search", content=b" " * 1_000_001, headers=kind), 413, "request.too_large")
+    problem(api.post("/stac/collections", json={}), 405, "request.method")
+
+
+# ---- rasters
+
+
+def test_an_item_is_drawn_by_its_tilejson(served: Served, api: httpx.Client) -> None:
+    hints = {"rescale": "480,1000", "colormap_name": "terrain", "tile_format": "png"}
+    told = api.get(f"{ITEMS}/hills/WebMercatorQuad/tilejson.json", params=hints).json()
+    assert told["bounds"] == pytest.approx([9.0, 47.0, 9.4, 47.3])
+    assert told["tiles"][0].startswith(f"{served.url}{ITEMS}/hills/tiles/")
+    tile = api.get(told["tiles"][0].format(z=9, x=268, y=179))
+    assert tile.headers["content-type"] == "image/png"
+    assert tile.content.startswith(b"\x89PNG")
+    assert len(tile.content) > 5_000
+
+
+def test_values_are_those_of_the_raster(api: httpx.Client) -> None:
+    assert api.get(f"{ITEMS}/photo/point/-70.1,-33.5").json()["values"] == [128, 128, 90]
+    assert api.get(f"{ITEMS}/hills/info").json()["nodata_value"] == -9999
+    assert api.get(f"{ITEMS}/hills/statistics").json()["b1"]["min"] > 400
+
+
+def test_r3_a_palette_is_what_is_drawn(api: httpx.Client) -> None:
+    drawn = imagecodecs.png_decode(api.get(f"{ITEMS}/classes/preview.png?max_size=200").content)
+    assert tuple(drawn[0, 0]) == (20, 90, 50, 255)
+
+
+def test_s4_a_file_that_names_another_is_not_read(served: Served, url: str, rasters: list[Raster]) -> None:
+    secret = rasters[1].path
+    add(url, rasters[0], "vrt", VRT.format(secret=secret).encode())
+    problem(served.client.get(f"{ITEMS}/vrt/preview.png"), 500, "raster.unreadable")
+    assert "vrt.tif" not in served.client.get(f"{ITEMS}/vrt/preview.png").text
+
+
+def test_s4_sidecars_are_not_read(served: Served, url: str, rasters: list[Raster]) -> None:
+    path = add(url, rasters[1], "beside", rasters[1].path.read_bytes())
+    before = served.client.get(f"{ITEMS}/beside/preview.png?max_size=64").content
+    for suffix in (".ovr", ".msk"):
+        path.with_name(path.name + suffix).write_text(VRT.format(secret=rasters[2].path))
+    path.with_name(path.name + ".aux.xml").write_text(PAM)
+    assert served.client.get(f"{ITEMS}/beside/preview.png?max_size=64").content == before
+    assert "told" not in served.client.get(f"{ITEMS}/beside/info").text
+
+
+def test_s3_no_parameter_makes_the_api_call_anyone(api: httpx.Client) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        there = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+        for name in ("url", "dst_crs", "coord_crs", "crs", "src_path", "expression", "asset"):
+            for path in ("preview.png", "point/9.2,47.1", "info", "info.geojson", "WebMercatorQuad/tilejson.json"):
+                api.get(f"{ITEMS}/hills/{path}", params={name: there})
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def test_s2_no_expression_is_evaluated(api: httpx.Client) -> None:
+    plain = api.get(f"{ITEMS}/photo/point/-70.1,-33.5").json()
+    assert api.get(f"{ITEMS}/photo/point/-70.1,-33.5", params={"expression": "b1*0"}).json() == plain
+    assert "expression" not in api.get("/raster/api").text
+
+
+def test_s4_where_gdal_was_used_before_nothing_is_opened() -> None:
+    told = subprocess.run([sys.executable, "-c", USED_BEFORE], capture_output=True, text=True, check=False)
+    assert "that it must not have" in told.stderr
+
+
+# ---- files
+
+
+def test_a_file_is_served_whole_with_what_is_known_of_it(api: httpx.Client, rasters: list[Raster]) -> None:
+    content = rasters[0].path.read_bytes()
+    answer, head = api.get(FILE), api.head(FILE)
+    assert answer.content == content
+    assert head.content == b""
+    for headers in (answer.headers, head.headers):
+        assert headers["etag"] == f'"{hashlib.sha256(content).hexdigest()}"'
+        assert headers["content-length"] == str(len(content))
+        assert headers["accept-ranges"] == "bytes"
+        assert headers["content-type"].startswith("image/tiff")
+        assert headers["content-disposition"].startswith('attachment; filename="hills.tif"')
+        assert "immutable" in headers["cache-control"]
+
+
+def test_a_part_of_a_file_is_served_by_range(api: httpx.Client, rasters: list[Raster]) -> None:
+    content = rasters[0].path.read_bytes()
+    size = len(content)
+    part = api.get(FILE, headers={"Range": "bytes=100-299"})
+    assert (part.status_code, part.content) == (206, content[100:300])
+    assert part.headers["content-range"] == f"bytes 100-299/{size}"
+    assert api.get(FILE, headers={"Range": "bytes=-10"}).content == content[-10:]
+    assert api.get(FILE, headers={"Range": "bytes=0-1,5-6"}).status_code == 200
+    beyond = api.get(FILE, headers={"Range": f"bytes={size}-"})
+    problem(beyond, 416, "file.range")
+    assert beyond.headers["content-range"] == f"bytes */{size}"
+
+
+def test_a_caller_who_has_the_file_gets_no_more_of_it(api: httpx.Client) -> None:
+    tag = api.head(FILE).headers["etag"]
+    assert api.get(FILE, headers={"If-None-Match": f'"other", {tag}'}).status_code == 304
+    assert api.get(FILE, headers={"Range": "bytes=0-1", "If-Range": tag}).status_code == 206
+    assert api.get(FILE, headers={"Range": "bytes=0-1", "If-Range": '"other"'}).status_code == 200
+
+
+def test_gdal_opens_a_file_over_http(served: Served, tmp_path: Path) -> None:
+    code = "import sys, rasterio\nwith rasterio.open(sys.argv[1]) as f: print(f.width, int(f.read(1)[250, 350]))"
+    ours = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    command = [sys.executable, "-c", code, f"/vsicurl/{served.url}{FILE}"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, env={**ours, "NO_PROXY": "*"})
+    assert told.stdout.startswith("400 "), told.stderr
+
+
+def test_r6_large_files_take_no_memory_and_leave_nothing_open(served: Served, url: str, rasters: list[Raster]) -> None:
+    path = add(url, rasters[1], "large", b"")
+    size = 96_000_000
+    with path.open("r+b") as file:
+        file.truncate(size)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update app.outputs set size = %s where name = 'large.tif'", (size,))
+    before = resident(served)
+    with served.client.stream("GET", f"/files/{JOB}/large.tif") as answer:
+        assert sum(map(len, answer.iter_bytes())) == size
+    assert resident(served) - before < 30_000_000
+    with served.client.stream("GET", f"/files/{JOB}/large.tif") as answer:
+        next(answer.iter_bytes())
+    for _ in range(200):
+        if path not in open_files(served):
+            return
+        served.client.get("/livez")
+    raise AssertionError("the file is still open")
+
+
+def resident(served: Served) -> int:
+    return int(Path(f"/proc/{served.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files(served: Served) -> set[Path]:
+    found = set()
+    for link in Path(f"/proc/{served.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            found.add(link.readlink())
+    return found
+
+
+def test_a_published_file_that_is_gone_or_cut_is_told(api: httpx.Client, url: str, rasters: list[Raster]) -> None:
+    path = add(url, rasters[1], "lost", b"all of it")
+    path.write_bytes(b"half")
+    assert "has 4 bytes" in problem(api.get(f"/files/{JOB}/lost.tif"), 500, "file.lost")["detail"]
+    path.unlink()
+    problem(api.get(f"/files/{JOB}/lost.tif"), 500, "file.lost")
+
+
+# ---- the process and its database
+
+
+def test_s1_all_of_it_needs_a_key_where_keys_are_asked_for(url: str, home: Path) -> None:
+    paths = ["/", "/ui/page.js", "/stac", "/stac/search", f"{ITEMS}/hills/info", FILE]
+    with serve_api(url, home.with_name("keyed"), auth="keys", storage__silver=(home / "silver").as_uri()) as keyed:
+        for path in paths:
+            problem(keyed.client.get(path), 401, "auth.missing")
+        key = make_key(url)
+        for path in paths:
+            assert keyed.client.get(path, headers={"Authorization": f"Bearer {key}"}).is_success, path
+
+
+def make_key(url: str) -> str:
+    import asyncio
+
+    async def make() -> str:
+        async with open_keys(url) as keys:
+            _, credential = await keys.make(KeyRequest("reader", Scope.READ), "a test")
+            return credential.text
+
+    return asyncio.run(make())
+
+
+def test_a_database_without_a_catalog_is_told_and_what_serves_maps_is_loaded_late(
+    database_url: str, tmp_path: Path
+) -> None:
+    with serve_api(database_url, tmp_path / "home") as bare:
+        assert "gdal" not in maps(bare)
+        assert "db migrate" in problem(bare.client.get("/stac/search"), 503, "catalog.missing")["remedy"]
+        assert "gdal" not in maps(bare)
+        problem(bare.client.get(f"{ITEMS}/hills/info"), 503, "catalog.missing")
+        assert "gdal" in maps(bare)
+
+
+def test_e19_readers_take_no_more_connections_than_are_counted(
+    served: Served, url: str, postgres_admin: Connection[TupleRow]
+) -> None:
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda _: served.client.get("/stac/search?limit=1"), range(60)))
+    assert 1 <= count(url, postgres_admin) <= CATALOG
+
+
+def test_a_database_that_goes_and_comes_back_is_found_again(
+    served: Served, url: str, postgres_admin: Connection[TupleRow]
+) -> None:
+    assert served.client.get("/stac/search").is_success
+    name = sql.Identifier(name_of(url))
+    postgres_admin.execute(sql.SQL("alter database {} allow_connections false").format(name))
+    try:
+        end(url, postgres_admin)
+        problem(served.client.get("/stac/search"), 503, "database.unreachable")
+    finally:
+        postgres_admin.execute(sql.SQL("alter database {} allow_connections true").format(name))
+    assert served.client.get("/stac/search").is_success
+    end(url, postgres_admin)
+    assert served.client.get("/stac/search").status_code in (200, 503)
+    assert served.client.get("/stac/search").is_success
+
+
+def name_of(url: str) -> str:
+    return str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
+
+
+def count(url: str, admin: Connection[TupleRow]) -> int:
+    counted = "select count(*) from pg_stat_activity where datname = %s and application_name = 'anabranch api catalog'"
+    row = admin.execute(counted, (name_of(url),)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def end(url: str, admin: Connection[TupleRow]) -> None:
+    ended = "select pg_terminate_backend(pid, 2000) from pg_stat_activity where datname = %s"
+    admin.execute(f"{ended} and application_name = 'anabranch api catalog'", (name_of(url),))
+
+
+def test_the_page_is_whole_and_asks_nobody_else(api: httpx.Client) -> None:
+    page = api.get("/")
+    policy = page.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    for part in ("page.js", "page.css", "map.js", "items.js", "facts.js", "tiles.js", "land.geojson", "icon.svg"):
+        answer = api.get(f"/ui/{part}")
+        assert answer.is_success, part
+        assert "https://" not in answer.text, part
+        assert api.get(f"/ui/{part}", headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+    assert "<script>" not in page.text
+    assert "style=" not in page.text

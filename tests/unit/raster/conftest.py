@@ -1,0 +1,44 @@
+"""Shorthands for the tests of rasters."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.cog import write_cog
+from anabranch.plugins.raster.models import CogOptions, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.validate import validate
+
+Refuse = Callable[..., Permanent]
+Publish = Callable[..., tuple[Path, CogOptions]]
+
+
+@pytest.fixture
+def refuse() -> Refuse:
+    """What `validate` raises."""
+
+    def call(path: Path, **options: Any) -> Permanent:
+        with pytest.raises(Permanent) as caught:
+            validate(path, ValidateOptions(**options))
+        assert caught.value.remedy
+        return caught.value
+
+    return call
+
+
+@pytest.fixture
+def publish(tmp_path: Path) -> Publish:
+    """The COG of a raster, made as the workflow makes it, and the options it was made with."""
+
+    def call(source: Path, tier: Tier = Tier.ANALYSIS, **options: Any) -> tuple[Path, CogOptions]:
+        asked = {name: options[name] for name in ("target_crs", "input_crs", "raster_type") if name in options}
+        found: Validated = validate(source, ValidateOptions(tier=tier, **asked))
+        made = {name: options[name] for name in ("target_crs", "window", "resolution", "memory_mb") if name in options}
+        chosen = CogOptions(kind=found.kind, tier=tier, mends=found.mends, **made)
+        target = tmp_path / "cog.tif"
+        write_cog(source, target, chosen)
+        return target, chosen
+
+    return call

@@ -1,0 +1,195 @@
+"""Where a raster is, as a catalog and a person see it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rasterio
+from affine import Affine
+from rasterio.transform import from_bounds, from_origin
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.drivers import ALLOWED, gdal_environment
+from anabranch.plugins.raster.footprint import Footprint, footprint
+from anabranch.plugins.raster.models import Kind, Validated, ValidateOptions
+from anabranch.plugins.raster.preview import preview
+from anabranch.plugins.raster.projection import project, stac_band
+from anabranch.plugins.raster.reader import quiet
+from anabranch.plugins.raster.validate import validate
+from anabranch.testing.rasters import GRID, classes, hills, make_raster, picture
+
+PALETTE = {value: (value, 90, 255 - value, 255) for value in range(256)}
+
+
+def rings(found: Footprint) -> list[Any]:
+    polygons: list[Any] = found.coordinates if found.type == "MultiPolygon" else [found.coordinates]
+    return [ring for polygon in polygons for ring in polygon]
+
+
+def area(ring: list[tuple[float, float]]) -> float:
+    points = np.asarray(ring)
+    return float(np.sum(points[:-1, 0] * points[1:, 1] - points[1:, 0] * points[:-1, 1]) / 2)
+
+
+def trace(path: Path, pixels: Any, crs: str, grid: Affine, **options: Any) -> Footprint:
+    return footprint(make_raster(path, pixels, crs=crs, transform=grid, **options))
+
+
+def test_c1_a_full_raster_is_its_four_corners(tmp_path: Path) -> None:
+    found = trace(tmp_path / "a.tif", hills(), "EPSG:32633", GRID)
+    assert (found.type, len(rings(found)[0])) == ("Polygon", 5)
+    assert found.bbox == pytest.approx((15.0, 45.09943, 15.08905, 45.15348), abs=1e-4)
+    assert area(rings(found)[0]) > 0  # counterclockwise
+
+
+def test_c1_the_footprint_follows_the_valid_data_and_keeps_its_holes(tmp_path: Path) -> None:
+    pixels = hills()
+    rows, columns = np.mgrid[:600, :700]
+    pixels[0][(columns - 350) ** 2 + (rows - 300) ** 2 > 250**2] = -9999
+    pixels[0][260:340, 310:390] = -9999
+    found = trace(tmp_path / "a.tif", pixels, "EPSG:4326", from_origin(0, 6, 0.01, 0.01), nodata=-9999)
+    outer, hole = rings(found)
+    assert area(outer) == pytest.approx(np.pi * 2.5**2, rel=0.02)
+    assert area(hole) == pytest.approx(-0.64, rel=0.05)
+    assert len(outer) < 250
+
+
+@pytest.mark.parametrize(
+    ("crs", "grid"),
+    [("EPSG:4326", from_origin(170, 10, 0.03, 0.03)), ("EPSG:32760", from_origin(780_000, 8_200_000, 1000, 1000))],
+)
+def test_c1_what_crosses_180_degrees_is_split_there(tmp_path: Path, crs: str, grid: Affine) -> None:
+    found = trace(tmp_path / "a.tif", hills(), crs, grid)
+    assert found.type == "MultiPolygon"
+    west, _, east, _ = found.bbox
+    assert west > 0 > east
+    for ring in rings(found):
+        lons = [lon for lon, _ in ring]
+        assert min(lons) >= -180
+        assert max(lons) <= 180
+        assert max(lons) - min(lons) < 25
+
+
+def test_c1_longitudes_of_0_to_360_become_those_of_the_world(tmp_path: Path) -> None:
+    found = trace(tmp_path / "a.tif", hills(), "EPSG:4326", from_bounds(0, -80, 360, 80, 700, 600))
+    assert found.bbox == pytest.approx((-180, -80, 180, 80))
+    assert sum(area(ring) for ring in rings(found)) == pytest.approx(360 * 160)
+
+
+@pytest.mark.parametrize(("crs", "pole"), [("EPSG:3413", 90), ("EPSG:3031", -90)])
+def test_c1_a_pole_inside_is_covered_to_the_pole(tmp_path: Path, crs: str, pole: int) -> None:
+    found = trace(tmp_path / "a.tif", hills(), crs, from_bounds(-3e6, -3e6, 3e6, 3e6, 700, 600))
+    assert found.bbox[0] == -180
+    assert found.bbox[2] == 180
+    assert pole in (found.bbox[1], found.bbox[3])
+
+
+def test_a_raster_without_a_valid_pixel_has_no_footprint(tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match="no valid pixel"):
+        trace(tmp_path / "a.tif", np.zeros((1, 20, 20), "uint8"), "EPSG:32633", GRID, nodata=0)
+
+
+def test_c1_the_grid_is_told_in_the_fields_of_projection_2(tmp_path: Path) -> None:
+    told = project(make_raster(tmp_path / "a.tif", hills())).to_stac()
+    assert told["proj:code"] == "EPSG:32633"
+    assert (told["proj:shape"], told["proj:transform"]) == ([600, 700], list(GRID)[:6])
+    odd = "+proj=laea +lat_0=12 +lon_0=34 +datum=WGS84"
+    told = project(make_raster(tmp_path / "b.tif", hills(), crs=odd)).to_stac()
+    assert told["proj:code"] is None
+    assert told["proj:projjson"]["type"] == "ProjectedCRS"
+
+
+def test_c1_bands_are_told_in_the_fields_of_stac_1_1(tmp_path: Path) -> None:
+    said = {"descriptions": ("ndvi",), "scales": (0.01,), "offsets": (-1.0,)}
+    pixels = hills()
+    pixels[0, 0, 0] = np.nan
+    path = make_raster(tmp_path / "a.tif", pixels, nodata=float("nan"), bands=said)
+    told = stac_band(validate(path, ValidateOptions()).bands[0])
+    assert (told["name"], told["data_type"], told["nodata"], told["raster:scale"]) == ("ndvi", "float32", "nan", 0.01)
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+@pytest.mark.parametrize(
+    ("pixels", "kind", "options"),
+    [
+        (picture(), Kind.RGB, {}),
+        (picture(dtype="uint16"), Kind.RGB, {}),
+        (hills(), Kind.DEM, {"nodata": -9999}),
+        (classes(), Kind.CATEGORICAL, {"palette": PALETTE}),
+        (classes(), Kind.CATEGORICAL, {}),
+        (hills(3, 1), Kind.DEM, {}),
+    ],
+)
+def test_a_preview_is_a_small_picture_that_shows_something(
+    tmp_path: Path, pixels: Any, kind: Kind, options: dict[str, Any]
+) -> None:
+    preview(make_raster(tmp_path / "a.tif", pixels, **options), tmp_path / "a.png", kind, 256)
+    with quiet(), rasterio.open(tmp_path / "a.png") as png:
+        assert max(png.shape) <= 256
+        assert (png.count, int(png.read(4).min())) == (4, 255)
+        assert np.unique(png.read(1)).size > 1
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.png", "a.tif"]
+
+
+def test_a_preview_has_the_palettes_colours_and_clear_nodata(tmp_path: Path) -> None:
+    pixels = classes()
+    pixels[0, :300] = 0
+    path = make_raster(tmp_path / "a.tif", pixels, palette=PALETTE, nodata=0)
+    preview(path, tmp_path / "a.png", Kind.CATEGORICAL)
+    with quiet(), rasterio.open(tmp_path / "a.png") as png:
+        shown = png.read()
+    assert set(np.unique(shown[0][shown[3] > 0])) == {1, 7, 40}
+    assert not shown[3][:200].any()
+
+
+IN_THE_OPEN = """
+import json, sys
+from pathlib import Path
+import rasterio
+from anabranch.plugins.raster.models import CogOptions, ValidateOptions
+from anabranch.plugins.raster.reader import check_drivers
+from anabranch.plugins.raster.cog import write_cog
+from anabranch.plugins.raster.footprint import footprint
+from anabranch.plugins.raster.preview import preview
+from anabranch.plugins.raster.validate import validate
+from anabranch.plugins.raster.verify import verify
+check_drivers()
+source, cog = Path(sys.argv[1]), Path(sys.argv[2])
+found = validate(source, ValidateOptions(target_crs="EPSG:3857"))
+options = CogOptions(kind=found.kind, mends=found.mends, target_crs="EPSG:3857")
+write_cog(source, cog, options)
+verify(source, cog, options)
+footprint(cog)
+preview(cog, cog.with_suffix(".png"), found.kind)
+with rasterio.Env() as env:
+    print(json.dumps([sorted(env.drivers()), found.model_dump(mode="json")]))
+"""
+
+
+def test_s4_all_of_the_work_is_done_with_the_allowed_drivers_alone(tmp_path: Path) -> None:
+    """In a process that has nothing but the environment made for it, and with sidecars that point elsewhere."""
+    source = make_raster(tmp_path / "a.tif", picture())
+    secret = make_raster(tmp_path / "secret.tif", picture() // 2)
+    vrt = f'<PAMDataset><Metadata domain="OVERVIEWS"><MDI key="OVERVIEW_FILE">{secret}</MDI></Metadata></PAMDataset>'
+    (tmp_path / "a.tif.aux.xml").write_text(vrt)
+    (tmp_path / "a.tif.ovr").write_bytes(secret.read_bytes())
+    (tmp_path / "a.tif.msk").write_bytes(secret.read_bytes())
+    environment = {**gdal_environment(256), "PATH": os.environ["PATH"]}
+    program = [sys.executable, "-c", IN_THE_OPEN, str(source), str(tmp_path / "cog.tif")]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    drivers, found = json.loads(done.stdout)
+    assert set(drivers) <= ALLOWED | {"VRT"}  # which warping adds, to this process alone
+    assert Validated.model_validate(found).mask == "none"
+    assert done.stderr == ""
+
+
+def test_s4_drivers_that_are_not_allowed_stop_the_work(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", "from anabranch.plugins.raster.reader import check_drivers; check_drivers()"]
+    done = subprocess.run(program, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
+    assert "drivers that are not allowed" in done.stderr

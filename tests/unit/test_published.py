@@ -1,0 +1,84 @@
+"""What readers see of files: names, never addresses."""
+
+from pathlib import Path
+
+import pytest
+
+from anabranch.adapters.postgres.outputs import Output
+from anabranch.api.routes.files import parse_range
+from anabranch.app import open_tiers
+from anabranch.engine.errors import NotFound
+from anabranch.engine.sources import Sources
+from anabranch.serving.assets import rasters_of
+from anabranch.serving.objects import Objects
+from anabranch.serving.published import find_addresses, name_files
+from anabranch.settings import Settings
+
+COG = Output("ab", "my scene.tif", "silver://jobs/ab/x.tif", "image/tiff", 3, "00")
+
+
+def test_an_address_becomes_a_link_wherever_it_stands() -> None:
+    document = {"assets": {"data": {"href": COG.address}}, "properties": {"made": [COG.address, 5, None]}}
+    link = "http://here/files/ab/my%20scene.tif"
+    assert set(find_addresses(document)) == {COG.address}
+    assert name_files(document, {COG.address: COG}, "http://here") == {
+        "assets": {"data": {"href": link}},
+        "properties": {"made": [link, 5, None]},
+    }
+
+
+def test_p6_what_is_not_published_leaves_with_its_asset_or_link() -> None:
+    asset = {"href": "silver://jobs/draft.tif", "title": "Draft"}
+    document = {"assets": {"draft": asset}, "links": [{"rel": "via", **asset}], "properties": {"a": "gold://x", "b": 1}}
+    assert name_files(document, {}, "http://here") == {"assets": {}, "links": [], "properties": {"b": 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (None, None),
+        ("bytes=0-4", range(5)),
+        ("bytes=5-", range(5, 10)),
+        ("bytes=-3", range(7, 10)),
+        ("bytes=-30", range(10)),
+        ("bytes=8-99", range(8, 10)),
+        ("bytes=-", None),
+        ("bytes=4-2", None),
+        ("bytes=0-1,4-5", None),
+        ("items=0-4", None),
+        ("bytes=٣-٤", None),
+    ],
+)
+def test_a_range_is_what_the_standard_says(text: str | None, wanted: range | None) -> None:
+    assert parse_range(text, 10) == wanted
+
+
+@pytest.mark.parametrize("text", ["bytes=10-", "bytes=99-100", "bytes=-0"])
+def test_a_range_beyond_the_file_is_empty(text: str) -> None:
+    found = parse_range(text, 10)
+    assert found is not None
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "a/../../secret", "/etc/passwd", "a//b", "a\\b", "a\x00b", ".", "link/secret"]
+)
+async def test_s3_no_address_leaves_its_tier(tmp_path: Path, path: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "silver").mkdir()
+    (tmp_path / "silver" / "link").symlink_to(tmp_path)
+    settings = Settings(home=tmp_path)
+    objects = Objects(open_tiers(settings), Sources(tmp_path / "cache", 0), tmp_path / "served")
+    with pytest.raises(NotFound):
+        await objects.size(f"silver://{path}")
+
+
+def test_the_raster_that_is_data_comes_first() -> None:
+    tiff = {"type": "image/tiff; application=geotiff"}
+    assets = {
+        "look": {**tiff, "href": "silver://look.tif", "roles": ["visual"]},
+        "page": {"type": "text/html", "href": "silver://page.html"},
+        "far": {**tiff, "href": "https://elsewhere.example/x.tif"},
+        "data": {**tiff, "href": "silver://data.tif", "roles": ["data"]},
+    }
+    assert rasters_of({"assets": assets}) == {"data": "silver://data.tif", "look": "silver://look.tif"}
