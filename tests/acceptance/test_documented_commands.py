@@ -135,6 +135,12 @@ def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) 
         assert answer.startswith(("{", "[", "<svg ", "retry: ")), (command, answer)
 
 
+def test_the_commands_on_storage_work_as_they_are_printed(folder: Path) -> None:
+    (folder / "dem.tif").write_bytes(b"data")
+    said = run(folder, *commands(ROOT / "docs" / "howto" / "storage.md"))
+    assert "gold://copy.tif\nremoved 1\n" in said
+
+
 def test_the_purges_of_the_howto_work_as_they_are_printed(folder: Path) -> None:
     page = ROOT / "docs" / "howto" / "retention.md"
     said = run(folder, "anabranch up --detach --workers 1", "anabranch submit hello_world --wait", *commands(page))

@@ -195,7 +195,7 @@ def test_a_container_that_is_not_there_is_told(s3: Cloud, tmp_path: Path) -> Non
     for act in (lambda: tier.put("k", b"x"), tier.list):
         with pytest.raises(AnabranchError, match="container of the tier silver") as caught:
             act()
-        assert caught.value.code == "storage.not_found"
+        assert caught.value.code == "storage.container"
 
 
 def test_s5_variables_of_other_programs_are_not_read(

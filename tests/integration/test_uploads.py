@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hashlib
+import json
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,14 +11,17 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
+from pydantic import SecretStr
 
 from anabranch.adapters.objects.folder import Folder
 from anabranch.api.main import create_app
+from anabranch.app import open_tiers
 from anabranch.client import AsyncClient, Client
 from anabranch.engine.errors import InputError
 from anabranch.engine.filenames import check_file_name
-from anabranch.settings import Settings, load_settings, origins, unknown_variables
+from anabranch.settings import Settings, Storage, load_settings, origins, unknown_variables
 from anabranch.testing.crew import Crew, Start, until_async
+from anabranch.testing.objects import Cloud
 from anabranch.testing.server import free_port, serve
 
 pytestmark = pytest.mark.postgres
@@ -147,6 +151,29 @@ async def test_w7_what_a_killed_process_had_begun_is_removed_by_the_next(
     assert live.keep("uploads/x")
     live.discard()
     assert files(bronze) == [Path("uploads/x")]
+
+
+async def test_w7_a_file_goes_to_the_bronze_tier_wherever_it_is(tmp_path: Path, database_url: str, s3: Cloud) -> None:
+    storage = Storage(bronze=s3.url, options=SecretStr(json.dumps(dict(s3.options))))
+    settings = Settings(home=tmp_path / "home", storage=storage)
+    async with serve(create_app(settings, database_url)) as url, httpx.AsyncClient(base_url=url) as api:
+        assert [(await send(api)).status_code for _ in range(2)] == [201, 200]
+        assert (await send(api, headers={"X-Content-SHA256": "0" * 64})).status_code == 422
+    bronze = open_tiers(settings)
+    assert [found.key for found in bronze.list("bronze://")] == [f"uploads/{HASH}/dem.tif"]
+    assert bronze.read(f"bronze://uploads/{HASH}/dem.tif") == DATA
+    assert files(tmp_path / "home" / "incoming") == []
+
+
+async def test_a_bronze_tier_that_is_away_is_told(tmp_path: Path, database_url: str, s3: Cloud) -> None:
+    storage = Storage(bronze="s3://nowhere", options=SecretStr(json.dumps(dict(s3.options))))
+    async with (
+        serve(create_app(Settings(home=tmp_path / "home", storage=storage), database_url)) as url,
+        httpx.AsyncClient(base_url=url) as api,
+    ):
+        answer = await send(api)
+    assert (answer.status_code, answer.json()["code"]) == (503, "storage.container")
+    assert files(tmp_path / "home" / "incoming") == []
 
 
 @pytest.mark.parametrize(

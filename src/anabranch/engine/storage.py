@@ -60,8 +60,8 @@ class Intake(Protocol):
 class Tier(Protocol):
     """A store of objects by key; keys are checked before. Methods block.
 
-    Errors are ours: `storage.not_found`, `storage.exists`, `storage.changed`, `storage.denied`, `storage.full`,
-    `storage.unreachable`, `storage.path`.
+    Errors are ours: `storage.not_found`, `storage.container`, `storage.exists`, `storage.changed`, `storage.denied`,
+    `storage.full`, `storage.unreachable`, `storage.path`.
     """
 
     def stat(self, key: str) -> Stat:

@@ -46,9 +46,10 @@ class Aside:
 
 def clear_asides(folder: Path) -> None:
     """Remove what killed processes had begun; what others write now is locked, and stays."""
-    if not folder.is_dir():
+    try:
+        gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:  # there is none, or it is for others to clear
         return
-    gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(gate, fcntl.LOCK_EX)
         for left in folder.glob("*"):

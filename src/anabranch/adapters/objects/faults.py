@@ -76,8 +76,8 @@ def explain(tier: str, key: str, error: Exception, secrets: Iterable[str]) -> An
     """What obstore raised, as an error of ours; it is told by the name of its class, and by the answer in its text."""
     kind, reason = type(error).__name__, _reason(str(error), secrets)
     if re.search(r"NoSuchBucket|ContainerNotFound", reason):
-        return NotFound(
-            "storage.not_found",
+        return Unavailable(
+            "storage.container",
             f"the container of the tier {tier} does not exist",
             remedy=f"Make it, or mend ANABRANCH_STORAGE__{tier.upper()}.",
         )
