@@ -299,7 +299,7 @@ def test_a_name_that_disagrees_with_the_content_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_the_kind_is_seen_in_bands_and_pixels(tmp_path: Path, pixels: Any, kind: Kind) -> None:
-    options = {"photometric": "MINISBLACK"} if pixels.shape[0] == 4 else {}
+    options: dict[str, Any] = {"photometric": "MINISBLACK"} if pixels.shape[0] == 4 else {}
     assert look(make_raster(tmp_path / "a.tif", pixels, **options)).kind == kind
 
 
