@@ -1,4 +1,4 @@
-"""`bench`: how fast the engine is here, through real processes and a durable database."""
+"""`bench`: how fast the engine is here, through real processes and a durable database, and how fast COGs are made."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,6 +75,22 @@ def http(
     prepare(quiet=True)
     with stoppable():
         figures = run_http_bench(database_url, workers=workers, jobs=jobs, connections=connections, seconds=seconds)
+    _show(asdict(figures), json)
+
+
+@cli.command()
+def cog(
+    size: Annotated[int, typer.Option(min=64, max=100_000, help="Pixels of each side of the picture.")] = 10_000,
+    runs: Annotated[int, typer.Option(min=1, max=100, help="How often each way is measured, in turn.")] = 3,
+    memory: Annotated[int, typer.Option(min=256, help="What ours may use, in MB.")] = 1024,
+    json: Json = False,
+) -> None:
+    """Measure the writing of a COG beside GDAL's COG driver called plainly with all cores."""
+    from anabranch.bench.cog import run_cog_bench
+
+    prepare(quiet=True)
+    with stoppable():
+        figures = run_cog_bench(size, runs=runs, memory_mb=memory)
     _show(asdict(figures), json)
 
 

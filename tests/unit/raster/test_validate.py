@@ -186,6 +186,11 @@ def test_one_pixel_is_taken_and_told(tmp_path: Path) -> None:
     assert codes(look(make_raster(tmp_path / "a.tif", hills(1, 1)))) == ["raster.one_pixel"]
 
 
+def test_a_file_of_several_images_is_told(tmp_path: Path) -> None:
+    path = make_raster(tmp_path / "a.tif", hills())
+    assert codes(look(make_raster(path, hills(), APPEND_SUBDATASET="YES"))) == ["raster.more_images"]
+
+
 def test_two_hundred_bands_and_big_tiff_are_taken(tmp_path: Path) -> None:
     pixels = picture(40, 30, 200, "uint16")
     found = look(make_raster(tmp_path / "a.tif", pixels, BIGTIFF="YES", interleave="band"))
@@ -299,7 +304,7 @@ def test_a_name_that_disagrees_with_the_content_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_the_kind_is_seen_in_bands_and_pixels(tmp_path: Path, pixels: Any, kind: Kind) -> None:
-    options = {"photometric": "MINISBLACK"} if pixels.shape[0] == 4 else {}
+    options: dict[str, Any] = {"photometric": "MINISBLACK"} if pixels.shape[0] == 4 else {}
     assert look(make_raster(tmp_path / "a.tif", pixels, **options)).kind == kind
 
 

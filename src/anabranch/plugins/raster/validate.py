@@ -144,6 +144,9 @@ def _describe(
 ) -> Validated:
     if src.width == 1 and src.height == 1:
         findings.add(notices=(Notice(code="raster.one_pixel", message="The raster is one pixel."),))
+    if len(src.subdatasets) > 1:
+        message = f"The file holds {len(src.subdatasets)} images; only the first is taken."
+        findings.add(notices=(Notice(code="raster.more_images", message=message),))
     transform = upright(src, findings.mends)
     tags = {**src.tags(), **src.tags(ns="IMAGERY")}
     return Validated(

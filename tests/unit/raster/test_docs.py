@@ -1,0 +1,15 @@
+"""The page on rasters names every notice."""
+
+import re
+from pathlib import Path
+
+from anabranch.plugins import raster
+
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "rasters.md"
+
+
+def test_every_notice_is_on_the_page() -> None:
+    source = "".join(file.read_text() for file in Path(raster.__path__[0]).glob("*.py"))
+    told = set(re.findall(r'Notice\(\s*code="([a-z._]+)"', source))
+    assert len(told) >= 8
+    assert [code for code in sorted(told) if f"`{code}`" not in PAGE.read_text()] == []
