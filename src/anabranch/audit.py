@@ -119,12 +119,10 @@ class Audit:
         known = self._records.jobs([job for job, _ in jobs])
         published = self._records.published([f"{tier}://{stat.key}" for _, stats in jobs for stat in stats])
         for job, stats in jobs:
-            fault = _judge(known.get(job))
-            kept = published | (known[job].addresses if job in known else frozenset())
-            for stat in stats if fault else ():
-                address = f"{tier}://{stat.key}"
-                if address not in kept:
-                    yield Finding(fault, address, stat.size, stat.modified)
+            if fault := _judge(known.get(job)):
+                kept = published | (known[job].addresses if job in known else frozenset())
+                addressed = ((f"{tier}://{stat.key}", stat) for stat in stats)
+                yield from (Finding(fault, at, stat.size, stat.modified) for at, stat in addressed if at not in kept)
 
 
 def _judge(record: JobRecord | None) -> Fault | None:

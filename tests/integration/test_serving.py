@@ -228,7 +228,7 @@ def test_r3_a_palette_is_what_is_drawn(api: httpx.Client) -> None:
 def test_s4_a_file_that_names_another_is_not_read(served: Served, url: str, rasters: list[Raster]) -> None:
     secret = rasters[1].path
     add(url, rasters[0], "vrt", VRT.format(secret=secret).encode())
-    problem(served.client.get(f"{ITEMS}/vrt/preview.png"), 500, "raster.unreadable")
+    problem(served.client.get(f"{ITEMS}/vrt/preview.png"), 500, "asset.unreadable")
     assert "vrt.tif" not in served.client.get(f"{ITEMS}/vrt/preview.png").text
 
 

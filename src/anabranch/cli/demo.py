@@ -88,7 +88,7 @@ def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[
             if all(job.ended for job in found.values()):
                 return found
             if time.monotonic() > end:
-                raise TimedOut("wait.timed_out", "the rasters took too long", remedy="See `anabranch jobs`.")
+                raise TimedOut("job.timed_out", "the rasters took too long", remedy="See `anabranch jobs`.")
             time.sleep(LOOK_SECONDS)
 
 

@@ -40,7 +40,7 @@ def check_drivers() -> None:
         others = set(env.drivers()) - ALLOWED
     if others:
         raise Unavailable(
-            "raster.drivers",
+            "serving.drivers",
             f"this process has {len(others)} drivers of GDAL that it must not have, as {min(others)}",
             remedy="A plugin uses GDAL in the API's process: let it import and use it only in its handlers.",
         )

@@ -153,8 +153,8 @@ def _wrong(error: Exception) -> AnabranchError:
 
 
 def _unreadable(error: Exception) -> AnabranchError:
-    log.warning("raster.unreadable", reason=str(error))
-    return AnabranchError("raster.unreadable", "the raster can't be read; the API's log says why")
+    log.warning("asset.unreadable", reason=str(error))
+    return AnabranchError("asset.unreadable", "the raster can't be read; the API's log says why")
 
 
 REFUSALS: dict[type[Exception], Translate] = {
