@@ -89,9 +89,9 @@ def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(st
 
         def writes(attempt: int) -> bool:
             """Whether this attempt of the COG is being written."""
-            (found,) = list(client.all_tasks(job_id, node="cogs")) or [None]
-            runs = found and found.status == "running" and found.attempts == attempt
-            return bool(runs and (side < LARGE or found.progress))  # a small one is done before anybody hears of it
+            tasks = [task for task in client.all_tasks(job_id, node="cogs") if task.status == "running"]
+            # Of a small one nobody hears how far it is before it is done.
+            return any(task.attempts == attempt and (side < LARGE or task.progress is not None) for task in tasks)
 
         wait_until(lambda: writes(1))
         os.kill(stage.worker(), signal.SIGKILL)
