@@ -147,6 +147,18 @@ def test_items_are_found_by_filter_fields_order_and_page(api: httpx.Client) -> N
     assert api.get("/stac/search", params={"filter": "id='hills'"}).json()["numberReturned"] == 1
 
 
+def test_c1_an_item_of_an_interval_says_that_it_has_no_moment(
+    api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    span = {"datetime": None, "start_datetime": "2025-01-01T00:00:00Z", "end_datetime": "2025-12-31T23:59:59Z"}
+    path = rasters[0].path.with_name("spanned.tif")
+    path.write_bytes(rasters[0].path.read_bytes())
+    add_item(url, replace(rasters[0], name="spanned", path=path, properties=span))
+    one = api.get("/stac/collections/scenes/items/spanned").json()
+    (found,) = api.get("/stac/search", params={"ids": "spanned"}).json()["features"]
+    assert [item["properties"].get("datetime", "missing") for item in (one, found)] == [None, None]
+
+
 def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client) -> None:
     paths = ["/search", "/collections", "/collections/scenes", "/collections/scenes/items", "/search?fields=assets"]
     for path in ["", *paths, "/collections/scenes/items/draft", "/queryables", "/api"]:
@@ -278,7 +290,7 @@ def test_a_file_is_served_whole_with_what_is_known_of_it(api: httpx.Client, rast
         assert headers["accept-ranges"] == "bytes"
         assert headers["content-type"].startswith("image/tiff")
         assert headers["content-disposition"].startswith('attachment; filename="hills.tif"')
-        assert "immutable" in headers["cache-control"]
+        assert headers["cache-control"] == "private, max-age=300"
 
 
 def test_a_part_of_a_file_is_served_by_range(api: httpx.Client, rasters: list[Raster]) -> None:

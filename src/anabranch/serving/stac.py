@@ -79,7 +79,10 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or an a
     if isinstance(document, JSONResponse):
         return document
     files = await request.app.state.published.find_all(set(find_addresses(document)))
-    return name_files(document, files, str(request.base_url).rstrip("/").removesuffix(PATH))
+    named = name_files(document, files, str(request.base_url).rstrip("/").removesuffix(PATH))
+    for item in named.get("features", ()):
+        item.get("properties", {}).setdefault("datetime", None)  # pgstac leaves nulls out, and STAC wants this one
+    return named
 
 
 def make_stac(catalog: Catalog, published: Published) -> ASGIApp:

@@ -82,7 +82,7 @@ def _headers(file: Output) -> dict[str, str]:
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", base)
     return {
         "ETag": f'"{file.sha256}"',
-        "Cache-Control": "private, max-age=31536000, immutable",
+        "Cache-Control": "private, max-age=300",
         "Accept-Ranges": "bytes",
         "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(base, safe='')}",
         "Content-Security-Policy": "sandbox; default-src 'none'",  # a file may be a page

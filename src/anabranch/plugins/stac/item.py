@@ -31,11 +31,12 @@ RASTER_FIELDS = ("scale", "offset", "sampling", "spatial_resolution")
 
 @dataclass(frozen=True)
 class Origin:
-    """The job that made an item, and the definition that it ran."""
+    """The job that made an item, the definition that it ran, and when it was made."""
 
     job_id: str
     workflow: str | None = None
     workflow_hash: str | None = None
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ def _describe(raster: RasterItem, origin: Origin, version: str) -> dict[str, Jso
     return {
         **_present(told),
         **_times(raster),
+        **_present({"created": write_time(origin.created_at) if origin.created_at else None}),
         **_project(raster),
         "anabranch:kind": raster.kind,
         "processing:software": {"anabranch": version, **raster.software},
