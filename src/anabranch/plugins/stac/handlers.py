@@ -61,6 +61,7 @@ class ItemsResult(Strict):
 
 
 @handler("stac.ensure_collection", timeout_seconds=120)
+@handler("raster.stac_ensure_collection", timeout_seconds=120)
 def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult:
     """Make a collection, or change what is said of it."""
     from anabranch.plugins.stac import catalog  # late: only who publishes needs a database and the schemas
@@ -71,12 +72,14 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
 
 
 @handler("stac.register_item", timeout_seconds=120)
+@handler("raster.stac_register_item", timeout_seconds=120)
 def register_item(params: ItemParams, ctx: Context) -> ItemsResult:
     """Publish one item with its objects."""
     return _register(params.collection, [params.item], ctx)
 
 
 @handler("stac.register_items", timeout_seconds=600)
+@handler("raster.stac_register_items", timeout_seconds=600)
 def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
     """Publish many items with their objects, all or none."""
     return _register(params.collection, params.items, ctx)

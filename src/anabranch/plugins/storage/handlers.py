@@ -37,6 +37,7 @@ class Staged(Strict):
 
 
 @handler("storage.stage", queue="files", timeout_seconds=7_200)
+@handler("raster.blob_to_mount", queue="files", timeout_seconds=7_200)
 def stage(params: StageParams, ctx: Context) -> Staged:
     """Bring a file to this machine, once, and know it by its content from now on."""
     if params.tag is not None and ctx.storage.stat(params.source).tag != params.tag:

@@ -1,0 +1,113 @@
+"""Attacks by files, tried on the sandbox with the raster work in it; the secret never shows (S4)."""
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import rasterio
+
+from anabranch.engine.errors import TaskError
+from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.models import ValidateOptions
+from anabranch.sandbox import Limits, Sandbox
+from anabranch.testing.rasters import hills, make_raster
+
+SECRET = 4242
+LIMITS = Limits(memory=2 * 2**30, cpu_seconds=20, file_bytes=2**20)
+Attack = Callable[[Path], Path]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    made = Sandbox("anabranch.plugins.raster.work", gdal_environment(256))
+    yield made
+    made.close()
+
+
+def vrt(folder: Path) -> Path:
+    """VRT text that points at another raster, called .tif."""
+    path = folder / "vrt.tif"
+    path.write_text(
+        '<VRTDataset rasterXSize="700" rasterYSize="600"><SRS>EPSG:32633</SRS>'
+        "<GeoTransform>0,10,0,0,0,-10</GeoTransform>"
+        '<VRTRasterBand dataType="Float32" band="1"><SimpleSource>'
+        f"<SourceFilename>{folder / 'secret.tif'}</SourceFilename><SourceBand>1</SourceBand>"
+        "</SimpleSource></VRTRasterBand></VRTDataset>"
+    )
+    return path
+
+
+def service(folder: Path) -> Path:
+    """A file that names a server."""
+    path = folder / "wms.tif"
+    path.write_text('<GDAL_WMS><Service name="TMS"><ServerUrl>http://127.0.0.1:9/${z}</ServerUrl></Service></GDAL_WMS>')
+    return path
+
+
+def derived(folder: Path) -> Path:
+    """A name that is itself a dataset to GDAL."""
+    path = folder / "GTIFF_DIR:1:secret.tif"
+    path.write_bytes(b"II*\x00")
+    return path
+
+
+def huge_blocks(folder: Path) -> Path:
+    """A small file of which one pixel costs 256 MB."""
+    path = folder / "blocks.tif"
+    shape = {"width": 16_000, "height": 16_000, "count": 1, "dtype": "uint8", "crs": "EPSG:32633"}
+    grid = rasterio.transform.from_origin(500_000, 5_000_000, 1, 1)
+    tiles = {"tiled": True, "blockxsize": 16_000, "blockysize": 16_000, "compress": "deflate", "sparse_ok": True}
+    with rasterio.open(path, "w", driver="GTiff", **shape, transform=grid, **tiles):
+        pass
+    return path
+
+
+def sparse(folder: Path) -> Path:
+    """A small file that stands for 10 GB."""
+    path = folder / "sparse.tif"
+    shape = {"width": 100_000, "height": 100_000, "count": 1, "dtype": "uint8", "crs": "EPSG:32633"}
+    grid = rasterio.transform.from_origin(500_000, 5_000_000, 1, 1)
+    with rasterio.open(path, "w", driver="GTiff", **shape, transform=grid, tiled=True, sparse_ok=True):
+        pass
+    return path
+
+
+def loop(folder: Path) -> Path:
+    """A TIFF whose directories go round in a circle."""
+    path = folder / "loop.tif"
+    entry = struct.pack("<HHII", 256, 4, 1, 10)
+    path.write_bytes(struct.pack("<2sHI", b"II", 42, 8) + struct.pack("<H", 1) + entry + struct.pack("<I", 8))
+    return path
+
+
+@pytest.mark.parametrize(
+    "attack", [vrt, service, derived, huge_blocks, sparse, loop], ids=lambda attack: attack.__name__
+)
+def test_s4_a_file_that_asks_for_more_than_itself_is_refused(sandbox: Sandbox, tmp_path: Path, attack: Attack) -> None:
+    make_raster(tmp_path / "secret.tif", hills() * 0 + SECRET)
+    path = attack(tmp_path)
+    with pytest.raises(TaskError) as refused:
+        look(sandbox, path, tmp_path)
+    assert refused.value.code.startswith("raster.")
+    assert str(SECRET) not in f"{refused.value.message} {refused.value.remedy}"
+
+
+@pytest.mark.parametrize("suffix", [".aux.xml", ".ovr", ".msk", ".xml"])
+def test_s4_what_lies_beside_a_raster_is_not_read(sandbox: Sandbox, tmp_path: Path, suffix: str) -> None:
+    make_raster(tmp_path / "secret.tif", hills() * 0 + SECRET)
+    path = make_raster(tmp_path / "honest.tif", hills(), nodata=-1)
+    hostile = vrt(tmp_path).read_text()
+    told = f'<MDI key="OVERVIEW_FILE">{tmp_path}/secret.tif</MDI>'
+    pam = f'<PAMDataset><Metadata domain="OVERVIEWS">{told}</Metadata></PAMDataset>'
+    Path(f"{path}{suffix}").write_text(pam if suffix.endswith("xml") else hostile)
+    assert str(SECRET) not in str(look(sandbox, path, tmp_path))
+
+
+def look(sandbox: Sandbox, path: Path, folder: Path) -> object:
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    options = ValidateOptions(name=path.name, memory_mb=256).model_dump(mode="json")
+    # All of the folder may be read, as where the kernel has no Landlock: the other locks must hold by themselves.
+    arguments = {"path": str(path), "options": options, "tiers": ["analysis"]}
+    return sandbox.run("look", arguments, limits=LIMITS, writes=[scratch], reads=[folder])
