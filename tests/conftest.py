@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,12 @@ pytest_plugins = ["anabranch.testing.objects", "anabranch.testing.postgres"]
 
 # A shell that runs the tests in the background has SIGINT ignored, and so would the programs that they interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Tests wait for processes and disks more than they compute, so two share a core."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(autouse=True)

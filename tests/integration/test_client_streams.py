@@ -171,7 +171,8 @@ async def test_a_stream_outlasts_the_api_and_does_not_hold_it_up(
 @pytest.mark.parametrize(("plain", "awaited"), [(Client, AsyncClient), (Admin, AsyncAdmin)])
 def test_both_clients_have_the_same_methods(plain: type, awaited: type) -> None:
     def methods(client: type) -> dict[str, Any]:
-        return {name: getattr(client, name) for name in dir(client) if not name.startswith("_")}
+        found = {name: getattr(client, name) for name in dir(client) if not name.startswith("_")}
+        return {name: value.fget if isinstance(value, property) else value for name, value in found.items()}
 
     def shape(client: type) -> dict[str, Any]:
         return {
