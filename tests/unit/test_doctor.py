@@ -52,8 +52,9 @@ def test_a_home_with_little_room_is_told(low: int, status: str, tmp_path: Path) 
     assert machine.check_home(Settings(home=tmp_path, low_disk_mb=low)).status == status
 
 
-def test_what_the_kernel_does_not_allow_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "UNSHARE", "import sys; sys.exit(1)")
+@pytest.mark.parametrize("program", ["LEAVE_NETWORK", "RESTRICT_FILES"])
+def test_what_the_kernel_does_not_allow_is_told(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setattr(machine, program, "import sys; sys.exit(1)")
     monkeypatch.setattr(machine, "FORK_SERVER", "import sys; sys.exit(1)")
     assert (machine.check_network().status, machine.check_fork_server().status) == ("warn", "fail")
 

@@ -17,7 +17,7 @@ from anabranch.settings import Settings
 __all__ = ["check_fork_server", "check_home", "check_network", "check_packages", "check_programs", "check_python"]
 
 OLDEST_PYTHON = (3, 11)
-NEEDED_EXTRAS = ("api", "cli", "postgres")
+NEEDED_EXTRAS = ("api", "cli", "postgres", "raster", "serving", "stac", "storage")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]+\])?(?P<bounds>[^;]*)(?:; extra == '(?P<extra>\w+)')?")
 PATIENCE_SECONDS = 20
 FORK_SERVER = """
@@ -27,8 +27,8 @@ child.start()
 child.join(10)
 sys.exit(child.exitcode)
 """
-NEW_USER_AND_NETWORK = 0x10000000 | 0x40000000
-UNSHARE = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({NEW_USER_AND_NETWORK}) != 0)"
+LEAVE_NETWORK = "import sys; from anabranch.sandbox import confine; sys.exit(not confine.leave_network())"
+RESTRICT_FILES = "import sys; from anabranch.sandbox import confine; sys.exit(not confine.restrict_files([], []))"
 
 
 def check_python() -> Finding:
@@ -45,9 +45,8 @@ def check_packages() -> Finding:
     needed = [each for each in wanted if each["extra"] is None or each["extra"] in NEEDED_EXTRAS]
     wrong = [told for each in needed if (told := _fault(each["name"], each["bounds"]))]
     if wrong:
-        return Finding(
-            "packages", "fail", "; ".join(wrong), "pip install 'anabranch[api,cli,postgres]' (or `make setup`)"
-        )
+        extras = ",".join(NEEDED_EXTRAS)
+        return Finding("packages", "fail", "; ".join(wrong), f"pip install 'anabranch[{extras}]' (or `make setup`)")
     return Finding("packages", "ok", ", ".join(f"{each['name']} {version(each['name'])}" for each in needed))
 
 
@@ -86,11 +85,14 @@ def check_fork_server() -> Finding:
 
 
 def check_network() -> Finding:
-    """Whether the kernel lets a handler's process be cut off from the network."""
-    if _run(UNSHARE):
-        return Finding("isolation", "ok", "handlers of files can be cut off from the network")
-    what = "the kernel does not let handlers be cut off from the network (unshare)"
-    return Finding("isolation", "warn", what, "Allow user namespaces: sysctl kernel.unprivileged_userns_clone=1")
+    """Whether the kernel lets processes that open files of strangers give up the network and all other files."""
+    if not _run(LEAVE_NETWORK):
+        what = "the kernel does not let processes that open files of strangers leave the network (unshare)"
+        return Finding("isolation", "warn", what, "Allow user namespaces: sysctl kernel.unprivileged_userns_clone=1")
+    if not _run(RESTRICT_FILES):
+        what = "processes that open files of strangers have no network, but could read other files (no Landlock)"
+        return Finding("isolation", "warn", what, "Use a kernel of 5.13 or newer with Landlock: add it to lsm=")
+    return Finding("isolation", "ok", "processes that open files of strangers have no network and no other files")
 
 
 def _run(program: str) -> bool:
