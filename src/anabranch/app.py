@@ -19,8 +19,10 @@ from anabranch.adapters.postgres.burst import BURSTS, Bursts
 from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
 from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
+from anabranch.adapters.postgres.records import PostgresRecords
 from anabranch.adapters.postgres.signs import PostgresSigns
 from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.audit import Leftovers
 from anabranch.controls import Controls
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
@@ -107,13 +109,19 @@ def keep(settings: Settings) -> Keep:
     return Keep(jobs, timedelta(days=settings.tombstone_days), timedelta(days=settings.session_days))
 
 
+def purge(settings: Settings, database_url: str, store: PostgresStore, jobs: timedelta | None) -> Purge:
+    """What removes jobs that ended so long ago, with all that they left."""
+    leftovers = Leftovers(partial(open_tiers, settings), partial(PostgresRecords, database_url))
+    return Purge(store.retention(), results(settings), replace(keep(settings), jobs=jobs), leftovers.remove)
+
+
 @asynccontextmanager
 async def open_purge(settings: Settings, database_url: str, jobs: timedelta) -> AsyncIterator[Purge]:
     """A purge of the jobs that ended so long ago, by hand."""
     store = _store(settings, database_url, "anabranch purge")
     await store.open()
     try:
-        yield Purge(store.retention(), results(settings), replace(keep(settings), jobs=jobs))
+        yield purge(settings, database_url, store, jobs)
     finally:
         await store.close()
 
@@ -341,7 +349,8 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
     store = _store(settings, database_url, "anabranch orchestrator")
-    await _serve(store, Orchestrator(store, results(settings), keep(settings)), settings, kind=SessionKind.ORCHESTRATOR)
+    purging = purge(settings, database_url, store, keep(settings).jobs)
+    await _serve(store, Orchestrator(store, results(settings), purging), settings, kind=SessionKind.ORCHESTRATOR)
 
 
 async def _serve(

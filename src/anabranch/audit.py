@@ -1,6 +1,7 @@
 """Rows and objects compared: what is published and gone, and what is there and nobody's."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -10,8 +11,9 @@ from typing import Protocol
 from anabranch.engine.attempt_keys import parse_key
 from anabranch.engine.errors import NotFound
 from anabranch.engine.storage import Stat, Storage
+from anabranch.engine.work import segment
 
-__all__ = ["Audit", "Fault", "Finding", "JobRecord", "Published", "Records"]
+__all__ = ["Audit", "Fault", "Finding", "JobRecord", "Leftovers", "Published", "Records"]
 
 FOLDER = "jobs"
 WRITTEN = ("silver", "gold")
@@ -76,6 +78,9 @@ class Records(Protocol):
         """Those of these jobs that are known."""
 
 
+Opened = AbstractContextManager[Records]
+
+
 class Audit:
     """Compares the tiers with the database; both may be at work meanwhile."""
 
@@ -123,6 +128,29 @@ class Audit:
                 kept = published | (known[job].addresses if job in known else frozenset())
                 addressed = ((f"{tier}://{stat.key}", stat) for stat in stats)
                 yield from (Finding(fault, at, stat.size, stat.modified) for at, stat in addressed if at not in kept)
+
+
+class Leftovers:
+    """The objects of purged jobs, but for those that are published."""
+
+    def __init__(self, open_storage: Callable[[], Storage], open_records: Callable[[], Opened]) -> None:
+        """Both are opened when there is something to look at."""
+        self._open_storage = open_storage
+        self._open_records = open_records
+
+    def remove(self, job_id: str, most: int) -> int:
+        """Remove up to so many of a job's; how many, and 0 when there are none."""
+        storage = self._open_storage()
+        found = [
+            f"{tier}://{stat.key}" for tier in WRITTEN for stat in storage.walk(f"{tier}://{FOLDER}/{segment(job_id)}")
+        ]
+        if not found:
+            return 0
+        with self._open_records() as records:
+            kept = records.published(found)
+        spare = [address for address in found if address not in kept][:most]
+        storage.delete(spare)
+        return len(spare)
 
 
 def _judge(record: JobRecord | None) -> Fault | None:

@@ -10,9 +10,10 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.records import PostgresRecords
-from anabranch.app import open_tiers
+from anabranch.app import open_purge, open_tiers
 from anabranch.audit import Audit, Fault
 from anabranch.engine.attempt_keys import attempt_key
+from anabranch.engine.errors import NotFound
 from anabranch.settings import Settings
 from anabranch.testing.rasters import classes, make_raster
 from anabranch.testing.stack import open_stack
@@ -75,6 +76,20 @@ async def test_what_is_published_and_gone_or_cut_is_told_and_never_swept(
 
     assert faults == {gone: Fault.MISSING, cut: Fault.DAMAGED}
     assert sweep(NOW) == 0
+
+
+async def test_o5_what_a_purged_job_left_goes_but_for_what_is_published(
+    catalog_url: str, tmp_path: Path, published: Any
+) -> None:
+    loser = put(tmp_path, published["job_id"], 7, "map.tif")
+    async with open_purge(Settings(home=tmp_path), catalog_url, NOW) as purge:
+        async for _ in purge.batches():
+            pass
+    kept = open_tiers(Settings(home=tmp_path))
+    with pytest.raises(NotFound):
+        kept.stat(loser)
+    assert all(kept.stat(output["href"]).size == output["size"] for output in published["outputs"])
+    assert audit(catalog_url, tmp_path)[0] == {}
 
 
 async def test_objects_of_a_job_that_runs_are_its_own(catalog_url: str, tmp_path: Path, published: Any) -> None:

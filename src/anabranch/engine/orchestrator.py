@@ -33,7 +33,7 @@ from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose, Right
 from anabranch.engine.outputs import Outputs
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, Store, TakenRight
 from anabranch.engine.results import Results
-from anabranch.engine.retention import Keep, Purge, Retention
+from anabranch.engine.retention import Purge, Retention
 from anabranch.engine.session import Live
 from anabranch.engine.subworkflows import collect_children
 from anabranch.engine.sweeper import Sweeper
@@ -168,18 +168,16 @@ class Advancer:
 class Orchestrator:
     """Takes the rights that nobody took, and sweeps; beside that it removes what was kept long enough."""
 
-    def __init__(self, store: Store, results: Results, keep: Keep) -> None:
+    def __init__(self, store: Store, results: Results, purge: Purge) -> None:
         """On this store; large results are brought back from where they were put aside."""
         self._store = store
         self._results = results
-        self._keep = keep
+        self._purge = purge
 
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Run until told to stop; SessionGone when the session was lost."""
-        store = self._store.retention()
-        retention = asyncio.create_task(
-            Retention(store, live.session).run(Purge(store, self._results, self._keep)), name="retention"
-        )
+        duty = Retention(self._store.retention(), live.session)
+        retention = asyncio.create_task(duty.run(self._purge), name="retention")
         try:
             await self._serve(live, stop)
         finally:

@@ -14,7 +14,10 @@ from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Remains, RetentionStore, Survey
 from anabranch.engine.results import Results
 
-__all__ = ["Keep", "Purge", "Purged", "Retention"]
+__all__ = ["Keep", "Purge", "Purged", "Remove", "Retention"]
+
+# Removes up to so many of the objects that a job left; how many, and 0 when there are none.
+Remove = Callable[[str, int], int]
 
 log = structlog.get_logger()
 EVERY = timedelta(seconds=60)
@@ -54,10 +57,12 @@ class Purge:
     its tasks. Whoever comes after a crash finds what remains by the tombstone, and goes on.
     """
 
-    def __init__(self, store: RetentionStore, results: Results, keep: Keep) -> None:
+    def __init__(
+        self, store: RetentionStore, results: Results, keep: Keep, remove_objects: Remove = lambda _job, _most: 0
+    ) -> None:
         """With these parts."""
         self._store = store
-        self._results = results
+        self._removes = (results.remove, remove_objects)
         self._keep = keep
 
     async def survey(self) -> Survey:
@@ -114,8 +119,9 @@ class Purge:
                 yield Purged(rows=rows)
 
     async def _remove_files(self, left: Remains) -> AsyncGenerator[int, None]:
-        while files := await asyncio.to_thread(self._results.remove, left.job_id, FILES):
-            yield files
+        for remove in self._removes:
+            while files := await asyncio.to_thread(remove, left.job_id, FILES):
+                yield files
 
 
 class Retention:

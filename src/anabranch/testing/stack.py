@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.app import Gateway, equip, keep
+from anabranch.app import Gateway, equip, purge
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
 from anabranch.engine.model import TERMINAL, JobDetail, SessionKind, TaskDetail
@@ -77,7 +77,11 @@ async def open_stack(
     )
     orchestrating = asyncio.create_task(
         keep_session(
-            store, Orchestrator(store, results, keep(settings)), stop, kind=SessionKind.ORCHESTRATOR, lease=LEASE
+            store,
+            Orchestrator(store, results, purge(settings, url, store, None)),
+            stop,
+            kind=SessionKind.ORCHESTRATOR,
+            lease=LEASE,
         )
         if orchestrated
         else asyncio.sleep(0)
