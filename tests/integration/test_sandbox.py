@@ -127,11 +127,34 @@ def test_a_cancel_ends_it_at_once(run: Any, tmp_path: Path) -> None:
     assert run("add", arguments={"a": 1, "b": 1}) == 2
 
 
-def test_what_it_forked_ends_with_it(run: Any, tmp_path: Path) -> None:
-    mark = tmp_path / "scratch" / "mark"
-    with pytest.raises(Interrupted):
-        run("fork_off", arguments={"mark": str(mark)}, should_stop=lambda: mark.exists() and mark.read_text() != "")
-    assert_gone(int(mark.read_text()))
+@pytest.mark.parametrize("name", ["fork", "start"])
+def test_s4_it_makes_no_processes(run: Any, name: str) -> None:
+    with pytest.raises(Permanent, match="Operation not permitted"):
+        run(name)
+    assert run("use_threads") == 10
+
+
+def test_s4_no_socket_of_ours_is_in_reach(run: Any, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        with pytest.raises(Permanent, match="Operation not permitted"):
+            run("call_socket", arguments={"path": str(tmp_path / "s")})
+
+
+def test_s4_it_signals_nobody_and_opens_no_file_to_writing(run: Any, tmp_path: Path) -> None:
+    sealed = tmp_path / "scratch" / "sealed"
+    sealed.touch(0o444)
+    for name, arguments in (("signal_other", {"pid": os.getpid()}), ("change_mode", {"path": str(sealed)})):
+        with pytest.raises(Permanent, match="Operation not permitted"):
+            run(name, arguments=arguments)
+
+
+def test_a_long_request_arrives_whole_and_many_calls_are_no_long_answer(run: Any, tmp_path: Path) -> None:
+    name = "x" * 500_000
+    with pytest.raises(Permanent, match="File name too long"):
+        run("read", arguments={"path": name})
+    assert [run("add", arguments={"a": n, "b": 1}) for n in range(20)] == list(range(1, 21))
 
 
 def test_it_ends_with_whoever_asked(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Limits", "leave_network", "restrict_files", "set_limits"]
+__all__ = ["Limits", "can_restrict_files", "leave_network", "restrict_files", "set_limits"]
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
@@ -26,6 +26,8 @@ FIRST_RIGHTS = 13  # of the first version; later ones added one each: refer, tru
 RIGHTS_BY_VERSION = {1: FIRST_RIGHTS, 2: FIRST_RIGHTS + 1, 3: FIRST_RIGHTS + 2, 4: FIRST_RIGHTS + 2}
 BIND_AND_CONNECT = 0b11
 FIRST_WITH_NET = 4
+SOCKETS_AND_SIGNALS = 0b11  # abstract sockets of others, and signals to them
+FIRST_WITH_SCOPES = 6
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | 1 << 14 | 1 << 15  # a rule for a file may name no right of folders
 SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom", "/proc/self")
 
@@ -72,12 +74,15 @@ def set_limits(limits: Limits) -> None:
         resource.setrlimit(kind, (bound, bound + 1 if kind == resource.RLIMIT_CPU and bound == value else bound))
 
 
+def can_restrict_files() -> bool:
+    """Whether the kernel has Landlock."""
+    return _landlock()[1] >= 1
+
+
 def restrict_files(reads: Iterable[Path], writes: Iterable[Path]) -> bool:
     """Leave this process these files and folders, what Python and its libraries need, and no TCP; False where the
     kernel has no Landlock."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ASK_VERSION)
+    libc, version = _landlock()
     if version < 1:
         return False
     everything = (1 << RIGHTS_BY_VERSION.get(version, FIRST_RIGHTS + 3)) - 1
@@ -93,10 +98,19 @@ def restrict_files(reads: Iterable[Path], writes: Iterable[Path]) -> bool:
         os.close(ruleset)
 
 
+def _landlock() -> tuple[ctypes.CDLL, int]:
+    """The C library, and the version of the kernel's Landlock; less than 1 where there is none."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    return libc, int(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ASK_VERSION))
+
+
 def _make_ruleset(libc: ctypes.CDLL, version: int, everything: int) -> int:
     handled = struct.pack("=Q", everything)
     if version >= FIRST_WITH_NET:
         handled += struct.pack("=Q", BIND_AND_CONNECT)
+    if version >= FIRST_WITH_SCOPES:
+        handled += struct.pack("=Q", SOCKETS_AND_SIGNALS)
     ruleset = int(libc.syscall(CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), 0))
     if ruleset < 0:
         raise OSError(ctypes.get_errno(), "no Landlock ruleset could be made")

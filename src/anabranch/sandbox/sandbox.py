@@ -14,11 +14,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
+import structlog
+
 from anabranch.engine.errors import Interrupted, Permanent, Resource, TaskError, Throttled, Transient
 from anabranch.sandbox.confine import Limits
-from anabranch.sandbox.wire import Said, TooMuch, Wire
+from anabranch.sandbox.wire import MOST_BYTES, Said, TooMuch, Wire
 
 __all__ = ["Progress", "Sandbox"]
+
+log = structlog.get_logger()
 
 Progress = Callable[[float, float | None, str], None]
 
@@ -70,8 +74,11 @@ class Sandbox:
             control = self._start()
             ours, theirs = socket.socketpair()
             with theirs:
-                socket.send_fds(control.socket, [json.dumps(request).encode()], [theirs.fileno()])
-            call = _Call(Wire(ours), control, progress, should_stop)
+                # One byte carries the handle; the rest of a long request would be cut off with it.
+                text = json.dumps(request).encode() + b"\n"
+                socket.send_fds(control.socket, [text[:1]], [theirs.fileno()])
+                control.socket.sendall(text[1:])
+            call = _Call(Wire(ours, most=MOST_BYTES), control, progress, should_stop)
             try:
                 return call.wait()
             except BaseException:
@@ -104,6 +111,8 @@ class Sandbox:
             self._end()
             raise Transient("the sandbox did not start", code="sandbox.unavailable") from error
         self.offline = bool(begun["offline"])
+        if not (self.offline and begun["sealed"]):
+            log.warning("sandbox.weak", network=not self.offline, other_files=not begun["sealed"])
         return self._control
 
     def _end(self) -> None:
@@ -140,7 +149,7 @@ class _Call:
                     raise Interrupted
                 over = self._look()
             self.ended = True
-            while self._line in self._open and self._hear_line():
+            while self._line in self._open and self._is_ready() and self._hear_line():
                 pass
         except TooMuch:
             self._kill()
@@ -168,6 +177,10 @@ class _Call:
         except (EOFError, ConnectionError) as error:
             raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
         return over
+
+    def _is_ready(self) -> bool:
+        """Whether there is more to hear: a process that outlived the call may hold the line, and say nothing."""
+        return bool(select.select([self._line], [], [], 0)[0])
 
     def _hear_line(self) -> bool:
         try:

@@ -4,7 +4,6 @@
 """
 
 import importlib
-import json
 import os
 import select
 import signal
@@ -19,13 +18,13 @@ from typing import Any, NoReturn
 
 from anabranch.engine.failure import describe_error
 from anabranch.engine.lifeline import die_with_parent
-from anabranch.sandbox.confine import Limits, leave_network, restrict_files, set_limits
-from anabranch.sandbox.wire import Said, Wire
+from anabranch.sandbox.calls import forbid_calls
+from anabranch.sandbox.confine import Limits, can_restrict_files, leave_network, restrict_files, set_limits
+from anabranch.sandbox.wire import CHUNK, MOST_BYTES, Said, Wire
 
 __all__ = ["main"]
 
 QUIET_SECONDS = 0.2
-LONGEST_REQUEST = 1 << 20
 
 
 def main() -> None:
@@ -33,12 +32,13 @@ def main() -> None:
     offline = leave_network()
     module = importlib.import_module(sys.argv[1])
     control = Wire(socket.socket(fileno=int(sys.argv[2])))
-    control.say({"offline": offline})
+    control.say({"offline": offline, "sealed": can_restrict_files()})
     while True:
-        request, handles, _, _ = socket.recv_fds(control.socket, LONGEST_REQUEST, 1)
-        if not request:
+        begun, handles, _, _ = socket.recv_fds(control.socket, CHUNK, 1)
+        if not begun:
             return
-        _serve(module, control, json.loads(request), Wire(socket.socket(fileno=handles[0])))
+        (request,) = control.rest(begun)
+        _serve(module, control, request, Wire(socket.socket(fileno=handles[0]), most=MOST_BYTES))
 
 
 def _serve(module: ModuleType, control: Wire, request: Said, line: Wire) -> None:
@@ -53,11 +53,17 @@ def _serve(module: ModuleType, control: Wire, request: Said, line: Wire) -> None
     try:
         ready, _, _ = select.select([handle, control.fileno()], [], [])
         if handle not in ready:  # nobody waits any more: a caller says nothing during a call
-            os.killpg(child, signal.SIGKILL)
+            _kill(child)
         _, status, usage = os.wait4(child, 0)
+        _kill(child)  # where the kernel let it make processes, they are of its group
     finally:
         os.close(handle)
     control.say({"status": os.waitstatus_to_exitcode(status), "peak_bytes": usage.ru_maxrss * 1024})
+
+
+def _kill(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def _work(module: ModuleType, request: Said, line: Wire, server: int) -> NoReturn:
@@ -83,6 +89,7 @@ def _confine(request: Said) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, and libraries tell of a bad file
     set_limits(Limits(**request["limits"]))
     restrict_files([Path(path) for path in request["reads"]], writes)
+    forbid_calls()
 
 
 def _find(module: ModuleType, name: str) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["TooMuch", "Wire"]
+__all__ = ["CHUNK", "MOST_BYTES", "Said", "TooMuch", "Wire"]
 
 MOST_BYTES = 16 * 2**20
 CHUNK = 1 << 16
@@ -20,9 +20,10 @@ class TooMuch(Exception):
 class Wire:
     """One end of a socket."""
 
-    def __init__(self, end: socket.socket) -> None:
-        """The socket is this wire's from now on."""
+    def __init__(self, end: socket.socket, most: int | None = None) -> None:
+        """The socket is this wire's from now on; at most so many bytes are heard on it."""
         self.socket = end
+        self._most = most
         self._held = bytearray()
         self._heard = 0
 
@@ -39,8 +40,18 @@ class Wire:
         chunk = self.socket.recv(CHUNK)
         if not chunk:
             raise EOFError
+        yield from self._take(chunk)
+
+    def rest(self, begun: bytes) -> list[Said]:
+        """The messages that begin with these bytes, to the end of one."""
+        found = list(self._take(begun))
+        while not found:
+            found = list(self.hear())
+        return found
+
+    def _take(self, chunk: bytes) -> Iterator[Said]:
         self._heard += len(chunk)
-        if self._heard > MOST_BYTES:
+        if self._most is not None and self._heard > self._most:
             raise TooMuch
         self._held += chunk
         if b"\n" in chunk:

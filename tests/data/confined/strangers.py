@@ -4,16 +4,18 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from anabranch.engine.errors import Permanent
 
 __all__ = [
-    "add", "answer_much", "burn", "call_out", "die", "eat", "fill", "fork_off", "nap", "raise_ours", "raise_theirs",
-    "read", "show", "tell_nan", "write",
+    "add", "answer_much", "burn", "call_out", "call_socket", "change_mode", "die", "eat", "fill", "fork", "nap",
+    "raise_ours", "raise_theirs", "read", "show", "signal_other", "start", "tell_nan", "use_threads", "write",
 ]  # fmt: skip
 
 Progress = Callable[..., None]
@@ -63,7 +65,7 @@ def fill(*, progress: Progress) -> None:
 
 
 def die(name: str, *, progress: Progress) -> None:
-    os.kill(os.getpid(), signal.Signals[name])
+    signal.raise_signal(signal.Signals[name])
 
 
 def nap(mark: str, *, progress: Progress) -> None:
@@ -73,11 +75,30 @@ def nap(mark: str, *, progress: Progress) -> None:
         time.sleep(0.05)
 
 
-def fork_off(mark: str, *, progress: Progress) -> None:
+def fork(*, progress: Progress) -> None:
     if os.fork() == 0:
-        Path(mark).write_text(str(os.getpid()))
-        time.sleep(600)
-    time.sleep(600)
+        os._exit(0)
+
+
+def start(*, progress: Progress) -> None:
+    subprocess.run(["/bin/true"], check=True)
+
+
+def use_threads(*, progress: Progress) -> int:
+    with ThreadPoolExecutor(4) as pool:
+        return sum(pool.map(abs, range(-4, 0)))
+
+
+def call_socket(path: str, *, progress: Progress) -> None:
+    socket.socket(socket.AF_UNIX).connect(path)
+
+
+def signal_other(pid: int, *, progress: Progress) -> None:
+    os.kill(pid, signal.SIGTERM)
+
+
+def change_mode(path: str, *, progress: Progress) -> None:
+    Path(path).chmod(0o644)
 
 
 def raise_ours(*, progress: Progress) -> None:

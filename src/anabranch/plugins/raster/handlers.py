@@ -66,7 +66,7 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
         memory_mb=settings.raster_memory_mb,
     )
     arguments = {"path": str(path), "options": options.model_dump(mode="json"), "tiers": list(tiers)}
-    checked = Checked.model_validate(run_confined(ctx, "look", arguments, folder=ctx.scratch, reads=[path]))
+    checked = Checked.model_validate(run_confined(ctx, "look", arguments, folder=_aside(ctx), reads=[path]))
     require_single(checked.raster, params.tiling, settings)
     return checked
 
@@ -140,17 +140,24 @@ def verify(params: VerifyParams, ctx: Context) -> Verified:
     source = ctx.storage.fetch(params.source, params.sha256)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     checked = [_check(params, ctx, source, cog, path) for cog, path in zip(params.cogs, paths, strict=True)]
-    thumbnail = ctx.scratch / "thumbnail.png"
+    thumbnail = _aside(ctx) / "thumbnail.png"
     arguments = {"path": str(paths[0]), "kind": params.raster.kind, "thumbnail": str(thumbnail)}
-    described = run_confined(ctx, "describe", arguments, folder=ctx.scratch, reads=[paths[0]])
+    described = run_confined(ctx, "describe", arguments, folder=thumbnail.parent, reads=[paths[0]])
     return _gather(params, ctx, checked, described, thumbnail)
 
 
 def _check(params: VerifyParams, ctx: Context, source: Path, cog: Cog, path: Path) -> dict[str, Any]:
     options = _cog_options(params.raster, cog.tier, params.target_crs)
     arguments = {"source": str(source), "path": str(path), "options": options}
-    found: dict[str, Any] = run_confined(ctx, "check", arguments, folder=ctx.scratch, reads=[source, path])
+    found: dict[str, Any] = run_confined(ctx, "check", arguments, folder=_aside(ctx), reads=[source, path])
     return found
+
+
+def _aside(ctx: Context) -> Path:
+    """A folder for a sandbox to write in: sources lie beside it, as links to what others use, too."""
+    folder = ctx.scratch / "aside"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def _cog_options(raster: Validated, tier: Tier, target_crs: str | None) -> dict[str, Any]:
