@@ -1,9 +1,11 @@
 """The handlers that publish, in jobs that real workers run."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from anabranch.adapters.postgres.connect import Role, connect
@@ -26,12 +28,25 @@ nodes:
     handler: stac.register_item
     params: {collection: "{{ inputs.collection }}", item: "{{ inputs.items[0] }}"}
 """
+WAITING = """
+select from pg_locks l join pg_database d on d.oid = l.database
+ where d.datname = current_database() and l.locktype = 'advisory' and not l.granted
+"""
+PUBLISHING = """
+select from pg_stat_activity where datname = current_database() and application_name like '%handler%' and state <> 'idle'
+"""
+ADD = """
+workflow_id: add
+inputs: {items: {type: array, required: true}}
+nodes: {items: {handler: stac.register_items, params: {collection: heights, items: "{{ inputs.items }}"}}}
+"""
 
 
 @pytest.fixture
 async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "catalogue.yaml").write_text(WORKFLOW)
+    (tmp_path / "plugins" / "add.yaml").write_text(ADD)
     async with open_stack(catalog_url, tmp_path, [str(tmp_path / "plugins")]) as opened:
         yield opened
 
@@ -67,3 +82,27 @@ async def test_what_is_no_item_fails_the_job_with_a_code(
     assert job.job.state is JobState.FAILED
     assert isinstance(job.job.error, dict)
     assert job.job.error["code"] == code
+
+
+async def test_e7_a_job_that_was_cancelled_meanwhile_publishes_nothing(stack: Stack, catalog_url: str) -> None:
+    await stack.run("catalogue", collection="heights", items=[raster_facts("before")])
+    with psycopg.connect(catalog_url) as other:
+        other.execute("select app.lock_catalog()")
+        job_id = await stack.submit("add", items=[raster_facts("a")])
+        await stack.until(job_id, lambda _: waits_for_a_lock(catalog_url))
+        await stack.gateway.controls.cancel(job_id, "changed my mind")
+    async with asyncio.timeout(20):
+        while waits_for_a_lock(catalog_url) or is_publishing(catalog_url):  # others' doing
+            await asyncio.sleep(0.02)
+    with connect(catalog_url, Role.READER) as reader:
+        assert reader.execute("select id from app.catalog_items").fetchall() == [("before",)]
+
+
+def waits_for_a_lock(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        return connection.execute(WAITING).fetchone() is not None
+
+
+def is_publishing(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        return connection.execute(PUBLISHING).fetchone() is not None

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from anabranch.engine.context import Context
+from anabranch.engine.errors import NotFound
 from anabranch.engine.handler import handler
 from anabranch.plugins.raster.confined import run_confined
 from anabranch.plugins.raster.models import Band, CogOptions, Kind, Notice, Tier, Validated, ValidateOptions
@@ -94,14 +95,22 @@ class Cog(Strict):
 def create_cog(params: CogParams, ctx: Context) -> Cog:
     """Turn one raster into one Cloud-Optimized GeoTIFF; an attempt that was killed goes on where it was."""
     phases = Phases(ctx)
-    if (done := phases.done("put")) is not None:
-        return Cog.model_validate(done)
+    if (done := phases.done("put")) is not None and _is_there(ctx, cog := Cog.model_validate(done)):
+        return cog
     path = phases.file("written", lambda folder: _write_cog(params, ctx, folder))
     output = ctx.storage.put(path, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
     cog = Cog(tier=params.tier, address=output.address, size=output.size, sha256=output.sha256)
     phases.end("put", cog.model_dump(mode="json"))
     phases.clear()
     return cog
+
+
+def _is_there(ctx: Context, cog: Cog) -> bool:
+    """Whether an object that an earlier attempt put is still there, and whole."""
+    try:
+        return ctx.storage.stat(cog.address).size == cog.size
+    except NotFound:
+        return False
 
 
 def _write_cog(params: CogParams, ctx: Context, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Transient, Unavailable
+from anabranch.engine.errors import AnabranchError, Conflict, InputError, Interrupted, NotFound, Transient, Unavailable
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
@@ -71,14 +71,24 @@ def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
     return bool(changed)
 
 
-def publish(connection: Work, collection: str, job_id: str, publications: Sequence[Publication]) -> Published:
-    """Publish items, all or none. What is published already, as it is, stays untouched; what pgstac lost comes back."""
+def publish(
+    connection: Work,
+    collection: str,
+    job_id: str,
+    publications: Sequence[Publication],
+    attempt: tuple[str, int] | None = None,
+) -> Published:
+    """Publish items, all or none. What is published already, as it is, stays untouched; what pgstac lost comes back.
+
+    `attempt` is who publishes, by node and number: Interrupted when it is not the current one, or the job has ended.
+    """
     _check(collection, publications)
     ids = [publication.id for publication in publications]
     if not ids:
         return Published(collection, (), ())
     with _publishing(connection):
         document, first, changed = _record(connection, collection, job_id, publications)
+        _require_current(connection, job_id, attempt)
         extent = widen(None if first else document["extent"], [publication.document for publication in publications])
         if extent != document["extent"]:
             stands = connection.execute("select app.replace_extent(%s, %s)", [collection, Jsonb(extent)]).fetchone()
@@ -88,6 +98,15 @@ def publish(connection: Work, collection: str, job_id: str, publications: Sequen
         _load(connection, [publication.document for publication in publications if publication.id in wanted])
         _count(connection, collection, ids)
     return Published(collection, tuple(ids), tuple(changed))
+
+
+def _require_current(connection: Work, job_id: str, attempt: tuple[str, int] | None) -> None:
+    """Hold the job; after the lock on the catalog, so that it is not held while others publish."""
+    if attempt is None:
+        return
+    held = connection.execute("select app.hold_attempt(%s, %s, %s)", [job_id, *attempt]).fetchone()
+    if not _values(held)[0]:
+        raise Interrupted("the task was cancelled, or others have it now", code="task.lost")
 
 
 def find_origin(connection: Work, job_id: str) -> Origin:

@@ -1,11 +1,20 @@
--- Of these jobs those that are known: whether they have ended, whether results of theirs were put aside, and every
--- address that stands in a result of a task.
+-- Of these jobs those that are known: whether they have ended, whether results of theirs were put aside, and every text
+-- in what their tasks gave, handed over or keep in checkpoints that is an address.
 select j.job_id, j.state in ('completed', 'failed', 'cancelled') as ended,
-       coalesce(bool_or(o.reference is not null), false) as put_aside,
-       coalesce(array_agg(distinct found.parts[1]) filter (where found.parts is not null), '{}') as addresses
+       coalesce(bool_or(said.put_aside), false) as put_aside,
+       coalesce(array_agg(distinct said.address) filter (where said.address is not null), '{}') as addresses
   from app.jobs j
   left join app.lanes l on l.job = j.id
-  left join app.outcomes o on o.lane = l.id
-  left join lateral regexp_matches(o.result::text, '"((?:bronze|silver|gold)://[^"\\]+)"', 'g') found(parts) on true
+  left join lateral (
+       select o.reference is not null as put_aside, told.word #>> '{}' as address
+         from app.outcomes o
+         left join lateral jsonb_path_query(jsonb_build_array(o.result, o.handed), 'strict $.** ? (@.type() == "string")')
+                           told(word) on told.word #>> '{}' ~ '^(bronze|silver|gold)://'
+        where o.lane = l.id
+        union all
+       select false, told.word #>> '{}'
+         from app.checkpoints c
+        cross join lateral jsonb_path_query(c.state, 'strict $.** ? (@.type() == "string")') told(word)
+        where c.lane = l.id and told.word #>> '{}' ~ '^(bronze|silver|gold)://') said on true
  where j.job_id = any(%(jobs)s)
  group by j.job_id, j.state;
