@@ -67,8 +67,8 @@ def test_a_folder_may_be_the_whole_tier() -> None:
 
 def test_a_key_of_an_attempt_is_read_back() -> None:
     key = attempt_key("j" * 64, "cogs", 7, 2, "tiles/a b.tif")
-    assert str(key) == f"jobs/{'j' * 64}/cogs/7/2/tiles/a b.tif"
-    assert parse_key(str(key)) == key == AttemptKey("j" * 64, "cogs", "7", 2, "tiles/a b.tif")
+    assert str(key) == f"jobs/{'j' * 64}/cogs/7/2-{key.token}/tiles/a b.tif"
+    assert parse_key(str(key)) == key == AttemptKey("j" * 64, "cogs", "7", 2, key.token, "tiles/a b.tif")
 
 
 def test_s3_a_hostile_index_stays_one_segment() -> None:

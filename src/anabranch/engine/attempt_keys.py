@@ -1,5 +1,7 @@
 """Keys of objects that attempts write: each holds its attempt, so that no late one overwrites a successor's bytes."""
 
+import re
+import secrets
 from dataclasses import dataclass
 
 from anabranch.engine.addresses import check_path
@@ -8,25 +10,31 @@ from anabranch.engine.work import segment
 __all__ = ["AttemptKey", "attempt_key", "parse_key"]
 
 ROOT = "jobs"
+_ATTEMPT = re.compile(r"([0-9]+)-([0-9a-f]{8})")
 
 
 @dataclass(frozen=True)
 class AttemptKey:
-    """The parts of a key; node and index are as `engine.work.segment` spells them."""
+    """The parts of a key; node and index are as `engine.work.segment` spells them.
+
+    The token is new for each object: a job that was purged and forgotten may come back under the same id.
+    """
 
     job: str
     node: str
     index: str
     attempt: int
+    token: str
     name: str
 
     def __str__(self) -> str:
-        return "/".join((ROOT, self.job, self.node, self.index, str(self.attempt), self.name))
+        return "/".join((ROOT, self.job, self.node, self.index, f"{self.attempt}-{self.token}", self.name))
 
 
 def attempt_key(job_id: str, node: str, index: int | str, attempt: int, name: str) -> AttemptKey:
-    """The key of a file that an attempt writes; the name may have folders."""
-    key = AttemptKey(segment(job_id), segment(node), segment(str(index)), attempt, check_path(name))
+    """A new key for a file that an attempt writes; the name may have folders."""
+    token = secrets.token_hex(4)
+    key = AttemptKey(segment(job_id), segment(node), segment(str(index)), attempt, token, check_path(name))
     check_path(str(key))
     return key
 
@@ -34,6 +42,6 @@ def attempt_key(job_id: str, node: str, index: int | str, attempt: int, name: st
 def parse_key(key: str) -> AttemptKey | None:
     """The parts of a key that an attempt wrote; None where it is none."""
     parts = key.split("/", 5)
-    if len(parts) < 6 or parts[0] != ROOT or not parts[4].isdecimal() or not all(parts):
+    if len(parts) < 6 or parts[0] != ROOT or not all(parts) or not (tried := _ATTEMPT.fullmatch(parts[4])):
         return None
-    return AttemptKey(parts[1], parts[2], parts[3], int(parts[4]), parts[5])
+    return AttemptKey(parts[1], parts[2], parts[3], int(tried[1]), tried[2], parts[5])
