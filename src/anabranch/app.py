@@ -98,9 +98,13 @@ def equip(settings: Settings, database_url: str, scratch: Path) -> Equipment:
 
 
 def _places(settings: Settings) -> tuple[tuple[Place, ...], Path]:
-    storage = settings.storage
-    places = tuple(Place(tier, getattr(storage, tier), storage.options_of(tier)) for tier in TIERS)
-    return places, settings.home / "incoming"
+    storage, home = settings.storage, settings.home
+    places = tuple(
+        Place(tier, url, storage.options_of(tier), ours=url == (home / tier).as_uri())
+        for tier in TIERS
+        for url in [getattr(storage, tier)]
+    )
+    return places, home / "incoming"
 
 
 def keep(settings: Settings) -> Keep:

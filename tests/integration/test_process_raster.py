@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,12 @@ import pytest
 import tifffile
 from psycopg.rows import dict_row
 
+from anabranch.engine.errors import InputError, Permanent
 from anabranch.engine.model import JobDetail, JobState
+from anabranch.engine.storage import Stat
+from anabranch.plugins.raster.plan import COLLECTION, Wishes, plan_work
+from anabranch.plugins.stac.names import check_collection_id
+from anabranch.settings import Settings
 from anabranch.testing.rasters import classes, hills, make_raster, picture
 from anabranch.testing.stack import Stack, open_stack
 
@@ -119,7 +125,7 @@ async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(
 
 async def test_the_preflight_tells_every_mistake_at_once(stack: Stack, bronze: Path) -> None:
     (bronze / "notes.txt").write_text("hello")
-    wishes = {"target_crs": "http://example.org/crs", "raster_type": "dream", "datetime": "soon", "collection": "../x"}
+    wishes = {"target_crs": "http://example.org/crs", "raster_type": "dream", "datetime": "soon", "collection": "a..b"}
     job = await publish(stack, "notes.txt", **wishes)
     error = job.job.error or {}
     assert error["code"] == "raster.invalid"
@@ -217,3 +223,22 @@ async def test_e7_a_cancel_ends_the_work_at_once(stack: Stack, bronze: Path, cat
         await asyncio.sleep(0.05)
     assert time.monotonic() - begun < 10
     assert published(catalog_url) == []
+
+
+@pytest.mark.parametrize("name", ["a", "a.b-c_d", "A" * 63, "", "a..b", "a.", ".a", "A" * 64, "a b", "\u00e9", "a\n"])
+def test_the_preflight_takes_the_ids_that_the_catalog_takes(name: str) -> None:
+    try:
+        taken = check_collection_id(name) == name
+    except InputError:
+        taken = False
+    assert (COLLECTION.fullmatch(name) is not None) == taken
+
+
+@pytest.mark.parametrize(
+    "text", ["20260321T101500Z", "2026-W12-6T10:00:00Z", "0001-01-01T00:00:00+14:00", "2026-03-21"]
+)
+def test_the_preflight_takes_no_moment_that_the_catalog_refuses(text: str) -> None:
+    found = Stat("a.tif", 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
+    with pytest.raises(Permanent) as refused:
+        plan_work(Wishes(source="bronze://a.tif", collection="a", datetime=text), found, Settings())
+    assert refused.value.code == "raster.datetime"

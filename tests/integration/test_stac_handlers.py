@@ -33,7 +33,8 @@ select from pg_locks l join pg_database d on d.oid = l.database
  where d.datname = current_database() and l.locktype = 'advisory' and not l.granted
 """
 PUBLISHING = """
-select from pg_stat_activity where datname = current_database() and application_name like '%handler%' and state <> 'idle'
+select from pg_stat_activity
+ where datname = current_database() and application_name like '%handler%' and state <> 'idle'
 """
 ADD = """
 workflow_id: add

@@ -11,7 +11,7 @@ import pytest
 from anabranch.adapters.objects.bucket import Bucket
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.engine.errors import AnabranchError
+from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.storage import Tier
 from anabranch.testing.objects import Cloud
 from anabranch.testing.tier_suite import TierSuite, code_of
@@ -231,3 +231,15 @@ def test_s3_no_service_is_asked_who_we_are(
         open_storage([place], tmp_path)
     assert caught.value.code == "storage.options"
     assert SECRET not in f"{caught.value} {caught.value.remedy} {place!r}"
+
+
+def test_a_folder_of_the_operators_is_not_made_anew(tmp_path: Path) -> None:
+    away = Folder(tmp_path / "mount" / "silver", "silver", ours=False)
+    for act in (lambda: away.put("a", b"a"), lambda: away.stat("a"), away.list, away.begin):
+        with pytest.raises(Unavailable) as refused:
+            act()
+        assert refused.value.code == "storage.container"
+    assert not (tmp_path / "mount").exists()
+    (tmp_path / "mount" / "silver").mkdir(parents=True)
+    away.put("a", b"a")
+    assert away.stat("a").size == 1

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from anabranch.engine.errors import AnabranchError, Changed, Conflict, Denied, Full, InputError, NotFound, Unavailable
 
-__all__ = ["changed", "exists", "explain", "leads_out", "not_found", "told"]
+__all__ = ["changed", "exists", "explain", "leads_out", "no_container", "not_found", "told"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -72,15 +72,20 @@ def _of_system(tier: str, key: str, error: OSError) -> AnabranchError:
     return _unreachable(tier, key, reason)
 
 
+def no_container(tier: str) -> Unavailable:
+    """The folder, bucket or container of a tier is not there."""
+    return Unavailable(
+        "storage.container",
+        f"the container of the tier {tier} does not exist",
+        remedy=f"Make it or mount it, or mend ANABRANCH_STORAGE__{tier.upper()}.",
+    )
+
+
 def explain(tier: str, key: str, error: Exception, secrets: Iterable[str]) -> AnabranchError:
     """What obstore raised, as an error of ours; it is told by the name of its class, and by the answer in its text."""
     kind, reason = type(error).__name__, _reason(str(error), secrets)
     if re.search(r"NoSuchBucket|ContainerNotFound", reason):
-        return Unavailable(
-            "storage.container",
-            f"the container of the tier {tier} does not exist",
-            remedy=f"Make it, or mend ANABRANCH_STORAGE__{tier.upper()}.",
-        )
+        return no_container(tier)
     if isinstance(error, FileNotFoundError) or reason.startswith("404"):
         return not_found(tier, key)
     if kind == "AlreadyExistsError":

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.adapters.objects.aside import Aside, clear_asides
-from anabranch.adapters.objects.faults import changed, exists, leads_out, not_found, told
+from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, told
 from anabranch.engine.storage import Downloaded, Page, Stat, Stored
 
 __all__ = ["Folder"]
@@ -26,10 +26,11 @@ NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 class Folder:
     """A Tier on a local folder, which is made when it is needed."""
 
-    def __init__(self, root: Path, name: str = "bronze") -> None:
-        """Keep objects below this folder; the name is the tier's, for messages."""
+    def __init__(self, root: Path, name: str = "", *, ours: bool = True) -> None:
+        """Keep objects below this folder, which is made where it is `ours`; the name is the tier's, for messages."""
         self._root = root
         self._name = name
+        self._ours = ours
 
     def stat(self, key: str) -> Stat:
         with self._open(key) as file:
@@ -38,6 +39,7 @@ class Folder:
     def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
         with told(self._name, folder):
             if not folder:
+                self._require()
                 return tuple(islice(_walk(self._root, "", after), limit))
             return tuple(islice(_walk(self._path(folder), f"{folder}/", after), limit))
 
@@ -76,6 +78,7 @@ class Folder:
         return self._path(key)
 
     def begin(self) -> Aside:
+        self._require()
         return Aside(self._root / INCOMING, self._place_new)
 
     def clear(self) -> None:
@@ -162,8 +165,14 @@ class Folder:
         with file:
             yield from pieces
 
+    def _require(self) -> None:
+        """Refuse an operator's folder that is not there: one made anew would hide behind a mount that comes back."""
+        if not self._ours and not self._root.is_dir():
+            raise no_container(self._name)
+
     def _path(self, key: str) -> Path:
         """The path of a key; none of its segments may be a link, or lead to what is on its way."""
+        self._require()
         root = self._root.resolve()
         path = root / key
         inside = path.is_relative_to(root) and path != root and path.relative_to(root).parts[0] != INCOMING
@@ -196,7 +205,7 @@ def _entry(entry: os.DirEntry[str], prefix: str) -> tuple[str, str] | None:
 
 
 def _stat(key: str, found: os.stat_result) -> Stat:
-    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_ctime_ns:x}-{found.st_size:x}"
     return Stat(key, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC), tag)
 
 

@@ -14,11 +14,12 @@ __all__ = ["Place", "open_storage"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tier is, and what its store must be told; the options are secret."""
+    """Where a tier is, what its store must be told, which is secret, and whether it is a folder of the home."""
 
     tier: str
     url: str
     options: Options = field(default_factory=dict, repr=False)
+    ours: bool = True
 
 
 def open_storage(places: Sequence[Place], spool: Path) -> Storage:
@@ -29,7 +30,7 @@ def open_storage(places: Sequence[Place], spool: Path) -> Storage:
 def _open(place: Place, spool: Path) -> Tier:
     parts = urlsplit(place.url)
     if parts.scheme == "file":
-        return Folder(Path(unquote(parts.path)), place.tier)
+        return Folder(Path(unquote(parts.path)), place.tier, ours=place.ours)
     from anabranch.adapters.objects.bucket import Bucket
 
     return Bucket(place.tier, place.url, place.options, spool)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from anabranch.engine.context import Context
 from anabranch.engine.errors import NotFound
 from anabranch.engine.handler import handler
 from anabranch.plugins.raster.confined import run_confined
-from anabranch.plugins.raster.models import Band, CogOptions, Kind, Notice, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.models import Band, CogOptions, Kind, Limits, Notice, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.phases import Phases
 from anabranch.plugins.raster.plan import Plan, TierName, Tiling, Wishes, name_cog, plan_work, require_single, tiers_of
 from anabranch.plugins.raster.publication import ASSETS, COG_TYPE, Product, describe_item, find_span, name_item
@@ -64,6 +64,12 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
         target_crs=params.target_crs,
         raster_type=params.raster_type,
         tier=tiers[0],
+        limits=Limits(
+            max_bytes=settings.raster_max_mb * 2**20,
+            max_pixels=settings.raster_max_pixels,
+            max_bands=settings.raster_max_bands,
+            max_block_bytes=settings.raster_max_block_mb * 2**20,
+        ),
         memory_mb=settings.raster_memory_mb,
     )
     arguments = {"path": str(path), "options": options.model_dump(mode="json"), "tiers": list(tiers)}
@@ -132,6 +138,7 @@ class VerifyParams(Strict):
     target_crs: str | None = None
     title: str | None = None
     datetime: str | None = None
+    modified: AwareDatetime
 
 
 class Verified(Strict):
@@ -179,7 +186,7 @@ def _gather(
     params: VerifyParams, ctx: Context, checked: Sequence[dict[str, Any]], described: dict[str, Any], thumbnail: Path
 ) -> Verified:
     raster = params.raster
-    span, notices = find_span(params.datetime, raster, ctx.storage.stat(params.source).modified)
+    span, notices = find_span(params.datetime, raster, params.modified)
     warnings = (*raster.warnings, *notices)
     item_id = name_item(raster.name, _identity(params))
     bands = [Band.model_validate(band) for band in checked[0]["bands"]]
@@ -204,6 +211,7 @@ def _identity(params: VerifyParams) -> dict[str, Any]:
         "target_crs": params.target_crs,
         "tiers": [cog.tier for cog in params.cogs],
         "datetime": params.datetime,
+        "title": params.title,
     }
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -19,7 +19,9 @@ from anabranch.settings import Settings
 __all__ = ["Plan", "Wishes", "name_cog", "plan_work", "require_single", "tiers_of"]
 
 MB = 2**20
-COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+# As the catalog's ids are; it would refuse others only when all work is done.
+COLLECTION = re.compile(r"(?=.{1,63}$)[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*", re.ASCII)
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 TierName = Literal["analysis", "visualization", "archive", "all"]
 Tiling = Literal["auto", "never", "always"]
 
@@ -46,6 +48,8 @@ class Plan(BaseModel):
     name: str
     size: int
     tag: str
+    modified: str
+    datetime: str | None
     collection: str
     tiers: tuple[Tier, ...]
     outputs: tuple[str, ...]
@@ -61,6 +65,8 @@ def plan_work(wishes: Wishes, found: Stat, settings: Settings) -> Plan:
         name=name,
         size=found.size,
         tag=found.tag,
+        modified=found.modified.isoformat(),
+        datetime=_moment(wishes.datetime) if wishes.datetime else None,
         collection=wishes.collection,
         tiers=tiers,
         outputs=(*(name_cog(name, tier) for tier in tiers), "thumbnail.png", "report.json"),
@@ -127,9 +133,9 @@ def _check_words(wishes: Wishes) -> Iterator[Permanent]:
         yield Permanent(
             f"{wishes.collection[:80]!r} can't be the id of a collection",
             code="raster.collection",
-            remedy="Use 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or digit.",
+            remedy="Use 1 to 63 letters, digits, dashes, underscores and single dots; begin with a letter or digit.",
         )
-    if wishes.datetime is not None and not _is_moment(wishes.datetime):
+    if wishes.datetime is not None and _moment(wishes.datetime) is None:
         yield Permanent(
             f"datetime is {wishes.datetime[:80]!r}, which is not a moment with its zone",
             code="raster.datetime",
@@ -137,11 +143,12 @@ def _check_words(wishes: Wishes) -> Iterator[Permanent]:
         )
 
 
-def _is_moment(text: str) -> bool:
+def _moment(text: str) -> str | None:
+    """A moment as the catalog writes it; None where the text is none."""
     try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat() if MOMENT.fullmatch(text) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _too_large(reason: str) -> Permanent:
