@@ -19,11 +19,9 @@ from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.crs import to_degrees
 from anabranch.plugins.raster.drivers import ALLOWED, gdal_environment
 from anabranch.plugins.raster.footprint import Footprint, footprint
-from anabranch.plugins.raster.models import Kind, Validated, ValidateOptions
+from anabranch.plugins.raster.models import Kind, Validated
 from anabranch.plugins.raster.preview import preview
-from anabranch.plugins.raster.projection import project, stac_band
 from anabranch.plugins.raster.reader import quiet
-from anabranch.plugins.raster.validate import validate
 from anabranch.testing.rasters import GRID, classes, hills, make_raster, picture
 
 PALETTE = {value: (value, 90, 255 - value, 255) for value in range(256)}
@@ -161,26 +159,6 @@ def test_c1_what_only_a_later_band_has_is_data_too(tmp_path: Path) -> None:
 def test_a_raster_without_a_valid_pixel_has_no_footprint(tmp_path: Path) -> None:
     with pytest.raises(Permanent, match="no valid pixel"):
         trace(tmp_path / "a.tif", np.zeros((1, 20, 20), "uint8"), "EPSG:32633", GRID, nodata=0)
-
-
-def test_c1_the_grid_is_told_in_the_fields_of_projection_2(tmp_path: Path) -> None:
-    told = project(make_raster(tmp_path / "a.tif", hills())).to_stac()
-    assert told["proj:code"] == "EPSG:32633"
-    assert (told["proj:shape"], told["proj:transform"]) == ([600, 700], list(GRID)[:6])
-    odd = "+proj=laea +lat_0=12 +lon_0=34 +datum=WGS84"
-    told = project(make_raster(tmp_path / "b.tif", hills(), crs=odd)).to_stac()
-    assert told["proj:code"] is None
-    assert told["proj:projjson"]["type"] == "ProjectedCRS"
-
-
-def test_c1_bands_are_told_in_the_fields_of_stac_1_1(tmp_path: Path) -> None:
-    said = {"descriptions": ("ndvi",), "scales": (0.01,), "offsets": (-1.0,)}
-    pixels = hills()
-    pixels[0, 0, 0] = np.nan
-    path = make_raster(tmp_path / "a.tif", pixels, nodata=float("nan"), bands=said)
-    told = stac_band(validate(path, ValidateOptions()).bands[0])
-    assert (told["name"], told["data_type"], told["nodata"], told["raster:scale"]) == ("ndvi", "float32", "nan", 0.01)
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 @pytest.mark.parametrize(

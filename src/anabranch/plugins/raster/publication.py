@@ -80,7 +80,7 @@ def describe_item(
         "kind": raster.kind,
         "title": title,
         "crs": grid["code"],
-        "wkt2": None if grid["code"] else raster.crs_wkt,
+        "projjson": None if grid["code"] else grid["projjson"],
         "shape": grid["shape"],
         "transform": grid["transform"],
         "bounds": grid["bbox"],

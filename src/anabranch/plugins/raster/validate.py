@@ -157,7 +157,6 @@ def _describe(
         height=src.height,
         dtype=src.dtypes[0],
         crs=name_crs(crs),
-        crs_wkt=crs.to_wkt(),
         transform=(transform.a, transform.b, transform.c, transform.d, transform.e, transform.f),
         bounds=array_bounds(src.height, src.width, transform),
         bounds_wgs84=bounds,
