@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,16 @@ import numpy as np
 import pytest
 import rasterio
 from affine import Affine
+from rasterio.crs import CRS
 from rasterio.transform import from_bounds, from_origin
 
 from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.crs import to_degrees
 from anabranch.plugins.raster.drivers import ALLOWED, gdal_environment
 from anabranch.plugins.raster.footprint import Footprint, footprint
-from anabranch.plugins.raster.models import Kind, Validated, ValidateOptions
+from anabranch.plugins.raster.models import Kind, Validated
 from anabranch.plugins.raster.preview import preview
-from anabranch.plugins.raster.projection import project, stac_band
 from anabranch.plugins.raster.reader import quiet
-from anabranch.plugins.raster.validate import validate
 from anabranch.testing.rasters import GRID, classes, hills, make_raster, picture
 
 PALETTE = {value: (value, 90, 255 - value, 255) for value in range(256)}
@@ -89,29 +90,75 @@ def test_c1_a_pole_inside_is_covered_to_the_pole(tmp_path: Path, crs: str, pole:
     assert pole in (found.bbox[1], found.bbox[3])
 
 
+def holds(found: Footprint, lon: float, lat: float) -> bool:
+    """Whether a point is within one of the rings."""
+    inside = False
+    for ring in rings(found):
+        for (x, y), (to_x, to_y) in pairwise(ring):
+            if (y > lat) != (to_y > lat) and lon < x + (to_x - x) * (lat - y) / (to_y - y):
+                inside = not inside
+    return inside
+
+
+def test_c1_an_island_far_from_the_rest_is_in_the_bbox_and_in_the_geometry(tmp_path: Path) -> None:
+    pixels = np.zeros((1, 2000, 2000), "uint8")
+    pixels[0, :1200, :1200] = 7
+    pixels[0, 1997:, 1998:] = 7  # smaller than a pixel of a preview
+    found = trace(tmp_path / "a.tif", pixels, "EPSG:4326", from_origin(10, 50, 0.001, 0.001), nodata=0)
+    assert found.bbox == pytest.approx((10.0, 48.0, 12.0, 50.0), abs=1e-6)
+    assert holds(found, 11.9995, 48.0005)
+    assert not holds(found, 11.5, 48.5)
+
+
+def test_c1_many_small_parts_are_all_in_the_geometry(tmp_path: Path) -> None:
+    pixels = np.zeros((1, 400, 400), "uint8")
+    pixels[0, :150, :150] = 1
+    spots = [(row, column) for row in range(175, 400, 20) for column in range(175, 400, 20)]
+    for spot in spots:
+        pixels[(0, *spot)] = 1
+    found = trace(tmp_path / "a.tif", pixels, "EPSG:4326", from_origin(0, 40, 0.1, 0.1), nodata=0)
+    assert all(holds(found, (column + 0.5) / 10, 40 - (row + 0.5) / 10) for row, column in spots)
+    assert found.bbox == pytest.approx((0.0, 40 - 39.6, 39.6, 40.0))
+    assert sum(map(len, rings(found))) < 2000
+
+
+@pytest.mark.parametrize(
+    ("crs", "grid"),
+    [
+        ("EPSG:4326", from_origin(170, 10, 0.03, 0.03)),
+        ("EPSG:3413", from_bounds(-3e6, -3e6, 3e6, 3e6, 700, 600)),
+    ],
+)
+def test_c1_islands_count_across_180_degrees_and_around_poles(tmp_path: Path, crs: str, grid: Affine) -> None:
+    pixels = np.zeros((1, 600, 700), "uint8")
+    pixels[0, :300, :350], pixels[0, -1, -1] = 1, 1
+    found = trace(tmp_path / "a.tif", pixels, crs, grid, nodata=0)
+    west, south, east, north = found.bbox
+    lon, lat = to_degrees(CRS.from_string(crs), [grid * (699.5, 599.5)])
+    lon = (lon + 180) % 360 - 180
+    assert holds(found, float(lon[0]), float(lat[0]))
+    assert south <= lat[0] <= north
+    assert west <= lon[0] <= east if west <= east else lon[0] <= east or lon[0] >= west
+
+
+def test_c1_a_ragged_world_is_where_it_is(tmp_path: Path) -> None:
+    pixels = np.ones((1, 300, 400), "uint8")
+    pixels[0, ::2, :4] = 0
+    found = trace(tmp_path / "a.tif", pixels, "EPSG:3857", from_bounds(-2e7, -1e7, 2e7, 1e7, 400, 300), nodata=0)
+    assert all(holds(found, lon, 0.0) for lon in (-170.0, -1.0, 90.0, 175.0))
+    assert found.bbox == pytest.approx((-179.663, -66.446, 179.663, 66.446), abs=1e-3)
+
+
+def test_c1_what_only_a_later_band_has_is_data_too(tmp_path: Path) -> None:
+    pixels = np.full((2, 50, 50), np.nan, "float32")
+    pixels[0, :25], pixels[1, 25:] = 1, 1
+    found = trace(tmp_path / "a.tif", pixels, "EPSG:4326", from_origin(0, 5, 0.1, 0.1), nodata=float("nan"))
+    assert found.bbox == pytest.approx((0, 0, 5, 5))
+
+
 def test_a_raster_without_a_valid_pixel_has_no_footprint(tmp_path: Path) -> None:
     with pytest.raises(Permanent, match="no valid pixel"):
         trace(tmp_path / "a.tif", np.zeros((1, 20, 20), "uint8"), "EPSG:32633", GRID, nodata=0)
-
-
-def test_c1_the_grid_is_told_in_the_fields_of_projection_2(tmp_path: Path) -> None:
-    told = project(make_raster(tmp_path / "a.tif", hills())).to_stac()
-    assert told["proj:code"] == "EPSG:32633"
-    assert (told["proj:shape"], told["proj:transform"]) == ([600, 700], list(GRID)[:6])
-    odd = "+proj=laea +lat_0=12 +lon_0=34 +datum=WGS84"
-    told = project(make_raster(tmp_path / "b.tif", hills(), crs=odd)).to_stac()
-    assert told["proj:code"] is None
-    assert told["proj:projjson"]["type"] == "ProjectedCRS"
-
-
-def test_c1_bands_are_told_in_the_fields_of_stac_1_1(tmp_path: Path) -> None:
-    said = {"descriptions": ("ndvi",), "scales": (0.01,), "offsets": (-1.0,)}
-    pixels = hills()
-    pixels[0, 0, 0] = np.nan
-    path = make_raster(tmp_path / "a.tif", pixels, nodata=float("nan"), bands=said)
-    told = stac_band(validate(path, ValidateOptions()).bands[0])
-    assert (told["name"], told["data_type"], told["nodata"], told["raster:scale"]) == ("ndvi", "float32", "nan", 0.01)
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """What is known of a raster, and what is refused: each case has happened."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +17,13 @@ from rasterio.rpc import RPC
 from rasterio.transform import from_bounds, from_origin
 
 from anabranch.engine.errors import Permanent
-from anabranch.plugins.raster.models import Kind, Limits, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.validate import validate
 from anabranch.testing.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
 
 Refuse = Callable[..., Permanent]
+Publish = Callable[..., tuple[Path, CogOptions]]
 LOCAL = 'LOCAL_CS["site",UNIT["metre",1]]'
 
 
@@ -348,3 +352,36 @@ def test_c1_no_time_is_made_up(tmp_path: Path, name: str) -> None:
 def test_a_map_of_the_whole_earth_with_corners_beside_it_is_taken(tmp_path: Path) -> None:
     grid = from_bounds(-18_040_096, -9_020_048, 18_040_096, 9_020_048, 700, 600)
     assert look(make_raster(tmp_path / "a.tif", hills(), crs="ESRI:54009", transform=grid)).crs == "ESRI:54009"
+
+
+def test_r6_a_target_grid_far_larger_than_the_source_is_refused(tmp_path: Path, refuse: Refuse) -> None:
+    grid = from_bounds(-180, -80, 180, 80, 700, 300)
+    world = make_raster(tmp_path / "a.tif", hills()[:, :300], crs="EPSG:4326", transform=grid)
+    mistake = refuse(world, target_crs="EPSG:2056")
+    assert mistake.code == "raster.reprojection"
+    assert mistake.message.startswith("210,000 pixels become 4,3")
+    assert look(world, target_crs="EPSG:4326").width == 700
+
+
+def test_r6_the_limit_of_pixels_is_that_of_the_cog_too(tmp_path: Path, refuse: Refuse) -> None:
+    path = make_raster(tmp_path / "a.tif", hills())
+    limits = Limits(max_pixels=600 * 700)
+    assert look(path, limits=limits).width == 700
+    assert refuse(path, limits=limits, target_crs="EPSG:32634").code == "raster.reprojection"
+
+
+LOOK = """
+import json, sys
+from anabranch.plugins.raster.work import look
+for target in (None, "EPSG:32634"):
+    print(look(sys.argv[1], {"target_crs": target}, ["analysis"], progress=print)["pixels"])
+"""
+
+
+def test_r6_a_look_tells_the_pixels_of_the_cog(tmp_path: Path, publish: Publish) -> None:
+    source = make_raster(tmp_path / "a.tif", hills())
+    cog, _ = publish(source, target_crs="EPSG:32634")
+    program = [sys.executable, "-c", LOOK, str(source)]
+    told = subprocess.run(program, env={**gdal_environment(256)}, capture_output=True, text=True, check=True).stdout
+    with rasterio.open(cog) as made:
+        assert list(map(int, told.split())) == [600 * 700, made.width * made.height]

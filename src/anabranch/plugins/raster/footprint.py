@@ -1,5 +1,7 @@
 """Where a raster has data, as GeoJSON in WGS 84: split at 180 degrees as RFC 7946 wants, closed over a pole (C1)."""
 
+import math
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from rasterio.io import DatasetReader
 from rasterio.warp import reproject
 
 from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.cells import valid_cells
 from anabranch.plugins.raster.crs import WGS84, Degrees, to_degrees
 from anabranch.plugins.raster.models import Box
-from anabranch.plugins.raster.outline import Point, Polygon, Ring, outlines, thin
+from anabranch.plugins.raster.outline import Point, Polygon, Ring, bounds, grow, hull, outlines, thin
 from anabranch.plugins.raster.pixels import Mask
 from anabranch.plugins.raster.reader import bounded, quiet
 
@@ -27,6 +30,7 @@ DENSE = 24
 DIGITS = 7
 GLOBE, HALF = 360.0, 180.0
 POLAR = 89.9
+EDGE = 1e-7
 
 
 class Footprint(BaseModel):
@@ -45,7 +49,7 @@ class Footprint(BaseModel):
 def footprint(cog: Path) -> Footprint:
     """The valid data of a COG, simplified to about a pixel of a preview."""
     with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
-        mask, grid = _mask(src)
+        mask, grid = valid_cells(src, SIDE)
         if not mask.any():
             raise Permanent(
                 f"{cog.name} has no valid pixel", code="raster.empty_pixels", remedy="Send a raster that has data."
@@ -54,16 +58,6 @@ def footprint(cog: Path) -> Footprint:
         if extent[0] < -HALF or extent[2] > HALF or max(-extent[1], extent[3]) > POLAR or not _is_whole(src):
             return _split(mask, grid, src.crs, extent)
         return _plain(mask, grid, src.crs)
-
-
-def _mask(src: DatasetReader) -> tuple[Mask, Affine]:
-    """Valid pixels of an overview, and its grid."""
-    shrink = max(1.0, max(src.width, src.height) / SIDE)
-    height, width = max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
-    mask = src.dataset_mask(out_shape=(height, width)) > 0
-    if np.dtype(src.dtypes[0]).kind == "f":
-        mask &= ~np.isnan(src.read(1, out_shape=(height, width)))
-    return np.asarray(mask), src.transform * Affine.scale(src.width / width, src.height / height)
 
 
 def _is_whole(src: DatasetReader) -> bool:
@@ -88,20 +82,20 @@ def _extent(src: DatasetReader) -> Box | None:
 def _search(mask: Mask, grid: Affine, crs: CRS) -> Box:
     """The bounds of what lies on Earth, of a raster whose corners don't."""
     found = _trace(mask, grid, crs, (-HALF, -90.0, HALF, 90.0), shift=0.0)
-    lons = [lon for polygon in found for lon, _ in polygon[0]]
-    lats = [lat for polygon in found for _, lat in polygon[0]]
-    return max(-HALF, min(lons) - 1), max(-90.0, min(lats) - 1), min(HALF, max(lons) + 1), min(90.0, max(lats) + 1)
+    west, south, east, north = found.bbox if found else (-HALF, -90.0, HALF, 90.0)
+    return max(-HALF, west - 1), max(-90.0, south - 1), min(HALF, east + 1), min(90.0, north + 1)
 
 
 def _border(grid: Affine, width: int, height: int) -> Ring:
-    corners = [(0.0, 0.0), (float(width), 0.0), (float(width), float(height)), (0.0, float(height)), (0.0, 0.0)]
-    return [grid * point for point in _dense(corners, 2 * DENSE)[:-1]]
+    corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
+    return [grid * (x * width, y * height) for x, y in _dense(corners, 1 / (2 * DENSE))[:-1]]
 
 
-def _dense(ring: Ring, parts: int) -> Ring:
-    """The ring with points between its corners: straight lines of one system are curves of another."""
+def _dense(ring: Ring, step: float) -> Ring:
+    """The ring with a point at every step between its corners: straight lines of one system are curves of another."""
     found: Ring = []
     for (x, y), (to_x, to_y) in pairwise(ring):
+        parts = math.ceil(math.hypot(to_x - x, to_y - y) / step)
         found += [(x + (to_x - x) * part / parts, y + (to_y - y) * part / parts) for part in range(parts)]
     return [*found, ring[-1]]
 
@@ -112,63 +106,103 @@ def _degrees(crs: CRS, points: Ring) -> tuple[Degrees, Degrees]:
 
 
 def _plain(mask: Mask, grid: Affine, crs: CRS) -> Footprint:
-    polygons = [[_to_degrees(ring, grid, crs) for ring in polygon] for polygon in outlines(mask)]
-    return _wrap(polygons)
+    def place(points: Ring) -> Ring:
+        return _on_one_side(points, mask, grid, crs)
+
+    step = max(mask.shape) / DENSE
+    polygons = [[_simplify(place(_dense(ring, step))) for ring in polygon] for polygon in outlines(mask)]
+    # Simplified polygons may miss a cell; the box may not.
+    return _wrap(polygons, _unite(_box(polygons), _box([[place(hull(mask))]])))
 
 
-def _to_degrees(ring: Ring, grid: Affine, crs: CRS) -> Ring:
-    lons, lats = _degrees(crs, [grid * point for point in _dense(ring, max(1, 2 * DENSE // len(ring)))])
-    # A border at exactly 180 degrees may come back as -180: it stays on the side where the ring is.
-    lons = np.unwrap(lons, period=GLOBE)
-    lons -= GLOBE * np.round(np.median(lons) / GLOBE)
-    points = list(zip(np.clip(lons, -HALF, HALF).tolist(), lats.tolist(), strict=True))
-    return thin(points, max(np.ptp(lons), np.ptp(lats)) / (4 * SIDE))
+def _simplify(points: Ring) -> Ring:
+    return thin(points, max(np.ptp(np.asarray(points), axis=0)) / (4 * SIDE))
+
+
+def _on_one_side(points: Ring, mask: Mask, grid: Affine, crs: CRS) -> Ring:
+    """Points of cells in degrees; one at exactly 180, which may come back as -180, is on the side of the cells."""
+    lons, lats = _degrees(crs, [grid * point for point in points])
+    edge = np.flatnonzero(np.abs(lons) > HALF - EDGE)
+    if edge.size:
+        middle = np.asarray(mask.shape[::-1]) / 2
+        inner = middle + 0.99 * (np.asarray(points)[edge] - middle)
+        sides, _ = _degrees(crs, [grid * (x, y) for x, y in inner.tolist()])
+        lons[edge] = np.copysign(HALF, sides)
+    return list(zip(lons.tolist(), lats.tolist(), strict=True))
 
 
 def _split(mask: Mask, grid: Affine, crs: CRS, extent: Box) -> Footprint:
     """The footprint of what crosses 180 degrees or holds a pole, traced on a grid of degrees on either side."""
     west, south, east, north = extent
     here = _trace(mask, grid, crs, (west, south, min(east, HALF), north), shift=0.0)
-    if east - HALF < GLOBE * 1e-9:
-        return _wrap(here)
-    there = _trace(mask, grid, crs, (HALF, south, east, north), shift=GLOBE)
-    found = _wrap([*here, *there])
-    if not here or not there or east - west > GLOBE - 1e-6:
-        return found
-    west, east = _wrap(here).bbox[0], _wrap(there).bbox[2]
-    return found.model_copy(update={"bbox": (west, found.bbox[1], east, found.bbox[3])})
+    beyond = east - HALF >= GLOBE * 1e-9
+    there = _trace(mask, grid, crs, (HALF, south, east, north), shift=GLOBE) if beyond else None
+    if not here or not there:
+        found = here or there or _whole(extent)
+        return _wrap(found.polygons, found.bbox)
+    polygons, both = [*here.polygons, *there.polygons], _unite(here.bbox, there.bbox)
+    if east - west > GLOBE - 1e-6:
+        return _wrap(polygons, both)
+    return _wrap(polygons, (here.bbox[0], both[1], there.bbox[2], both[3]))
 
 
-def _trace(mask: Mask, grid: Affine, crs: CRS, box: Box, *, shift: float) -> list[Polygon]:
+@dataclass(frozen=True)
+class Traced:
+    """Polygons in degrees, and the box of all that they were traced from."""
+
+    polygons: list[Polygon]
+    bbox: Box
+
+
+def _trace(mask: Mask, grid: Affine, crs: CRS, box: Box, *, shift: float) -> Traced | None:
     west, south, east, north = box
     pixel = max(east - west, north - south) / SIDE
     width, height = max(1, round((east - west) / pixel)), max(1, round((north - south) / pixel))
-    degrees = Affine((east - west) / width, 0, west, 0, (south - north) / height, north)
+    degrees = Affine((east - west) / width, 0, west - shift, 0, (south - north) / height, north)
     found = np.zeros((height, width), np.uint8)
     reproject(
-        mask.astype(np.uint8),
+        grow(mask).astype(np.uint8),  # and again below: warping may miss a cell, or place it beside
         found,
         src_transform=grid,
         src_crs=crs,
-        dst_transform=degrees,
+        dst_transform=Affine.translation(shift, 0) * degrees,
         dst_crs=WGS84,
-        resampling=Resampling.nearest,
+        resampling=Resampling.max,
         dst_nodata=0,
     )
-    return [
-        [[(lon - shift, lat) for lon, lat in (degrees * point for point in ring)] for ring in polygon]
-        for polygon in outlines(found > 0)
-    ]
+    if not found.any():
+        return None
+    cells = grow(found > 0)
+    top, left, bottom, right = bounds(cells)
+    polygons = [[[degrees * point for point in ring] for ring in polygon] for polygon in outlines(cells)]
+    return Traced(polygons, (*(degrees * (left, bottom)), *(degrees * (right, top))))
 
 
-def _wrap(polygons: list[Polygon]) -> Footprint:
+def _whole(extent: Box) -> Traced:
+    west, south, east, north = extent
+    if west < -HALF or east > HALF:
+        west, east = -HALF, HALF
+    ring = [(west, north), (west, south), (east, south), (east, north), (west, north)]
+    return Traced([[ring]], (west, south, east, north))
+
+
+def _wrap(polygons: list[Polygon], bbox: Box) -> Footprint:
     rounded = [[_round(ring) for ring in polygon] for polygon in polygons]
-    lons = [lon for polygon in rounded for lon, _ in polygon[0]]
-    lats = [lat for polygon in rounded for _, lat in polygon[0]]
-    bbox = (min(lons), min(lats), max(lons), max(lats))
+    (west, south), (east, north) = _round([bbox[:2], bbox[2:]])
+    box = (west, south, east, north)
     if len(rounded) == 1:
-        return Footprint(type="Polygon", coordinates=rounded[0], bbox=bbox)
-    return Footprint(type="MultiPolygon", coordinates=rounded, bbox=bbox)
+        return Footprint(type="Polygon", coordinates=rounded[0], bbox=box)
+    return Footprint(type="MultiPolygon", coordinates=rounded, bbox=box)
+
+
+def _box(polygons: list[Polygon]) -> Box:
+    lons, lats = zip(*(point for polygon in polygons for point in polygon[0]), strict=True)
+    return min(lons), min(lats), max(lons), max(lats)
+
+
+def _unite(one: Box, other: Box) -> Box:
+    west, south, east, north = one
+    return min(west, other[0]), min(south, other[1]), max(east, other[2]), max(north, other[3])
 
 
 def _round(ring: Ring) -> Ring:

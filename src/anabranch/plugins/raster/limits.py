@@ -9,10 +9,11 @@ from rasterio.io import DatasetReader
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.models import Limits
 
-__all__ = ["check_limits", "check_whole", "raw_bytes"]
+__all__ = ["check_limits", "check_target", "check_whole", "raw_bytes"]
 
 _FLOOR = 1024**3
 _BLOCKS = 20_000
+_MOST_GROWTH = 16
 _KEY = re.compile(r"^\d+$")
 
 
@@ -39,6 +40,18 @@ def check_limits(src: DatasetReader, size: int, limits: Limits) -> list[Permanen
         ),
     )
     return [_over(text) for broken, text in asked if broken]
+
+
+def check_target(src: DatasetReader, pixels: int, target: str | None, limits: Limits) -> Permanent | None:
+    """A mistake where the grid of the COG has far more pixels than its source, or more than the limit (R6)."""
+    most = min(limits.max_pixels, _MOST_GROWTH * src.width * src.height)
+    if pixels <= most:
+        return None
+    return Permanent(
+        f"{src.width * src.height:,} pixels become {pixels:,} in {target}, and at most {most:,} are allowed",
+        code="raster.reprojection",
+        remedy="Choose a `target_crs` that covers where the raster is, or cut the raster to the area of that one.",
+    )
 
 
 def block_bytes(src: DatasetReader) -> int:

@@ -167,7 +167,6 @@ class Validated(_Frozen):
     height: int
     dtype: str
     crs: str
-    crs_wkt: str
     transform: tuple[float, float, float, float, float, float]
     bounds: Box
     bounds_wgs84: Box

@@ -5,7 +5,7 @@ from rasterio.features import shapes
 
 from anabranch.plugins.raster.pixels import Mask
 
-__all__ = ["Point", "Polygon", "Ring", "outlines", "thin"]
+__all__ = ["Point", "Polygon", "Ring", "bounds", "grow", "hull", "outlines", "thin"]
 
 Point = tuple[float, float]
 Ring = list[Point]
@@ -15,22 +15,78 @@ TOLERANCE = 1.0
 MOST_POINTS = 400
 MOST_POLYGONS = 20
 SMALLEST = 4  # a triangle, closed
-# What is smaller than this part of the largest is noise at the scale of a footprint.
+# A hole smaller than this part of the largest polygon is noise at the scale of a footprint.
 NOISE = 0.002
 
 
 def outlines(mask: Mask) -> list[Polygon]:
-    """Polygons in pixels of the mask, rings counterclockwise outside and clockwise inside once rows run south."""
+    """Polygons in pixels of the mask, rings counterclockwise outside and clockwise inside once rows run south.
+
+    They leave out no part of it: where there are too many parts, those that are near each other become one.
+    """
+    if not mask.any():
+        return []
+    top, left, bottom, right = bounds(mask)
+    inside, step = mask[top:bottom, left:right], 1
+    while True:
+        found = [_place(polygon, step, (left, top, right, bottom)) for polygon in _polygons(_coarsen(inside, step))]
+        if step >= max(inside.shape) or _is_plain(found):
+            return found
+        step *= 2
+
+
+def bounds(mask: Mask) -> tuple[int, int, int, int]:
+    """The first row and column with a true pixel, and those after the last."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1
+
+
+def grow(mask: Mask) -> Mask:
+    """The mask with the eight neighbours of each true pixel."""
+    for _ in mask.shape:
+        wider = np.pad(mask, ((1, 1), (0, 0)))
+        mask = (wider[:-2] | wider[1:-1] | wider[2:]).T
+    return mask
+
+
+def hull(mask: Mask) -> list[Point]:
+    """The corners of the first and the last true pixel of each row and column."""
+    along = _ends(mask) + [(row, column) for column, row in _ends(mask.T)]
+    return sorted({(float(column + x), float(row + y)) for row, column in along for x in (0, 1) for y in (0, 1)})
+
+
+def _ends(mask: Mask) -> list[tuple[int, int]]:
+    rows = np.flatnonzero(mask.any(axis=1))
+    first, last = mask[rows].argmax(axis=1), mask.shape[1] - 1 - mask[rows, ::-1].argmax(axis=1)
+    return [(int(row), int(column)) for ends in (first, last) for row, column in zip(rows, ends, strict=True)]
+
+
+def _coarsen(mask: Mask, step: int) -> Mask:
+    rows, columns = (np.arange(0, size, step) for size in mask.shape)
+    return np.asarray(np.logical_or.reduceat(np.logical_or.reduceat(mask, rows, axis=0), columns, axis=1))
+
+
+def _polygons(mask: Mask) -> list[Polygon]:
     if mask.all():
         height, width = map(float, mask.shape)
         return [[[(0.0, 0.0), (0.0, height), (width, height), (width, 0.0), (0.0, 0.0)]]]
-    if not mask.any():
-        return []
     found = [shape["coordinates"] for shape, value in shapes(mask.astype(np.uint8), mask=mask) if value]
     found.sort(key=lambda polygon: -_area(polygon[0]))
-    largest = _area(found[0][0])
-    kept = [polygon for polygon in found if _area(polygon[0]) >= NOISE * largest][:MOST_POLYGONS]
-    return [_simplify([ring for ring in polygon if _area(ring) >= NOISE * largest]) for polygon in kept]
+    least = NOISE * _area(found[0][0])
+    return [[polygon[0], *(hole for hole in polygon[1:] if _area(hole) >= least)] for polygon in found]
+
+
+def _place(polygon: Polygon, step: int, box: tuple[int, int, int, int]) -> Polygon:
+    """A polygon of coarser pixels in those of the mask, within the box of what is true."""
+    left, top, right, bottom = box
+    return _simplify(
+        [[(min(left + x * step, right), min(top + y * step, bottom)) for x, y in ring] for ring in polygon]
+    )
+
+
+def _is_plain(polygons: list[Polygon]) -> bool:
+    points = sum(len(ring) for polygon in polygons for ring in polygon)
+    return len(polygons) <= MOST_POLYGONS and points <= MOST_POINTS * MOST_POLYGONS
 
 
 def _simplify(polygon: Polygon) -> Polygon:

@@ -65,16 +65,22 @@ def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple
 
 
 def describe_item(
-    item_id: str, title: str | None, raster: Validated, bands: Sequence[Band], described: Facts, span: Span
+    item_id: str,
+    title: str | None,
+    raster: Validated,
+    bands: Sequence[Band],
+    described: Facts,
+    span: Span,
+    asset: str = "data",
 ) -> dict[str, Any]:  # as the catalog's handlers take it, without the objects
-    """The facts of an item."""
+    """The facts of an item; maps show the given asset."""
     grid = described["projection"]
     return {
         "id": item_id,
         "kind": raster.kind,
         "title": title,
         "crs": grid["code"],
-        "wkt2": None if grid["code"] else raster.crs_wkt,
+        "projjson": None if grid["code"] else grid["projjson"],
         "shape": grid["shape"],
         "transform": grid["transform"],
         "bounds": grid["bbox"],
@@ -83,7 +89,7 @@ def describe_item(
         "bbox": described["bbox"],
         **span.model_dump(),
         "software": described["software"],
-        "renders": _renders(raster.kind, bands, described["stretch"]),
+        "renders": _renders(raster.kind, described["stretch"], asset),
     }
 
 
@@ -100,9 +106,9 @@ def _band(band: Band) -> dict[str, Any]:
     }
 
 
-def _renders(kind: Kind, bands: Sequence[Band], stretch: Sequence[Sequence[float]]) -> dict[str, Any]:
+def _renders(kind: Kind, stretch: Sequence[Sequence[float]], asset: str) -> dict[str, Any]:
     """How a map may show it: three bands as colours, one by its palette or a ramp."""
-    shown: dict[str, Any] = {"assets": ["data"], "bidx": [1, 2, 3] if len(stretch) == 3 else [1]}
+    shown: dict[str, Any] = {"assets": [asset], "bidx": [1, 2, 3] if len(stretch) == 3 else [1]}
     if stretch:
         shown["rescale"] = [list(limits) for limits in stretch]
     if kind is Kind.CATEGORICAL:

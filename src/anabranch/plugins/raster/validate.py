@@ -15,15 +15,16 @@ from anabranch.plugins.raster.content import Content, look
 from anabranch.plugins.raster.crs import name_crs, parse_crs, resolve_crs
 from anabranch.plugins.raster.georef import check_bounds, check_grid, upright
 from anabranch.plugins.raster.kinds import detect, settle
-from anabranch.plugins.raster.limits import check_limits, check_whole, raw_bytes
+from anabranch.plugins.raster.limits import check_limits, check_target, check_whole, raw_bytes
 from anabranch.plugins.raster.mistakes import raise_all
-from anabranch.plugins.raster.models import Box, Estimate, Kind, Mends, Notice, Validated, ValidateOptions
+from anabranch.plugins.raster.models import Box, CogOptions, Estimate, Kind, Mends, Notice, Validated, ValidateOptions
 from anabranch.plugins.raster.profiles import profile_of
 from anabranch.plugins.raster.reader import bounded, open_raster
 from anabranch.plugins.raster.signs import name_content
 from anabranch.plugins.raster.times import find_times
+from anabranch.plugins.raster.view import count_pixels
 
-__all__ = ["validate"]
+__all__ = ["choose", "validate"]
 
 MB = 1024**2
 RATE_MB = 20
@@ -77,6 +78,9 @@ def _validate(src: DatasetReader, path: Path, size: int, options: ValidateOption
     kinds = content and findings.attempt(lambda: _check_kind(src, content, options))
     bounds = crs and _check_bounds(findings, src, crs)
     findings.settle()
+    if kinds and options.target_crs:
+        _check_target(findings, src, path, options, kinds[1])
+        findings.settle()
     if not (crs and content and kinds and bounds):
         raise RuntimeError("a check failed and said nothing")
     return _describe(src, name, size, options, findings, crs, content, kinds, bounds)
@@ -131,6 +135,19 @@ def _check_kind(src: DatasetReader, content: Content, options: ValidateOptions) 
     return detected, kind
 
 
+def _check_target(findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, kind: Kind) -> None:
+    pixels = count_pixels(path, choose(kind, findings.mends, options))
+    mistake = check_target(src, pixels, options.target_crs, options.limits)
+    findings.add(mistakes=(mistake,) if mistake else ())
+
+
+def choose(kind: Kind, mends: Mends, options: ValidateOptions) -> CogOptions:
+    """How the COG of a raster will be written."""
+    return CogOptions(
+        kind=kind, tier=options.tier, mends=mends, target_crs=options.target_crs, memory_mb=options.memory_mb
+    )
+
+
 def _describe(
     src: DatasetReader,
     name: str,
@@ -157,7 +174,6 @@ def _describe(
         height=src.height,
         dtype=src.dtypes[0],
         crs=name_crs(crs),
-        crs_wkt=crs.to_wkt(),
         transform=(transform.a, transform.b, transform.c, transform.d, transform.e, transform.f),
         bounds=array_bounds(src.height, src.width, transform),
         bounds_wgs84=bounds,

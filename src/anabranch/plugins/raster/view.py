@@ -24,7 +24,7 @@ from anabranch.plugins.raster.pixels import Array, Mask, read_window
 from anabranch.plugins.raster.profiles import Profile, profile_of
 from anabranch.plugins.raster.reader import open_raster
 
-__all__ = ["View", "open_view"]
+__all__ = ["View", "count_pixels", "open_view"]
 
 WARP_SHARE = 8
 
@@ -119,6 +119,12 @@ def open_view(source: Path, options: CogOptions) -> Iterator[View]:
         if _warps(src, crs, target, options):
             grid = stack.enter_context(_warp(src, options, profile, crs, target, nodata, masked=masked))
         yield _cut(src, grid, options, profile, target, nodata, masked=masked)
+
+
+def count_pixels(source: Path, options: CogOptions) -> int:
+    """The pixels that the COG will have; none is read."""
+    with open_view(source, options) as view:
+        return view.width * view.height
 
 
 def _cut(

@@ -6,7 +6,7 @@ from typing import Any
 import rasterio
 
 from anabranch.engine.errors import Permanent
-from anabranch.plugins.raster import cog, footprint, preview, projection, validate, verify
+from anabranch.plugins.raster import cog, footprint, preview, projection, validate, verify, view
 from anabranch.plugins.raster.models import CogOptions, Kind, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.profiles import profile_of
 from anabranch.plugins.raster.reader import check_drivers
@@ -19,9 +19,14 @@ check_drivers()
 
 
 def look(path: str, options: Said, tiers: list[str], *, progress: cog.Progress) -> Said:
-    """A raster that can be published, and those of the tiers that its kind allows."""
-    raster = validate.validate(Path(path), ValidateOptions.model_validate(options))
-    return {"raster": raster.model_dump(mode="json"), "tiers": [tier for tier in tiers if _allows(raster, Tier(tier))]}
+    """A raster that can be published, the pixels of its COG, and those of the tiers that its kind allows."""
+    asked = ValidateOptions.model_validate(options)
+    raster = validate.validate(Path(path), asked)
+    return {
+        "raster": raster.model_dump(mode="json"),
+        "tiers": [tier for tier in tiers if _allows(raster, Tier(tier))],
+        "pixels": view.count_pixels(Path(path), validate.choose(raster.kind, raster.mends, asked)),
+    }
 
 
 def write(source: str, target: str, options: Said, *, progress: cog.Progress) -> Said:

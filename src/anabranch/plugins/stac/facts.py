@@ -131,7 +131,7 @@ class RasterItem(Facts):
     title: str | None = None
     description: str | None = Field(None, min_length=1)
     crs: str | None = None
-    wkt2: str | None = None
+    projjson: dict[str, Any] | None = Field(None, description="Of a CRS without a code.")  # of PROJ's own schema
     shape: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = Field(description="Height and width.")
     transform: tuple[Number, Number, Number, Number, Number, Number] = Field(description="As rasterio's Affine has it.")
     bounds: tuple[Number, Number, Number, Number] = Field(description="In the raster's CRS.")
@@ -150,13 +150,13 @@ class RasterItem(Facts):
     @classmethod
     def _is_a_code(cls, crs: str | None) -> str | None:
         if crs is not None and not CODE.fullmatch(crs):
-            raise ValueError("write the CRS like EPSG:25832, or give it as wkt2")
+            raise ValueError("write the CRS like EPSG:25832, or give it as projjson")
         return crs
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        if self.crs is None and self.wkt2 is None:
-            raise ValueError("the CRS is missing: give crs or wkt2")
+        if self.crs is None and self.projjson is None:
+            raise ValueError("the CRS is missing: give crs or projjson")
         if self.bbox and not _is_on_globe(Box(*self.bbox)):
             raise ValueError("bbox leaves the globe: give west, south, east, north in degrees of WGS 84")
         if self.bbox and not covers(_wider(Box(*self.bbox)), self.footprint.box):

@@ -111,7 +111,7 @@ def _times(raster: RasterItem) -> dict[str, Json]:
 
 def _project(raster: RasterItem) -> dict[str, Json]:
     return {
-        **_present({"proj:code": raster.crs, "proj:wkt2": raster.wkt2}),
+        **_present({"proj:code": raster.crs, "proj:projjson": raster.projjson}),
         "proj:shape": list(raster.shape),
         "proj:transform": list(raster.transform),
         "proj:bbox": list(raster.bounds),

@@ -1,0 +1,48 @@
+"""What an item says of a raster, from the facts that the sandbox tells."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.plugins.raster.footprint import footprint
+from anabranch.plugins.raster.models import ValidateOptions
+from anabranch.plugins.raster.projection import project
+from anabranch.plugins.raster.publication import Span, describe_item
+from anabranch.plugins.raster.validate import validate
+from anabranch.plugins.stac.item import Origin, build_item
+from anabranch.plugins.stac.validation import find_mistakes
+from anabranch.testing.items import raster_item
+from anabranch.testing.rasters import GRID, hills, make_raster
+
+ODD = "+proj=laea +lat_0=12 +lon_0=34 +datum=WGS84"
+
+
+def tell(tmp_path: Path, crs: str = "EPSG:32633", target: str = "EPSG:32633", **options: Any) -> dict[str, Any]:
+    """The facts of an item whose source and COG may differ in their coordinate system."""
+    raster = validate(make_raster(tmp_path / "a.tif", hills(), crs=crs), ValidateOptions())
+    cog = make_raster(tmp_path / "cog.tif", hills(), crs=target)
+    grid, found = project(cog).model_dump(), footprint(cog)
+    described = {"projection": grid, "footprint": found.geometry(), "bbox": found.bbox, "stretch": [], "software": {}}
+    span = Span(datetime="2026-01-01T00:00:00Z")
+    return describe_item("a", None, raster, raster.bands, described, span, **options)
+
+
+@pytest.mark.parametrize("asset", ["visual", "archive"])
+def test_c1_maps_show_an_asset_that_the_item_has(tmp_path: Path, asset: str) -> None:
+    assert tell(tmp_path, asset=asset)["renders"]["default"]["assets"] == [asset]
+    assert tell(tmp_path)["renders"]["default"]["assets"] == ["data"]
+
+
+def test_c1_the_grid_is_that_of_the_cog_by_its_code(tmp_path: Path) -> None:
+    told = tell(tmp_path, ODD)
+    assert (told["crs"], told["projjson"]) == ("EPSG:32633", None)
+    assert (told["shape"], told["transform"]) == ((600, 700), tuple(GRID)[:6])
+
+
+def test_c1_a_crs_without_a_code_is_told_in_projjson_that_the_schemas_accept(tmp_path: Path) -> None:
+    told = tell(tmp_path, target=ODD)
+    assert (told["crs"], told["projjson"]["type"]) == (None, "ProjectedCRS")
+    item: dict[str, Any] = build_item("heights", raster_item(**told), Origin("j" * 64), "0.1.0")
+    assert item["properties"]["proj:projjson"] == told["projjson"]
+    assert find_mistakes(item) == []
