@@ -194,7 +194,11 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         (f"{ITEMS}/hills/preview.png?bidx=7", 422, "raster.query"),
         (f"{ITEMS}/hills/preview.png?colormap=%5B1%5D", 422, "raster.query"),
         (f"{ITEMS}/hills/preview.png?max_size=100000", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview.png?max_size=0", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview.png?max_size=-1", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview.png?width=0", 422, "raster.size"),
         (f"{ITEMS}/hills/preview/9000x9.png", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview/0x9.png", 422, "raster.size"),
         (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/134/90.png?tilesize=4096", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?histogram_bins=100000000", 422, "raster.size"),
         ("/ui/none.js", 404, "request.route"),
@@ -230,6 +234,8 @@ def test_values_are_those_of_the_raster(api: httpx.Client) -> None:
     assert api.get(f"{ITEMS}/photo/point/-70.1,-33.5").json()["values"] == [128, 128, 90]
     assert api.get(f"{ITEMS}/hills/info").json()["nodata_value"] == -9999
     assert api.get(f"{ITEMS}/hills/statistics").json()["b1"]["min"] > 400
+    edges = api.get(f"{ITEMS}/hills/statistics?histogram_bins=0,600,1200").json()["b1"]["histogram"][1]
+    assert edges == [0, 600, 1200]
 
 
 def test_r3_a_palette_is_what_is_drawn(api: httpx.Client) -> None:

@@ -35,7 +35,9 @@ PREFIX = "/collections/{collection_id}/items/{item_id}"
 GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 # What a caller may ask to be computed at once; the defaults are far below.
 MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048, "buffer": 64, "padding": 64}
+LEAST = 1  # none at all is taken for all there are
 MOST_LISTED = 64
+MOST_BINS = 1024
 KEPT = b"private, max-age=300"
 
 
@@ -126,17 +128,22 @@ def _check_sizes(request: Request) -> None:
     for name, value in (*request.query_params.multi_items(), *request.path_params.items()):
         most = MOST.get(name)
         if most and not _fits(value, most):
-            raise InputError("raster.size", f"{name} is at most {most}", remedy="Ask for less, several times.")
+            told = f"{name} is at least {LEAST} and at most {most}"
+            raise InputError("raster.size", told, remedy="Ask for less, several times.")
     listed = len(request.query_params.getlist("bidx")), len(request.query_params.getlist("c"))
-    if max(listed) > MOST_LISTED or not _fits(request.query_params.get("histogram_bins", "1").split(",")[0], 1024):
+    if max(listed) > MOST_LISTED or not _fits_bins(request.query_params.get("histogram_bins", "1").split(",")):
         raise InputError("raster.size", "too much is asked for at once", remedy="Ask for less, several times.")
 
 
 def _fits(text: str, most: int) -> bool:
     try:
-        return float(text) <= most
+        return LEAST <= float(text) <= most
     except ValueError:
         return True  # the route says what is wrong with it
+
+
+def _fits_bins(bins: list[str]) -> bool:
+    return len(bins) <= MOST_BINS if len(bins) > 1 else _fits(bins[0], MOST_BINS)
 
 
 def _nothing() -> Any:  # a dependency that is not used
