@@ -277,6 +277,13 @@ def test_s2_no_expression_is_evaluated(api: httpx.Client) -> None:
     assert "expression" not in api.get("/raster/api").text
 
 
+def test_r6_no_tile_is_drawn_with_padding(api: httpx.Client) -> None:
+    tile = f"{ITEMS}/hills/tiles/WebMercatorQuad/4/8/5.png?rescale=480,1000"
+    assert api.get(f"{tile}&padding=1", timeout=5).content == api.get(tile).content
+    for name in ("padding", "buffer"):
+        assert f'"{name}"' not in api.get("/raster/api").text
+
+
 def test_s4_where_gdal_was_used_before_nothing_is_opened() -> None:
     told = subprocess.run([sys.executable, "-c", USED_BEFORE], capture_output=True, text=True, check=False)
     assert "that it must not have" in told.stderr

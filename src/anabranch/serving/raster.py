@@ -34,7 +34,7 @@ log = structlog.get_logger()
 PREFIX = "/collections/{collection_id}/items/{item_id}"
 GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 # What a caller may ask to be computed at once; the defaults are far below.
-MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048, "buffer": 64, "padding": 64}
+MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
 LEAST = 1  # none at all is taken for all there are
 MOST_LISTED = 64
 MOST_BINS = 1024
@@ -95,6 +95,7 @@ def make_raster(assets: Assets) -> ASGIApp:
         reader=GeoTiff,
         path_dependency=_path,
         layer_dependency=dependencies.BidxParams,  # theirs for expressions evaluates what a caller writes (S2)
+        tile_dependency=dependencies.DefaultDependency,  # padding warps all of a tile at the raster's own resolution
         process_dependency=_nothing,
         environment_dependency=lambda: CONFIG,
         supported_tms=TileMatrixSets({name: tms.get(name) for name in GRIDS}),
