@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import imagecodecs
+import numpy as np
 import psycopg
 import pystac_client
 import pytest
@@ -28,7 +29,7 @@ from anabranch.app import CATALOG
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.objects import Cloud
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_rasters
+from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_raster, write_rasters
 
 pytestmark = pytest.mark.postgres
 
@@ -282,6 +283,25 @@ def test_r6_no_tile_is_drawn_with_padding(api: httpx.Client) -> None:
     assert api.get(f"{tile}&padding=1", timeout=5).content == api.get(tile).content
     for name in ("padding", "buffer"):
         assert f'"{name}"' not in api.get("/raster/api").text
+
+
+def test_r6_a_side_that_follows_the_other_is_bounded(api: httpx.Client, url: str, rasters: list[Raster]) -> None:
+    thin = np.zeros((1, 20_000, 2), "uint8")
+    add_item(url, write_raster(rasters[0].path.with_name("thin.tif"), thin, (9.0, 47.0, 9.1, 48.0), {}))
+    problem(api.get(f"{ITEMS}/thin/preview.npy?width=64"), 422, "raster.size")
+    problem(api.get(f"{ITEMS}/thin/statistics?width=64"), 422, "raster.size")
+    assert api.get(f"{ITEMS}/thin/preview.npy?width=2").is_success
+    assert api.get(f"{ITEMS}/thin/preview.npy?height=64").is_success
+
+
+def test_r6_bands_count_with_pixels(api: httpx.Client, url: str, rasters: list[Raster]) -> None:
+    many = np.zeros((80, 16, 16), "uint8")
+    add_item(url, write_raster(rasters[0].path.with_name("many.tif"), many, (9.0, 47.0, 9.1, 47.1), {}))
+    tile = f"{ITEMS}/many/tiles/WebMercatorQuad/8/134/89.npy?tilesize=512"
+    assert "bidx" in problem(api.get(tile), 422, "raster.size")["remedy"]
+    assert api.get(f"{tile}&bidx=80&bidx=1").is_success
+    problem(api.get(f"{ITEMS}/many/preview/512x512.npy"), 422, "raster.size")
+    assert len(api.get(f"{ITEMS}/many/point/9.05,47.05").json()["values"]) == 80
 
 
 def test_s4_where_gdal_was_used_before_nothing_is_opened() -> None:

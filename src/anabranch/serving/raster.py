@@ -16,6 +16,8 @@ from morecantile.defaults import TileMatrixSets
 from rasterio.errors import RasterioError
 from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
 from rio_tiler.io import Reader
+from rio_tiler.models import ImageData
+from rio_tiler.utils import output_size
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from titiler.core import dependencies
@@ -36,6 +38,7 @@ GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 # What a caller may ask to be computed at once; the defaults are far below.
 MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
 LEAST = 1  # none at all is taken for all there are
+MOST_VALUES = 2**24
 MOST_LISTED = 64
 MOST_BINS = 1024
 KEPT = b"private, max-age=300"
@@ -45,9 +48,34 @@ KEPT = b"private, max-age=300"
 class GeoTiff(Reader):
     """A reader that knows one format, whatever the file says that it is (S4)."""
 
+    dataset: Any  # theirs may be None before it is open
+
     def __attrs_post_init__(self) -> None:
         self.dataset = self._ctx_stack.enter_context(_open(self.input))
         super().__attrs_post_init__()  # type: ignore[no-untyped-call]  # of a package without types
+
+    def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as theirs
+        """All of the raster, at a size that can be computed."""
+        height, width = output_size(
+            dataset_height=self.dataset.height,
+            dataset_width=self.dataset.width,
+            output_height=options.get("height"),
+            output_width=options.get("width"),
+            max_size=options.get("max_size"),
+        )
+        self._check(indexes, height, width)
+        return super().read(indexes, expression, **options)
+
+    def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # a tile knows its size
+        """A tile of the raster, of as many bands as can be computed."""
+        self._check(indexes, height, width)
+        return super().part(bbox, height=height, width=width, indexes=indexes, **options)
+
+    def _check(self, indexes: Any, height: int, width: int) -> None:
+        count = height * width * len(indexes or self.dataset.indexes)
+        if count > MOST_VALUES:
+            told = f"these are {count} values, and at most {MOST_VALUES} are computed at once"
+            raise InputError("raster.size", told, remedy="Ask for less: choose bands by bidx, or a smaller size.")
 
 
 @attrs.define(kw_only=True)
