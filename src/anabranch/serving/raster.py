@@ -1,6 +1,5 @@
 """Tiles, previews and values of published rasters, by collection and item: no route takes a URL."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,8 +17,7 @@ from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBound
 from rio_tiler.io import Reader
 from rio_tiler.models import ImageData
 from rio_tiler.utils import output_size
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 from titiler.core import dependencies
 from titiler.core.factory import TilerFactory
 
@@ -28,6 +26,7 @@ from anabranch.serving.assets import Assets
 from anabranch.serving.drivers import CONFIG, check_drivers
 from anabranch.serving.objects import Remote
 from anabranch.serving.refusals import Translate, let_out
+from anabranch.serving.turns import Turns
 
 __all__ = ["make_raster"]
 
@@ -41,7 +40,6 @@ LEAST = 1  # none at all is taken for all there are
 MOST_VALUES = 2**24
 MOST_LISTED = 64
 MOST_BINS = 1024
-KEPT = b"private, max-age=300"
 
 
 @attr.s
@@ -86,25 +84,6 @@ class Tiler(TilerFactory):
         for register in (self.info, self.statistics, self.tile, self.tilejson, self.point, self.preview):
             register()  # type: ignore[no-untyped-call]  # as above
         self.router.routes = [route for route in self.router.routes if route.methods == {"GET"}]  # type: ignore[attr-defined]  # all are of FastAPI
-
-
-class Turns:
-    """Lets few draw at once: more would only take memory, and the processors from everyone else."""
-
-    def __init__(self, app: ASGIApp, most: int) -> None:
-        self._app = app
-        self._turns = asyncio.Semaphore(most)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request in its turn."""
-
-        async def send_kept(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 200:
-                MutableHeaders(scope=message)["Cache-Control"] = KEPT.decode()
-            await send(message)
-
-        async with self._turns:
-            await self._app(scope, receive, send_kept)
 
 
 def make_raster(assets: Assets) -> ASGIApp:
