@@ -17,6 +17,7 @@ from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBound
 from rio_tiler.io import Reader
 from rio_tiler.models import ImageData
 from rio_tiler.utils import output_size
+from starlette.datastructures import QueryParams
 from starlette.types import ASGIApp
 from titiler.core import dependencies
 from titiler.core.factory import TilerFactory
@@ -38,7 +39,9 @@ GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
 LEAST = 1  # none at all is taken for all there are
 MOST_VALUES = 2**24
-MOST_LISTED = 64
+MOST_LISTED = {"bidx": 64, "c": 64, "p": 64, "rescale": 64}
+# Every step of a formula and every color goes over all pixels.
+LONGEST = {"color_formula": 256, "colormap": 8192}
 MOST_BINS = 1024
 
 
@@ -138,9 +141,14 @@ def _check_sizes(request: Request) -> None:
         if most and not _fits(value, most):
             told = f"{name} is at least {LEAST} and at most {most}"
             raise InputError("raster.size", told, remedy="Ask for less, several times.")
-    listed = len(request.query_params.getlist("bidx")), len(request.query_params.getlist("c"))
-    if max(listed) > MOST_LISTED or not _fits_bins(request.query_params.get("histogram_bins", "1").split(",")):
+    if not _fits_lists(request.query_params):
         raise InputError("raster.size", "too much is asked for at once", remedy="Ask for less, several times.")
+
+
+def _fits_lists(query: QueryParams) -> bool:
+    listed = all(len(query.getlist(name)) <= most for name, most in MOST_LISTED.items())
+    short = all(len(query.get(name, "")) <= most for name, most in LONGEST.items())
+    return listed and short and _fits_bins(query.get("histogram_bins", "1").split(","))
 
 
 def _fits(text: str, most: int) -> bool:
