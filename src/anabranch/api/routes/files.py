@@ -19,6 +19,9 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 
+MOST_DIGITS = 18
+BEYOND = 10**MOST_DIGITS
+
 GivenRange = Annotated[str | None, Header(alias="Range", description="One range of bytes; of several, all is sent.")]
 IfRange = Annotated[str | None, Header(alias="If-Range", description="The range counts for the file of this ETag.")]
 
@@ -57,12 +60,20 @@ def parse_range(text: str | None, size: int) -> range | None:
     found = re.fullmatch(r"bytes=\s*(\d*)-(\d*)\s*", text or "", re.ASCII)
     if not found or not any(found.groups()):
         return None
-    first, last = found.groups()
-    if not first:
-        return range(max(0, size - int(last)), size)
-    if last and int(last) < int(first):
+    first, last = (_parse_place(digits) for digits in found.groups())
+    if first is None:
+        return range(max(0, size - (last or 0)), size)
+    if last is not None and last < first:
         return None
-    return range(int(first), min(int(last) + 1 if last else size, size))
+    return range(first, size if last is None else min(last + 1, size))
+
+
+def _parse_place(digits: str) -> int | None:
+    if not digits:
+        return None
+    # Python refuses to read thousands of digits; beyond the end of any file all places are the same.
+    significant = digits.lstrip("0") or "0"
+    return int(significant) if len(significant) <= MOST_DIGITS else BEYOND
 
 
 async def _find(serving: Serving, job_id: str, name: str) -> Output:
