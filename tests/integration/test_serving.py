@@ -342,6 +342,13 @@ def test_a_part_of_a_file_is_served_by_range(api: httpx.Client, rasters: list[Ra
     assert beyond.headers["content-range"] == f"bytes */{size}"
 
 
+@pytest.mark.parametrize("asked", ["bytes=0-9", "bytes=99999999-"])
+def test_a_range_is_not_for_head(api: httpx.Client, rasters: list[Raster], asked: str) -> None:
+    head = api.head(FILE, headers={"Range": asked})
+    assert (head.status_code, head.headers["content-length"]) == (200, str(rasters[0].path.stat().st_size))
+    assert "content-range" not in head.headers
+
+
 def test_a_caller_who_has_the_file_gets_no_more_of_it(api: httpx.Client) -> None:
     tag = api.head(FILE).headers["etag"]
     assert api.get(FILE, headers={"If-None-Match": f'"other", {tag}'}).status_code == 304

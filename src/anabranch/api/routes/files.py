@@ -41,18 +41,19 @@ async def fetch_file(
     headers = _headers(file)
     if has(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers={k: headers[k] for k in ("ETag", "Cache-Control")})
-    span = parse_range(given_range, file.size) if if_range in (None, headers["ETag"]) else None
+    # A range is for GET alone (RFC 9110, 14.2).
+    counts = request.method == "GET" and if_range in (None, headers["ETag"])
+    span = parse_range(given_range, file.size) if counts else None
     if span is not None and not span:
         return _unsatisfiable(request, file)
     start, length = (span.start, len(span)) if span else (0, file.size)
     headers["Content-Length"] = str(length)
     if span:
         headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{file.size}"
-    status = 206 if span else 200
     if request.method == "HEAD":
-        return Response(status_code=status, headers=headers, media_type=file.media_type)
+        return Response(headers=headers, media_type=file.media_type)
     pieces = serving.objects.read(file.address, start, length)
-    return StreamingResponse(pieces, status, headers, file.media_type)
+    return StreamingResponse(pieces, 206 if span else 200, headers, file.media_type)
 
 
 def parse_range(text: str | None, size: int) -> range | None:
