@@ -219,6 +219,7 @@ CODES: tuple[Code, ...] = (
     Code("raster.reprojection", Kind.TASK, "The raster can't be brought into `target_crs`.", "Choose one that covers where the raster is."),
     Code("raster.rotated", Kind.TASK, "The raster is rotated or sheared.", "Give `target_crs`, which may be its own, to have it resampled."),
     Code("raster.size", Kind.INVALID, "More is asked for than is computed at once.", "Ask for less, several times."),
+    Code("raster.slow", Kind.UNAVAILABLE, "The raster was not drawn in time.", "Ask for less, or try again later."),
     Code("raster.tier", Kind.TASK, "The tier visualization is for rgb and rgba of 8 bits only.", "Ask for the tier `analysis` or `archive`."),
     Code("raster.tiled_unavailable", Kind.TASK, "The raster is too large for one COG, and cutting into tiles is not built yet.", "Send it in parts, or with `tiling: never` where disk and time allow one COG."),
     Code("raster.too_large", Kind.TASK, "The raster asks for more than a limit allows.", "Write it as an ordinary tiled GeoTIFF, split it, or raise the limit."),

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import imagecodecs
+import numpy as np
 import psycopg
 import pystac_client
 import pytest
@@ -28,7 +29,7 @@ from anabranch.app import CATALOG
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.objects import Cloud
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_rasters
+from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_raster, write_rasters
 
 pytestmark = pytest.mark.postgres
 
@@ -194,9 +195,16 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         (f"{ITEMS}/hills/preview.png?bidx=7", 422, "raster.query"),
         (f"{ITEMS}/hills/preview.png?colormap=%5B1%5D", 422, "raster.query"),
         (f"{ITEMS}/hills/preview.png?max_size=100000", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview.png?max_size=0", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview.png?max_size=-1", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview.png?width=0", 422, "raster.size"),
         (f"{ITEMS}/hills/preview/9000x9.png", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview/0x9.png", 422, "raster.size"),
         (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/134/90.png?tilesize=4096", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?histogram_bins=100000000", 422, "raster.size"),
+        (f"{ITEMS}/hills/statistics?{'&p=2' * 65}", 422, "raster.size"),
+        (f"{ITEMS}/photo/preview.png?color_formula={'gamma+r+2+' * 30}", 422, "raster.size"),
+        (f"{ITEMS}/hills/preview.png?colormap={'[' * 8193}", 422, "raster.size"),
         ("/ui/none.js", 404, "request.route"),
         ("/ui/..%2fapp.py", 404, "request.route"),
     ],
@@ -230,6 +238,8 @@ def test_values_are_those_of_the_raster(api: httpx.Client) -> None:
     assert api.get(f"{ITEMS}/photo/point/-70.1,-33.5").json()["values"] == [128, 128, 90]
     assert api.get(f"{ITEMS}/hills/info").json()["nodata_value"] == -9999
     assert api.get(f"{ITEMS}/hills/statistics").json()["b1"]["min"] > 400
+    edges = api.get(f"{ITEMS}/hills/statistics?histogram_bins=0,600,1200").json()["b1"]["histogram"][1]
+    assert edges == [0, 600, 1200]
 
 
 def test_r3_a_palette_is_what_is_drawn(api: httpx.Client) -> None:
@@ -271,6 +281,32 @@ def test_s2_no_expression_is_evaluated(api: httpx.Client) -> None:
     assert "expression" not in api.get("/raster/api").text
 
 
+def test_r6_no_tile_is_drawn_with_padding(api: httpx.Client) -> None:
+    tile = f"{ITEMS}/hills/tiles/WebMercatorQuad/4/8/5.png?rescale=480,1000"
+    assert api.get(f"{tile}&padding=1", timeout=5).content == api.get(tile).content
+    for name in ("padding", "buffer"):
+        assert f'"{name}"' not in api.get("/raster/api").text
+
+
+def test_r6_a_side_that_follows_the_other_is_bounded(api: httpx.Client, url: str, rasters: list[Raster]) -> None:
+    thin = np.zeros((1, 20_000, 2), "uint8")
+    add_item(url, write_raster(rasters[0].path.with_name("thin.tif"), thin, (9.0, 47.0, 9.1, 48.0), {}))
+    problem(api.get(f"{ITEMS}/thin/preview.npy?width=64"), 422, "raster.size")
+    problem(api.get(f"{ITEMS}/thin/statistics?width=64"), 422, "raster.size")
+    assert api.get(f"{ITEMS}/thin/preview.npy?width=2").is_success
+    assert api.get(f"{ITEMS}/thin/preview.npy?height=64").is_success
+
+
+def test_r6_bands_count_with_pixels(api: httpx.Client, url: str, rasters: list[Raster]) -> None:
+    many = np.zeros((80, 16, 16), "uint8")
+    add_item(url, write_raster(rasters[0].path.with_name("many.tif"), many, (9.0, 47.0, 9.1, 47.1), {}))
+    tile = f"{ITEMS}/many/tiles/WebMercatorQuad/8/134/89.npy?tilesize=512"
+    assert "bidx" in problem(api.get(tile), 422, "raster.size")["remedy"]
+    assert api.get(f"{tile}&bidx=80&bidx=1").is_success
+    problem(api.get(f"{ITEMS}/many/preview/512x512.npy"), 422, "raster.size")
+    assert len(api.get(f"{ITEMS}/many/point/9.05,47.05").json()["values"]) == 80
+
+
 def test_s4_where_gdal_was_used_before_nothing_is_opened() -> None:
     told = subprocess.run([sys.executable, "-c", USED_BEFORE], capture_output=True, text=True, check=False)
     assert "that it must not have" in told.stderr
@@ -304,6 +340,13 @@ def test_a_part_of_a_file_is_served_by_range(api: httpx.Client, rasters: list[Ra
     beyond = api.get(FILE, headers={"Range": f"bytes={size}-"})
     problem(beyond, 416, "file.range")
     assert beyond.headers["content-range"] == f"bytes */{size}"
+
+
+@pytest.mark.parametrize("asked", ["bytes=0-9", "bytes=99999999-"])
+def test_a_range_is_not_for_head(api: httpx.Client, rasters: list[Raster], asked: str) -> None:
+    head = api.head(FILE, headers={"Range": asked})
+    assert (head.status_code, head.headers["content-length"]) == (200, str(rasters[0].path.stat().st_size))
+    assert "content-range" not in head.headers
 
 
 def test_a_caller_who_has_the_file_gets_no_more_of_it(api: httpx.Client) -> None:

@@ -32,6 +32,23 @@ def test_p6_what_is_not_published_leaves_with_its_asset_or_link() -> None:
     assert name_files(document, {}, "http://here") == {"assets": {}, "links": [], "properties": {"b": 1}}
 
 
+def test_text_of_people_stays_as_it_is() -> None:
+    river = "silver://my favourite river"
+    texts = {"title": COG.address, "description": "gold://mine", "keywords": [river, "golden://x"], "river": river}
+    document = {**texts, "properties": texts, "assets": {"title": {"href": COG.address, "title": river}}}
+    assert set(find_addresses(document)) == {COG.address}
+    named = name_files(document, {COG.address: COG}, "")
+    assert named == {**document, "assets": {"title": {"href": "/files/ab/my%20scene.tif", "title": river}}}
+
+
+def test_p6_an_href_is_an_address_with_spaces_too() -> None:
+    spaced = Output("ab", "my scene.tif", "silver://jobs/ab/my scene.tif", "image/tiff", 3, "00")
+    document = {"assets": {"data": {"href": spaced.address}, "draft": {"href": "silver://my draft.tif"}}}
+    assert set(find_addresses(document)) == {spaced.address, "silver://my draft.tif"}
+    named = name_files(document, {spaced.address: spaced}, "")
+    assert named == {"assets": {"data": {"href": "/files/ab/my%20scene.tif"}}}
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -41,6 +58,9 @@ def test_p6_what_is_not_published_leaves_with_its_asset_or_link() -> None:
         ("bytes=-3", range(7, 10)),
         ("bytes=-30", range(10)),
         ("bytes=8-99", range(8, 10)),
+        ("bytes=0-" + "9" * 5_000, range(10)),
+        ("bytes=-" + "9" * 5_000, range(10)),
+        ("bytes=" + "0" * 5_000 + "3-4", range(3, 5)),
         ("bytes=-", None),
         ("bytes=4-2", None),
         ("bytes=0-1,4-5", None),
@@ -52,7 +72,7 @@ def test_a_range_is_what_the_standard_says(text: str | None, wanted: range | Non
     assert parse_range(text, 10) == wanted
 
 
-@pytest.mark.parametrize("text", ["bytes=10-", "bytes=99-100", "bytes=-0"])
+@pytest.mark.parametrize("text", ["bytes=10-", "bytes=99-100", "bytes=-0", f"bytes={'9' * 5_000}-"])
 def test_a_range_beyond_the_file_is_empty(text: str) -> None:
     found = parse_range(text, 10)
     assert found is not None

@@ -1,6 +1,5 @@
 """Tiles, previews and values of published rasters, by collection and item: no route takes a URL."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,8 +15,10 @@ from morecantile.defaults import TileMatrixSets
 from rasterio.errors import RasterioError
 from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
 from rio_tiler.io import Reader
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from rio_tiler.models import ImageData
+from rio_tiler.utils import output_size
+from starlette.datastructures import QueryParams
+from starlette.types import ASGIApp
 from titiler.core import dependencies
 from titiler.core.factory import TilerFactory
 
@@ -26,6 +27,7 @@ from anabranch.serving.assets import Assets
 from anabranch.serving.drivers import CONFIG, check_drivers
 from anabranch.serving.objects import Remote
 from anabranch.serving.refusals import Translate, let_out
+from anabranch.serving.turns import Turns
 
 __all__ = ["make_raster"]
 
@@ -34,18 +36,47 @@ log = structlog.get_logger()
 PREFIX = "/collections/{collection_id}/items/{item_id}"
 GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 # What a caller may ask to be computed at once; the defaults are far below.
-MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048, "buffer": 64, "padding": 64}
-MOST_LISTED = 64
-KEPT = b"private, max-age=300"
+MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
+LEAST = 1  # none at all is taken for all there are
+MOST_VALUES = 2**24
+MOST_LISTED = {"bidx": 64, "c": 64, "p": 64, "rescale": 64}
+# Every step of a formula and every color goes over all pixels.
+LONGEST = {"color_formula": 256, "colormap": 8192}
+MOST_BINS = 1024
 
 
 @attr.s
 class GeoTiff(Reader):
     """A reader that knows one format, whatever the file says that it is (S4)."""
 
+    dataset: Any  # theirs may be None before it is open
+
     def __attrs_post_init__(self) -> None:
         self.dataset = self._ctx_stack.enter_context(_open(self.input))
         super().__attrs_post_init__()  # type: ignore[no-untyped-call]  # of a package without types
+
+    def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as theirs
+        """All of the raster, at a size that can be computed."""
+        height, width = output_size(
+            dataset_height=self.dataset.height,
+            dataset_width=self.dataset.width,
+            output_height=options.get("height"),
+            output_width=options.get("width"),
+            max_size=options.get("max_size"),
+        )
+        self._check(indexes, height, width)
+        return super().read(indexes, expression, **options)
+
+    def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # a tile knows its size
+        """A tile of the raster, of as many bands as can be computed."""
+        self._check(indexes, height, width)
+        return super().part(bbox, height=height, width=width, indexes=indexes, **options)
+
+    def _check(self, indexes: Any, height: int, width: int) -> None:
+        count = height * width * len(indexes or self.dataset.indexes)
+        if count > MOST_VALUES:
+            told = f"these are {count} values, and at most {MOST_VALUES} are computed at once"
+            raise InputError("raster.size", told, remedy="Ask for less: choose bands by bidx, or a smaller size.")
 
 
 @attrs.define(kw_only=True)
@@ -56,25 +87,6 @@ class Tiler(TilerFactory):
         for register in (self.info, self.statistics, self.tile, self.tilejson, self.point, self.preview):
             register()  # type: ignore[no-untyped-call]  # as above
         self.router.routes = [route for route in self.router.routes if route.methods == {"GET"}]  # type: ignore[attr-defined]  # all are of FastAPI
-
-
-class Turns:
-    """Lets few draw at once: more would only take memory, and the processors from everyone else."""
-
-    def __init__(self, app: ASGIApp, most: int) -> None:
-        self._app = app
-        self._turns = asyncio.Semaphore(most)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request in its turn."""
-
-        async def send_kept(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 200:
-                MutableHeaders(scope=message)["Cache-Control"] = KEPT.decode()
-            await send(message)
-
-        async with self._turns:
-            await self._app(scope, receive, send_kept)
 
 
 def make_raster(assets: Assets) -> ASGIApp:
@@ -93,6 +105,7 @@ def make_raster(assets: Assets) -> ASGIApp:
         reader=GeoTiff,
         path_dependency=_path,
         layer_dependency=dependencies.BidxParams,  # theirs for expressions evaluates what a caller writes (S2)
+        tile_dependency=dependencies.DefaultDependency,  # padding warps all of a tile at the raster's own resolution
         process_dependency=_nothing,
         environment_dependency=lambda: CONFIG,
         supported_tms=TileMatrixSets({name: tms.get(name) for name in GRIDS}),
@@ -126,17 +139,27 @@ def _check_sizes(request: Request) -> None:
     for name, value in (*request.query_params.multi_items(), *request.path_params.items()):
         most = MOST.get(name)
         if most and not _fits(value, most):
-            raise InputError("raster.size", f"{name} is at most {most}", remedy="Ask for less, several times.")
-    listed = len(request.query_params.getlist("bidx")), len(request.query_params.getlist("c"))
-    if max(listed) > MOST_LISTED or not _fits(request.query_params.get("histogram_bins", "1").split(",")[0], 1024):
+            told = f"{name} is at least {LEAST} and at most {most}"
+            raise InputError("raster.size", told, remedy="Ask for less, several times.")
+    if not _fits_lists(request.query_params):
         raise InputError("raster.size", "too much is asked for at once", remedy="Ask for less, several times.")
+
+
+def _fits_lists(query: QueryParams) -> bool:
+    listed = all(len(query.getlist(name)) <= most for name, most in MOST_LISTED.items())
+    short = all(len(query.get(name, "")) <= most for name, most in LONGEST.items())
+    return listed and short and _fits_bins(query.get("histogram_bins", "1").split(","))
 
 
 def _fits(text: str, most: int) -> bool:
     try:
-        return float(text) <= most
+        return LEAST <= float(text) <= most
     except ValueError:
         return True  # the route says what is wrong with it
+
+
+def _fits_bins(bins: list[str]) -> bool:
+    return len(bins) <= MOST_BINS if len(bins) > 1 else _fits(bins[0], MOST_BINS)
 
 
 def _nothing() -> Any:  # a dependency that is not used

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from anabranch.testing.server import free_port
 
-__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "add_old_items", "serve_api", "write_rasters"]
+__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "add_old_items", "serve_api", "write_raster", "write_rasters"]
 
 COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 JOB = "5e" * 32
@@ -51,13 +51,13 @@ def write_rasters(silver: Path) -> list[Raster]:
     rescale = {"renders": {"default": {"assets": ["data"], "rescale": [[480, 1000]], "colormap_name": "terrain"}}}
     folder = silver / "jobs" / JOB / "cog"
     return [
-        _write(folder / "hills.tif", hills[None], (9.0, 47.0, 9.4, 47.3), rescale, nodata=-9999),
-        _write(folder / "photo.tif", photo, (-70.2, -33.6, -70.0, -33.4), {}, photometric="RGB"),
-        _write(folder / "classes.tif", classes[None], (174.0, -41.5, 175.0, -40.5), {}, palette=palette),
+        write_raster(folder / "hills.tif", hills[None], (9.0, 47.0, 9.4, 47.3), rescale, nodata=-9999),
+        write_raster(folder / "photo.tif", photo, (-70.2, -33.6, -70.0, -33.4), {}, photometric="RGB"),
+        write_raster(folder / "classes.tif", classes[None], (174.0, -41.5, 175.0, -40.5), {}, palette=palette),
     ]
 
 
-def _write(
+def write_raster(
     path: Path,
     data: Any,  # an array of numpy's
     bbox: tuple[float, float, float, float],
@@ -65,6 +65,7 @@ def _write(
     palette: Mapping[int, Sequence[int]] | None = None,
     **profile: Any,
 ) -> Raster:
+    """A tiled GeoTIFF of these values, bands first."""
     import rasterio
     from affine import Affine
 

@@ -19,6 +19,9 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 
+MOST_DIGITS = 18
+BEYOND = 10**MOST_DIGITS
+
 GivenRange = Annotated[str | None, Header(alias="Range", description="One range of bytes; of several, all is sent.")]
 IfRange = Annotated[str | None, Header(alias="If-Range", description="The range counts for the file of this ETag.")]
 
@@ -38,18 +41,19 @@ async def fetch_file(
     headers = _headers(file)
     if has(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers={k: headers[k] for k in ("ETag", "Cache-Control")})
-    span = parse_range(given_range, file.size) if if_range in (None, headers["ETag"]) else None
+    # A range is for GET alone (RFC 9110, 14.2).
+    counts = request.method == "GET" and if_range in (None, headers["ETag"])
+    span = parse_range(given_range, file.size) if counts else None
     if span is not None and not span:
         return _unsatisfiable(request, file)
     start, length = (span.start, len(span)) if span else (0, file.size)
     headers["Content-Length"] = str(length)
     if span:
         headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{file.size}"
-    status = 206 if span else 200
     if request.method == "HEAD":
-        return Response(status_code=status, headers=headers, media_type=file.media_type)
+        return Response(headers=headers, media_type=file.media_type)
     pieces = serving.objects.read(file.address, start, length)
-    return StreamingResponse(pieces, status, headers, file.media_type)
+    return StreamingResponse(pieces, 206 if span else 200, headers, file.media_type)
 
 
 def parse_range(text: str | None, size: int) -> range | None:
@@ -57,12 +61,20 @@ def parse_range(text: str | None, size: int) -> range | None:
     found = re.fullmatch(r"bytes=\s*(\d*)-(\d*)\s*", text or "", re.ASCII)
     if not found or not any(found.groups()):
         return None
-    first, last = found.groups()
-    if not first:
-        return range(max(0, size - int(last)), size)
-    if last and int(last) < int(first):
+    first, last = (_parse_place(digits) for digits in found.groups())
+    if first is None:
+        return range(max(0, size - (last or 0)), size)
+    if last is not None and last < first:
         return None
-    return range(int(first), min(int(last) + 1 if last else size, size))
+    return range(first, size if last is None else min(last + 1, size))
+
+
+def _parse_place(digits: str) -> int | None:
+    if not digits:
+        return None
+    # Python refuses to read thousands of digits; beyond the end of any file all places are the same.
+    significant = digits.lstrip("0") or "0"
+    return int(significant) if len(significant) <= MOST_DIGITS else BEYOND
 
 
 async def _find(serving: Serving, job_id: str, name: str) -> Output:
