@@ -51,6 +51,7 @@ class Checked(Strict):
 
     raster: Validated
     tiers: tuple[Tier, ...]
+    pixels: int
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
@@ -74,7 +75,7 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
     )
     arguments = {"path": str(path), "options": options.model_dump(mode="json"), "tiers": list(tiers)}
     checked = Checked.model_validate(run_confined(ctx, "look", arguments, folder=_aside(ctx), reads=[path]))
-    require_single(checked.raster, params.tiling, settings)
+    require_single(checked.pixels, params.tiling, settings)
     return checked
 
 
@@ -190,7 +191,7 @@ def _gather(
     warnings = (*raster.warnings, *notices)
     item_id = name_item(raster.name, _identity(params))
     bands = [Band.model_validate(band) for band in checked[0]["bands"]]
-    item = describe_item(item_id, params.title, raster, bands, described, span)
+    item = describe_item(item_id, params.title, raster, bands, described, span, ASSETS[params.cogs[0].tier])
     report = _report(params, checked, described, warnings)
     outputs = (
         *(_product_of_cog(raster.name, cog) for cog in params.cogs),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from anabranch.engine.errors import Permanent
 from anabranch.engine.storage import Stat
 from anabranch.plugins.raster.mistakes import raise_all
-from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Tier, Validated
+from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Tier
 from anabranch.plugins.raster.publication import slug
 from anabranch.plugins.raster.signs import SUFFIXES
 from anabranch.settings import Settings
@@ -84,11 +84,10 @@ def name_cog(name: str, tier: Tier) -> str:
     return f"{stem}.tif" if tier is Tier.ANALYSIS else f"{stem}.{tier}.tif"
 
 
-def require_single(raster: Validated, tiling: Tiling, settings: Settings) -> None:
+def require_single(pixels: int, tiling: Tiling, settings: Settings) -> None:
     """Refuse what one COG should not hold."""
-    pixels = raster.width * raster.height
     if tiling != "never" and pixels > settings.raster_single_pixels:
-        raise _too_large(f"it has {pixels:,} pixels, and one COG holds {settings.raster_single_pixels:,}")
+        raise _too_large(f"it would have {pixels:,} pixels, and one COG holds {settings.raster_single_pixels:,}")
 
 
 def _check_file(found: Stat, wishes: Wishes, settings: Settings) -> Iterator[Permanent]:
