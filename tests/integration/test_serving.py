@@ -203,6 +203,7 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/134/90.png?tilesize=4096", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?histogram_bins=100000000", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?{'&p=2' * 65}", 422, "raster.size"),
+        (f"{ITEMS}/hills/statistics?categorical=true", 422, "raster.size"),
         (f"{ITEMS}/photo/preview.png?color_formula={'gamma+r+2+' * 30}", 422, "raster.size"),
         (f"{ITEMS}/hills/preview.png?colormap={'[' * 8193}", 422, "raster.size"),
         ("/ui/none.js", 404, "request.route"),
@@ -240,6 +241,8 @@ def test_values_are_those_of_the_raster(api: httpx.Client) -> None:
     assert api.get(f"{ITEMS}/hills/statistics").json()["b1"]["min"] > 400
     edges = api.get(f"{ITEMS}/hills/statistics?histogram_bins=0,600,1200").json()["b1"]["histogram"][1]
     assert edges == [0, 600, 1200]
+    counted = api.get(f"{ITEMS}/classes/statistics?categorical=true&c=0&c=9").json()["b1"]["histogram"]
+    assert counted[1] == [0, 9]
 
 
 def test_r3_a_palette_is_what_is_drawn(api: httpx.Client) -> None:

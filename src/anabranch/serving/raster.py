@@ -141,6 +141,9 @@ def _check_sizes(request: Request) -> None:
         if most and not _fits(value, most):
             told = f"{name} is at least {LEAST} and at most {most}"
             raise InputError("raster.size", told, remedy="Ask for less, several times.")
+    if "categorical" in request.query_params and "c" not in request.query_params:
+        # Every value of a raster of real numbers is one of its own.
+        raise InputError("raster.size", "categorical counts values that are named", remedy="Name them: c=1&c=2.")
     if not _fits_lists(request.query_params):
         raise InputError("raster.size", "too much is asked for at once", remedy="Ask for less, several times.")
 
