@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import imagecodecs
 import numpy as np
 import psycopg
@@ -15,6 +16,7 @@ import pytest
 import tifffile
 from psycopg.rows import dict_row
 
+from anabranch.api.main import create_app
 from anabranch.engine.errors import InputError, Permanent
 from anabranch.engine.model import JobDetail, JobState
 from anabranch.engine.storage import Stat
@@ -22,6 +24,7 @@ from anabranch.plugins.raster.plan import COLLECTION, Wishes, plan_work
 from anabranch.plugins.stac.names import check_collection_id
 from anabranch.settings import Settings
 from anabranch.testing.rasters import classes, hills, make_raster, picture
+from anabranch.testing.server import serve
 from anabranch.testing.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
@@ -153,6 +156,21 @@ async def test_p6_nothing_is_published_before_it_is_approved(stack: Stack, bronz
 
     (reference,) = result_of(await stack.wait(job_id))["items"]
     assert published(catalog_url) == [reference["id"]]
+
+
+async def test_p6_a_reviewer_sees_what_readers_don_t_see_yet(
+    stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
+) -> None:
+    make_raster(bronze / "map.tif", classes())
+    job_id = await stack.submit("process_raster", source="bronze://in/map.tif", approval=True)
+    await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+    app = create_app(Settings(home=tmp_path), catalog_url)
+    async with serve(app) as url, httpx.AsyncClient(base_url=url) as client:
+        draft = await client.get(f"/api/jobs/{job_id[:12]}/outputs/thumbnail.png")
+        part = await client.get(f"/api/jobs/{job_id}/outputs/map.tif", headers={"Range": "bytes=0-3"})
+        answers = [await client.get(path) for path in (f"/files/{job_id}/map.tif", f"/api/jobs/{job_id}/outputs/none")]
+    assert (draft.status_code, draft.content[:4], part.content) == (200, b"\x89PNG", b"II*\x00")
+    assert [answer.status_code for answer in answers] == [404, 404]
 
 
 async def test_what_is_rejected_is_put_aside(stack: Stack, bronze: Path, catalog_url: str) -> None:

@@ -22,6 +22,9 @@ class Published(Protocol):
     async def find(self, job_id: str, name: str) -> Output | None:
         """The file of this name."""
 
+    async def find_draft(self, job: int, name: str) -> Output | None:
+        """A file that a job made and may publish under a name."""
+
     async def find_all(self, addresses: Collection[str]) -> Mapping[str, Output]:
         """Those of these addresses that are published, by address."""
 

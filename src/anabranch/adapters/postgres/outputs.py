@@ -32,6 +32,11 @@ class PostgresOutputs:
         rows = await self._database.query("published_file", job_id=job_id, file=name)
         return Output(**rows[0]) if rows else None
 
+    async def find_draft(self, job: int, name: str) -> Output | None:
+        """A file that a job made and may publish under a name."""
+        rows = await self._database.query("draft_file", job=job, file=name)
+        return Output(**rows[0]) if rows else None
+
     async def find_all(self, addresses: Collection[str]) -> dict[str, Output]:
         """Those of these addresses that are published, by address."""
         parts = [address.partition("://") for address in sorted(addresses)]

@@ -1,17 +1,19 @@
 """The bytes of published files, whole or in part."""
 
 import re
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
 from anabranch.adapters.postgres.outputs import Output
-from anabranch.api.deps import CurrentServing, needs
+from anabranch.api.deps import CurrentGateway, CurrentServing, needs
 from anabranch.api.errors import respond
 from anabranch.api.etags import IfNoneMatch, has
+from anabranch.api.paths import JobId
 from anabranch.engine.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.mounts import Serving
 
@@ -26,24 +28,51 @@ GivenRange = Annotated[str | None, Header(alias="Range", description="One range 
 IfRange = Annotated[str | None, Header(alias="If-Range", description="The range counts for the file of this ETag.")]
 
 
+Name = Annotated[str, Path(max_length=1024)]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What of a file is asked for."""
+
+    request: Request
+    if_none_match: IfNoneMatch = None
+    given_range: GivenRange = None
+    if_range: IfRange = None
+
+
+Wanted = Annotated[Wish, Depends()]
+
+
 @router.api_route("/files/{job_id}/{name:path}", methods=["GET", "HEAD"], dependencies=[needs(Scope.READ)])
 async def fetch_file(
-    job_id: Annotated[str, Path(max_length=128)],
-    name: Annotated[str, Path(max_length=1024)],
-    request: Request,
-    serving: CurrentServing,
-    if_none_match: IfNoneMatch = None,
-    given_range: GivenRange = None,
-    if_range: IfRange = None,
+    job_id: Annotated[str, Path(max_length=128)], name: Name, wish: Wanted, serving: CurrentServing
 ) -> Response:
     """A published file, or a range of it."""
-    file = await _find(serving, job_id, name)
+    file = None if "\x00" in job_id + name else await serving.published.find(job_id, name)
+    return await _serve(file, f"{job_id}/{name}", wish, serving)
+
+
+@router.api_route(
+    "/api/jobs/{job_id}/outputs/{name:path}", methods=["GET", "HEAD"], dependencies=[needs(Scope.OPERATE)]
+)
+async def fetch_output(
+    job_id: JobId, name: Name, wish: Wanted, serving: CurrentServing, gateway: CurrentGateway
+) -> Response:
+    """A file that a job made, published or not: for those who review it."""
+    head = await gateway.reads.head(job_id)
+    file = None if "\x00" in name else await serving.published.find_draft(head.job, name)
+    return await _serve(file, f"{job_id}/{name}", wish, serving)
+
+
+async def _serve(file: Output | None, path: str, wish: Wish, serving: Serving) -> Response:
+    file, request = await _require(file, path, serving), wish.request
     headers = _headers(file)
-    if has(if_none_match, headers["ETag"]):
+    if has(wish.if_none_match, headers["ETag"]):
         return Response(status_code=304, headers={k: headers[k] for k in ("ETag", "Cache-Control")})
     # A range is for GET alone (RFC 9110, 14.2).
-    counts = request.method == "GET" and if_range in (None, headers["ETag"])
-    span = parse_range(given_range, file.size) if counts else None
+    counts = request.method == "GET" and wish.if_range in (None, headers["ETag"])
+    span = parse_range(wish.given_range, file.size) if counts else None
     if span is not None and not span:
         return _unsatisfiable(request, file)
     start, length = (span.start, len(span)) if span else (0, file.size)
@@ -77,15 +106,14 @@ def _parse_place(digits: str) -> int | None:
     return int(significant) if len(significant) <= MOST_DIGITS else BEYOND
 
 
-async def _find(serving: Serving, job_id: str, name: str) -> Output:
-    file = None if "\x00" in job_id + name else await serving.published.find(job_id, name)
+async def _require(file: Output | None, path: str, serving: Serving) -> Output:
     if file is None:
         raise NotFound(
-            "file.not_published", f"there is no published file {job_id}/{name}", remedy="The assets of items name them."
+            "file.not_published", f"there is no published file {path}", remedy="The assets of items name them."
         )
     size = await serving.objects.size(file.address)
     if size != file.size:
-        raise AnabranchError("file.lost", f"the published file {name} has {size} bytes instead of {file.size}")
+        raise AnabranchError("file.lost", f"the published file {file.name} has {size} bytes instead of {file.size}")
     return file
 
 
