@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
 from itertools import groupby, islice
 from typing import Protocol
 
@@ -24,7 +25,7 @@ class Fault(StrEnum):
     """What is wrong with an object."""
 
     MISSING = "missing"  # published, and not there
-    DAMAGED = "damaged"  # published, and of another size
+    DAMAGED = "damaged"  # published, and of another size or content
     LOSER = "loser"  # of a job that has ended, and in none of its results
     ORPHAN = "orphan"  # of a job that is not known any more
 
@@ -62,7 +63,11 @@ class Published(Protocol):
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """How many bytes it has."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of them."""
 
 
 class Records(Protocol):
@@ -89,9 +94,9 @@ class Audit:
         self._storage = storage
         self._records = records
 
-    def find(self) -> Iterator[Finding]:
-        """Everything that is wrong."""
-        yield from self._find_lost()
+    def find(self, *, checksums: bool = False) -> Iterator[Finding]:
+        """Everything that is wrong; with checksums, all that is published is read whole."""
+        yield from self._find_lost(checksums=checksums)
         for tier in WRITTEN:
             for jobs in _batches(self._walk(tier)):
                 yield from self._find_spare(tier, jobs)
@@ -103,15 +108,21 @@ class Audit:
         self._storage.delete([found.address for found in spare])
         return len(spare)
 
-    def _find_lost(self) -> Iterator[Finding]:
+    def _find_lost(self, *, checksums: bool) -> Iterator[Finding]:
         for output in self._records.outputs():
             try:
                 stat = self._storage.stat(output.address)
             except NotFound:
                 yield Finding(Fault.MISSING, output.address, output.size)
             else:
-                if stat.size != output.size:
+                if stat.size != output.size or (checksums and self._hash(output.address) != output.sha256):
                     yield Finding(Fault.DAMAGED, output.address, stat.size, stat.modified)
+
+    def _hash(self, address: str) -> str:
+        digest = sha256()
+        for piece in self._storage.stream(address):
+            digest.update(piece)
+        return digest.hexdigest()
 
     def _walk(self, tier: str) -> Iterator[tuple[str, list[Stat]]]:
         """The objects of each job; keys come in order, so those of a job come together."""

@@ -175,6 +175,9 @@ class Settings(BaseSettings):
     raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The most pixels that a raster may have.")
     raster_max_bands: int = Field(512, ge=1, description="The most bands that a raster may have.")
     raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, unpacked.")
+    raster_max_expansion: int = Field(
+        1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, unpacked."
+    )
     raster_memory_mb: int = Field(1024, ge=256, description="Memory that the work on one raster takes at most.")
     raster_cpu_seconds: int = Field(14_400, ge=1, description="Processor time of one step of the work on a raster.")
     raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the work on a raster may write.")

@@ -78,6 +78,16 @@ async def test_what_is_published_and_gone_or_cut_is_told_and_never_swept(
     assert sweep(NOW) == 0
 
 
+async def test_bytes_that_changed_are_found_by_their_checksum(catalog_url: str, tmp_path: Path, published: Any) -> None:
+    cog = published["outputs"][0]
+    place = tmp_path / cog["href"].replace("://", "/")
+    place.write_bytes(bytes(cog["size"]))
+    with PostgresRecords(catalog_url) as records:
+        made = Audit(open_tiers(Settings(home=tmp_path)), records)
+        assert list(made.find()) == []
+        assert [(found.fault, found.address) for found in made.find(checksums=True)] == [(Fault.DAMAGED, cog["href"])]
+
+
 async def test_o5_what_a_purged_job_left_goes_but_for_what_is_published(
     catalog_url: str, tmp_path: Path, published: Any
 ) -> None:

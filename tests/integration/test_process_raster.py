@@ -115,6 +115,8 @@ async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(
         "lost.tif": "storage.not_found",
         "../secret.tif": "storage.path",
     }
+    draft = await stack.run("process_raster", source="silver://jobs/a/b/0/1-00000000/c.tif")
+    assert "raster.draft" in str((draft.job.error or {}).get("message"))
 
     jobs = await asyncio.gather(*(publish(stack, name) for name in wanted))
 
@@ -180,7 +182,17 @@ async def test_what_is_rejected_is_put_aside(stack: Stack, bronze: Path, catalog
 
     await stack.gateway.controls.signal(job_id, "review", {"approved": False, "why": "blurred"}, "a reviewer")
 
-    assert result_of(await stack.wait(job_id))["items"] == []
+    result = result_of(await stack.wait(job_id))
+    assert (result["items"], result["approved"], result["why"]) == ([], False, "blurred")
+    assert published(catalog_url) == []
+
+
+async def test_an_answer_that_is_neither_yes_nor_no_fails_the_job(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    make_raster(bronze / "map.tif", classes())
+    job_id = await stack.submit("process_raster", source="bronze://in/map.tif", approval=True)
+    await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+    await stack.gateway.controls.signal(job_id, "review", {"aproved": True}, "a reviewer")
+    assert ((await stack.wait(job_id)).job.error or {})["code"] == "raster.unclear_answer"
     assert published(catalog_url) == []
 
 

@@ -104,6 +104,7 @@ def rm(
 def audit(
     sweep: Annotated[bool, typer.Option("--sweep", help="Remove what nothing refers to.")] = False,
     older_than: Annotated[str, typer.Option(metavar="AGE", help="Sweep only what is so old.")] = "1h",
+    checksums: Annotated[bool, typer.Option("--checksums", help="Read all that is published, and compare.")] = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
@@ -119,7 +120,7 @@ def audit(
     settings = prepare(quiet=True)
     with PostgresRecords(database_url(settings)) as records:
         checking = Audit(open_tiers(settings), records)
-        found = list(checking.find())
+        found = list(checking.find(checksums=checksums))
     swept = checking.sweep(found, age) if sweep else 0
     _report(found, swept, json=json)
 

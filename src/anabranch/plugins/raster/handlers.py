@@ -8,12 +8,22 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from anabranch.engine.context import Context
-from anabranch.engine.errors import NotFound
+from anabranch.engine.errors import AnabranchError, NotFound, Permanent
 from anabranch.engine.handler import handler
 from anabranch.plugins.raster.confined import run_confined
 from anabranch.plugins.raster.models import Band, CogOptions, Kind, Limits, Notice, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.phases import Phases
-from anabranch.plugins.raster.plan import Plan, TierName, Tiling, Wishes, name_cog, plan_work, require_single, tiers_of
+from anabranch.plugins.raster.plan import (
+    Plan,
+    TierName,
+    Tiling,
+    Wishes,
+    name_cog,
+    plan_work,
+    require_single,
+    require_words,
+    tiers_of,
+)
 from anabranch.plugins.raster.publication import ASSETS, COG_TYPE, Product, describe_item, find_span, name_item
 from anabranch.settings import load_settings
 
@@ -31,7 +41,22 @@ class Strict(BaseModel):
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: Wishes, ctx: Context) -> Plan:
     """Say what will be made of a raster, or all that stands against it; nothing of it is read."""
-    return plan_work(params, ctx.storage.stat(params.source), load_settings())
+    try:
+        found = ctx.storage.stat(params.source)
+    except AnabranchError as error:
+        require_words(params, error)
+        raise
+    return plan_work(params, found, load_settings())
+
+
+@handler("raster.refuse_answer", queue="files", timeout_seconds=60)
+def refuse_answer(ctx: Context) -> None:
+    """Fail a job whose reviewer said neither yes nor no."""
+    raise Permanent(
+        "the answer to the review has no `approved` that is true or false",
+        code="raster.unclear_answer",
+        remedy="Run `anabranch retry JOB --from review`, and signal -p approved=true, or -p approved=false -p why=….",
+    )
 
 
 class ValidateParams(Strict):
@@ -70,6 +95,7 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
             max_pixels=settings.raster_max_pixels,
             max_bands=settings.raster_max_bands,
             max_block_bytes=settings.raster_max_block_mb * 2**20,
+            max_expansion=settings.raster_max_expansion,
         ),
         memory_mb=settings.raster_memory_mb,
     )

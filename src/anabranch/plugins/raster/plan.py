@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from anabranch.engine.errors import Permanent
+from anabranch.engine.errors import AnabranchError, Permanent
 from anabranch.engine.storage import Stat
 from anabranch.plugins.raster.mistakes import raise_all
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Tier
@@ -16,12 +16,13 @@ from anabranch.plugins.raster.publication import slug
 from anabranch.plugins.raster.signs import SUFFIXES
 from anabranch.settings import Settings
 
-__all__ = ["Plan", "Wishes", "name_cog", "plan_work", "require_single", "tiers_of"]
+__all__ = ["Plan", "Wishes", "name_cog", "plan_work", "require_single", "require_words", "tiers_of"]
 
 MB = 2**20
 # As the catalog's ids are; it would refuse others only when all work is done.
 COLLECTION = re.compile(r"(?=.{1,63}$)[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*", re.ASCII)
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+DRAFTS = re.compile(r"(silver|gold)://jobs/")
 TierName = Literal["analysis", "visualization", "archive", "all"]
 Tiling = Literal["auto", "never", "always"]
 
@@ -73,6 +74,12 @@ def plan_work(wishes: Wishes, found: Stat, settings: Settings) -> Plan:
     )
 
 
+def require_words(wishes: Wishes, missing: AnabranchError) -> None:
+    """Raise what is wrong with the wishes, together with why there is no file; nothing where they are right."""
+    if mistakes := list(_check_words(wishes)):
+        raise_all([Permanent(missing.message, code=missing.code, remedy=missing.remedy), *mistakes])
+
+
 def tiers_of(tier: TierName) -> tuple[Tier, ...]:
     """The COGs that a wish means."""
     return tuple(Tier) if tier == "all" else (Tier(tier),)
@@ -108,7 +115,7 @@ def _check_file(found: Stat, wishes: Wishes, settings: Settings) -> Iterator[Per
             remedy="Send a smaller file, or let the operator raise ANABRANCH_RASTER_MAX_MB.",
         )
     elif wishes.tiling == "always":
-        yield _too_large("it is to be cut into tiles")
+        yield _not_tiled("`tiling: always` asks for tiles")
     elif wishes.tiling == "auto" and found.size > settings.raster_single_bytes:
         yield _too_large(f"it has {found.size:,} bytes, and one COG is made of {settings.raster_single_bytes:,}")
 
@@ -122,6 +129,12 @@ def _check_words(wishes: Wishes) -> Iterator[Permanent]:
                 code="raster.crs_text",
                 remedy="Write it like EPSG:25832.",
             )
+    if DRAFTS.match(wishes.source):
+        yield Permanent(
+            f"{wishes.source[:80]} is what a job made, and may not be published yet",
+            code="raster.draft",
+            remedy="Send the source again, or an object of the bronze tier.",
+        )
     if wishes.raster_type is not None and wishes.raster_type not in set(Kind):
         yield Permanent(
             f"raster_type is {wishes.raster_type[:80]!r}, which is no kind of raster",
@@ -151,8 +164,12 @@ def _moment(text: str) -> str | None:
 
 
 def _too_large(reason: str) -> Permanent:
+    return _not_tiled(f"the raster is too large for one COG: {reason}")
+
+
+def _not_tiled(reason: str) -> Permanent:
     return Permanent(
-        f"the raster is too large for one COG: {reason}; cutting into tiles is not built yet",
+        f"{reason}; cutting into tiles is not built yet",
         code="raster.tiled_unavailable",
         remedy="Send it in parts, or with `tiling: never` where disk and time allow one COG.",
     )
