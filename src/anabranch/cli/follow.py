@@ -22,13 +22,16 @@ def hand_in(
     """The job as it was accepted; its files are uploaded first."""
     parameters = parameters.send_files(client)
     try:
-        return client.submit(workflow, parameters.values, priority=priority, rerun=rerun).raw
+        submitted = client.submit(workflow, parameters.values, priority=priority, rerun=rerun)
     except InputError:
         # `-p message=5` was read as a number. Only now is it worth asking whether text is wanted: that takes a while.
         declared = parameters.as_declared(workflow)
         if declared == parameters.values:
             raise
-    return client.submit(workflow, declared, priority=priority, rerun=rerun).raw
+        submitted = client.submit(workflow, declared, priority=priority, rerun=rerun)
+    if not submitted.created:
+        note("the same was submitted before, and this is its job; --rerun makes a new one")
+    return submitted.raw
 
 
 def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) -> JobView:
