@@ -25,7 +25,11 @@ def not_found(tier: str, key: str) -> NotFound:
 
 def exists(tier: str, key: str) -> Conflict:
     """There is one already."""
-    return Conflict("storage.exists", f"there is a {tier}://{key} already", remedy="Choose another name.")
+    return Conflict(
+        "storage.exists",
+        f"there is a {tier}://{key} already",
+        remedy="Choose another name, or replace it with `--overwrite`.",
+    )
 
 
 def changed(tier: str, key: str) -> Changed:
