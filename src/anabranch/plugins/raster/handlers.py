@@ -1,22 +1,17 @@
 """Handlers on rasters: they fetch and put, and let a sandbox open what strangers sent."""
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from anabranch.engine.context import Context
 from anabranch.engine.errors import AnabranchError, NotFound, Permanent
 from anabranch.engine.handler import handler
 from anabranch.plugins.raster.confined import run_confined
-from anabranch.plugins.raster.models import Band, CogOptions, Kind, Limits, Notice, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.gathering import gather
+from anabranch.plugins.raster.models import CogOptions, Limits, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.phases import Phases
 from anabranch.plugins.raster.plan import (
     Plan,
-    TierName,
-    Tiling,
     Wishes,
     name_cog,
     plan_work,
@@ -24,18 +19,13 @@ from anabranch.plugins.raster.plan import (
     require_words,
     tiers_of,
 )
-from anabranch.plugins.raster.publication import ASSETS, COG_TYPE, Product, describe_item, find_span, name_item
+from anabranch.plugins.raster.publication import COG_TYPE
+from anabranch.plugins.raster.steps import Checked, Cog, CogParams, ValidateParams, Verified, VerifyParams
 from anabranch.settings import load_settings
 
-__all__ = ["create_cog", "preflight", "validate", "verify"]
+__all__ = ["create_cog", "preflight", "refuse_answer", "validate", "verify"]
 
 QUEUE = "raster"
-
-
-class Strict(BaseModel):
-    """No parameter that nobody reads."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @handler("raster.preflight", queue="files", timeout_seconds=120)
@@ -57,26 +47,6 @@ def refuse_answer(ctx: Context) -> None:
         code="raster.unclear_answer",
         remedy="Run `anabranch retry JOB --from review`, and signal -p approved=true, or -p approved=false -p why=….",
     )
-
-
-class ValidateParams(Strict):
-    """A staged raster, and what its caller wants of it."""
-
-    source: str
-    sha256: str
-    input_crs: str | None = None
-    target_crs: str | None = None
-    raster_type: Kind | None = None
-    tier: TierName = "analysis"
-    tiling: Tiling = "auto"
-
-
-class Checked(Strict):
-    """A raster that can be published, and what its COGs are for."""
-
-    raster: Validated
-    tiers: tuple[Tier, ...]
-    pixels: int
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
@@ -103,25 +73,6 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
     checked = Checked.model_validate(run_confined(ctx, "look", arguments, folder=_aside(ctx), reads=[path]))
     require_single(checked.pixels, params.tiling, settings)
     return checked
-
-
-class CogParams(Strict):
-    """A checked raster, and what one COG of it is for."""
-
-    source: str
-    sha256: str
-    raster: Validated
-    tier: Tier
-    target_crs: str | None = None
-
-
-class Cog(Strict):
-    """A COG in the silver tier that was not verified yet."""
-
-    tier: Tier
-    address: str
-    size: int
-    sha256: str
 
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)
@@ -155,28 +106,6 @@ def _write_cog(params: CogParams, ctx: Context, folder: Path) -> Path:
     return target
 
 
-class VerifyParams(Strict):
-    """A raster and its COGs, and what the item is to say."""
-
-    source: str
-    sha256: str
-    raster: Validated
-    cogs: tuple[Cog, ...]
-    target_crs: str | None = None
-    title: str | None = None
-    datetime: str | None = None
-    modified: AwareDatetime
-
-
-class Verified(Strict):
-    """What can be published: the objects, the facts of the item, and the report that goes with them."""
-
-    outputs: tuple[Product, ...]
-    item: dict[str, Any]  # as the catalog's handlers take it
-    warnings: tuple[Notice, ...]
-    report: str
-
-
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and gather what is published."""
@@ -186,7 +115,7 @@ def verify(params: VerifyParams, ctx: Context) -> Verified:
     thumbnail = _aside(ctx) / "thumbnail.png"
     arguments = {"path": str(paths[0]), "kind": params.raster.kind, "thumbnail": str(thumbnail)}
     described = run_confined(ctx, "describe", arguments, folder=thumbnail.parent, reads=[paths[0]])
-    return _gather(params, ctx, checked, described, thumbnail)
+    return gather(params, ctx, checked, described, thumbnail)
 
 
 def _check(params: VerifyParams, ctx: Context, source: Path, cog: Cog, path: Path) -> dict[str, Any]:
@@ -207,76 +136,3 @@ def _cog_options(raster: Validated, tier: Tier, target_crs: str | None) -> dict[
     memory = load_settings().raster_memory_mb
     options = CogOptions(kind=raster.kind, tier=tier, mends=raster.mends, target_crs=target_crs, memory_mb=memory)
     return options.model_dump(mode="json")
-
-
-def _gather(
-    params: VerifyParams, ctx: Context, checked: Sequence[dict[str, Any]], described: dict[str, Any], thumbnail: Path
-) -> Verified:
-    raster = params.raster
-    span, notices = find_span(params.datetime, raster, params.modified)
-    warnings = (*raster.warnings, *notices)
-    item_id = name_item(raster.name, _identity(params))
-    bands = [Band.model_validate(band) for band in checked[0]["bands"]]
-    item = describe_item(item_id, params.title, raster, bands, described, span, ASSETS[params.cogs[0].tier])
-    report = _report(params, checked, described, warnings)
-    outputs = (
-        *(_product_of_cog(raster.name, cog) for cog in params.cogs),
-        _put(ctx, thumbnail, "thumbnail", "image/png"),
-        _put(ctx, _write(ctx.scratch / "report.json", report), "report", "application/json"),
-    )
-    source = {"sha256": params.sha256, "name": raster.name}
-    item |= {"source": source, "outputs": [output.model_dump() for output in outputs]}
-    return Verified(outputs=outputs, item=item, warnings=warnings, report=outputs[-1].href)
-
-
-def _identity(params: VerifyParams) -> dict[str, Any]:
-    """What makes an item another one: the bytes, and what was wanted of them."""
-    return {
-        "source": params.sha256,
-        "kind": params.raster.kind,
-        "crs": params.raster.mends.crs,
-        "target_crs": params.target_crs,
-        "tiers": [cog.tier for cog in params.cogs],
-        "datetime": params.datetime,
-        "title": params.title,
-    }
-
-
-def _product_of_cog(name: str, cog: Cog) -> Product:
-    return Product(
-        kind="cog",
-        asset=ASSETS[cog.tier],
-        name=name_cog(name, cog.tier),
-        href=cog.address,
-        media_type=COG_TYPE,
-        size=cog.size,
-        sha256=cog.sha256,
-    )
-
-
-def _put(ctx: Context, path: Path, kind: str, media_type: str) -> Product:
-    put = ctx.storage.put(path, media_type=media_type)
-    return Product(
-        kind=kind, asset=kind, name=path.name, href=put.address, media_type=media_type, size=put.size, sha256=put.sha256
-    )
-
-
-def _report(
-    params: VerifyParams, checked: Sequence[dict[str, Any]], described: dict[str, Any], warnings: Sequence[Notice]
-) -> dict[str, Any]:
-    """What was detected, decided and mended, for people."""
-    return {
-        "source": {"address": params.source, "sha256": params.sha256},
-        "raster": params.raster.model_dump(mode="json"),
-        "target_crs": params.target_crs,
-        "cogs": [
-            {**cog.model_dump(mode="json"), "verified": found} for cog, found in zip(params.cogs, checked, strict=True)
-        ],
-        "warnings": [warning.model_dump(mode="json") for warning in warnings],
-        "software": described["software"],
-    }
-
-
-def _write(path: Path, report: dict[str, Any]) -> Path:
-    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-    return path
