@@ -199,3 +199,17 @@ def test_where_nothing_is_the_page_says_what_to_do(browser: Browser, database_ur
         made.page.reload()
         expect(made.page.locator("#message")).to_contain_text("anabranch run process_raster", timeout=SLOW_MS)
         made.page.close()
+
+
+def test_the_description_of_the_api_is_a_page_of_its_own(browser: Browser, served: Served) -> None:
+    made = visit(browser, f"{served.url}/docs#submit_job")
+    page = made.page
+    opened = page.locator("details#submit_job")
+    expect(opened.locator("summary")).to_contain_text("/api/jobs", timeout=SLOW_MS)
+    expect(opened.locator(".body")).to_contain_text("Needs the scope submit.")
+    expect(opened.locator(".body")).to_contain_text("job_id")
+    page.locator("#search").fill("dead letters replay")
+    expect(page.locator("details:visible")).to_have_count(1)
+    assert made.wrong == []
+    assert [url for url in made.asked if not url.startswith(served.url)] == []
+    page.close()

@@ -1,4 +1,4 @@
-"""The page: a map of what is published."""
+"""The pages: a map of what is published, and the description of the API."""
 
 from functools import cache
 from pathlib import Path
@@ -45,6 +45,12 @@ async def show_page(serving: CurrentServing, if_none_match: IfNoneMatch = None) 
     """The page; what it will ask for begins to load."""
     serving.warm()
     return _answer("index.html", if_none_match)
+
+
+@router.get("/docs", dependencies=[needs(Scope.READ)])
+async def show_reference(if_none_match: IfNoneMatch = None) -> Response:
+    """The description of the API, for people."""
+    return _answer("reference.html", if_none_match)
 
 
 @router.get("/ui/{name:path}", dependencies=[needs(Scope.READ)])
