@@ -363,6 +363,18 @@ def test_r6_a_target_grid_far_larger_than_the_source_is_refused(tmp_path: Path, 
     assert look(world, target_crs="EPSG:4326").width == 700
 
 
+def test_r6_a_grid_that_loses_most_pixels_is_refused_with_the_numbers(tmp_path: Path, refuse: Refuse) -> None:
+    across = make_raster(
+        tmp_path / "a.tif", hills(1300, 1000), crs="EPSG:4326", transform=from_bounds(178, -18, 182, -15, 1300, 1000)
+    )
+    mistake = refuse(across, target_crs="EPSG:3857")
+    assert mistake.code == "raster.reprojection"
+    assert "1,300,000 pixels become only " in mistake.message
+    assert "at least 325,000" in mistake.message
+    assert look(across, target_crs="EPSG:3832").width == 1300
+    assert look(across).width == 1300
+
+
 def test_r6_the_limit_of_pixels_is_that_of_the_cog_too(tmp_path: Path, refuse: Refuse) -> None:
     path = make_raster(tmp_path / "a.tif", hills())
     limits = Limits(max_pixels=600 * 700)
