@@ -121,12 +121,26 @@ def test_a_south_up_raster_is_put_in_order(tmp_path: Path) -> None:
     [
         ("EPSG:4326", from_origin(500_000, 5_000_000, 10, 10)),
         ("EPSG:4326", from_origin(10, 120, 0.01, 0.01)),
+        ("EPSG:4326", from_origin(10, 90.5, 0.01, 0.01)),
+        ("EPSG:4326", from_origin(500, 10, 0.001, 0.001)),
+        ("EPSG:4326", from_origin(354, 10, 0.01, 0.01)),
+        ("EPSG:4326", from_origin(-361, 10, 0.01, 0.01)),
         ("EPSG:32633", from_origin(5e8, 5e9, 10, 10)),
     ],
 )
 def test_bounds_that_can_not_be_of_the_crs_are_refused(tmp_path: Path, refuse: Refuse, crs: str, grid: Affine) -> None:
     mistake = refuse(make_raster(tmp_path / "a.tif", hills(), crs=crs, transform=grid))
     assert (mistake.code, crs in mistake.message) == ("raster.bounds", True)
+
+
+@pytest.mark.parametrize(
+    "box", [(0, -90, 360, 90), (-0.25, -90.25, 359.75, 90.25), (170, -10, 200, 10), (-190, -10, -170, 10)]
+)
+def test_degrees_of_the_world_are_taken_however_they_are_counted(
+    tmp_path: Path, box: tuple[float, float, float, float]
+) -> None:
+    path = make_raster(tmp_path / "a.tif", hills(), crs="EPSG:4326", transform=from_bounds(*box, 700, 600))
+    assert look(path).crs == "EPSG:4326"
 
 
 def test_complex_numbers_are_refused(tmp_path: Path, refuse: Refuse) -> None:

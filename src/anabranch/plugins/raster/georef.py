@@ -20,7 +20,7 @@ __all__ = ["Placed", "check_bounds", "check_grid", "upright"]
 # A tenth of a pixel over the longest side: less is rounding of whoever wrote the file.
 NOTHING = Mends()
 _TURN = 0.1
-_EDGE = 1.0
+_EDGE = 5.0
 _REACH = 4.0e7
 
 
@@ -51,7 +51,7 @@ def check_bounds(src: DatasetReader, crs: CRS) -> tuple[Box, Permanent | None]:
     """The bounds in WGS 84, and a mistake where the coordinates can't be of that system."""
     left, bottom, right, top = _bounds(src)
     nowhere = (0.0, 0.0, 0.0, 0.0)
-    if crs.is_geographic and not _fits_degrees(left, bottom, right, top):
+    if crs.is_geographic and not _fits_degrees(src.transform, left, bottom, right, top):
         return nowhere, _implausible(src, crs)
     if max(map(abs, (left, bottom, right, top))) > _REACH:
         return nowhere, _implausible(src, crs)
@@ -94,9 +94,11 @@ def _bounds(src: DatasetReader) -> Box:
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def _fits_degrees(left: float, bottom: float, right: float, top: float) -> bool:
-    wide = right - left <= 360 + _EDGE and left >= -360 - _EDGE and right <= 540 + _EDGE
-    return wide and bottom >= -90 - _EDGE and top <= 90 + _EDGE
+def _fits_degrees(grid: Affine, left: float, bottom: float, right: float, top: float) -> bool:
+    """Whether bounds are degrees, of -180 to 180 or 0 to 360; centres on the edge of the world reach past it."""
+    across, down = min(_EDGE, abs(grid.a) + abs(grid.b)), min(_EDGE, abs(grid.d) + abs(grid.e))
+    wide = right - left <= 360 + across and left >= -360 - across and right <= 360 + across
+    return wide and bottom >= -90 - down and top <= 90 + down
 
 
 def _is_turned(src: DatasetReader) -> bool:
