@@ -76,6 +76,21 @@ def test_c1_what_crosses_180_degrees_is_split_there(tmp_path: Path, crs: str, gr
         assert max(lons) - min(lons) < 25
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "west", "east"),
+    [(19.9e6, 20.6e6, 178.7647, -174.9471), (-20.6e6, -19.9e6, 174.9471, -178.7647)],
+)
+def test_c1_a_cylindrical_map_goes_on_past_180_degrees(
+    tmp_path: Path, left: float, right: float, west: float, east: float
+) -> None:
+    grid = from_bounds(left, -3e5, right, 3e5, 700, 600)
+    found = trace(tmp_path / "a.tif", hills(), "EPSG:3857", grid)
+    assert found.type == "MultiPolygon"
+    assert (found.bbox[0], found.bbox[2]) == pytest.approx((west, east), abs=0.02)
+    assert all(holds(found, lon, 0.0) for lon in (west + 0.1, 179.9, -179.9, east - 0.1))
+    assert not holds(found, 0.0, 0.0)
+
+
 def test_c1_longitudes_of_0_to_360_become_those_of_the_world(tmp_path: Path) -> None:
     found = trace(tmp_path / "a.tif", hills(), "EPSG:4326", from_bounds(0, -80, 360, 80, 700, 600))
     assert found.bbox == pytest.approx((-180, -80, 180, 80))
