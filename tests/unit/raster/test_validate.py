@@ -357,6 +357,29 @@ def test_c1_the_time_is_the_datas_own(
     assert (found.moment or found.start, found.origin) == (start, origin)
 
 
+def test_c1_a_tag_that_tells_a_day_is_that_day_and_no_moment(tmp_path: Path) -> None:
+    tags = {"ACQUISITION_DATE": "2019-08-07"}
+    found = look(make_raster(tmp_path / "a.tif", hills(), tags=tags)).times
+    assert found
+    assert (found.moment, found.origin) == (None, "tags")
+    assert (found.start, found.end) == (
+        datetime(2019, 8, 7, tzinfo=UTC),
+        datetime(2019, 8, 7, 23, 59, 59, tzinfo=UTC),
+    )
+
+
+def test_c1_a_tag_that_tells_a_moment_stands_above_one_that_tells_a_day(tmp_path: Path) -> None:
+    tags = {"ACQUISITION_DATE": "2019-08-07", "datetime": "2019-08-07T10:11:12Z"}
+    found = look(make_raster(tmp_path / "a.tif", hills(), tags=tags)).times
+    assert found
+    assert found.moment == datetime(2019, 8, 7, 10, 11, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("tag", ["9999-12-31", "0001-01-01T00:00:00+05:00"])
+def test_c1_a_tag_at_the_end_of_time_is_passed_over(tmp_path: Path, tag: str) -> None:
+    assert look(make_raster(tmp_path / "a.tif", hills(), tags={"datetime": tag})).times is None
+
+
 @pytest.mark.parametrize("name", ["tile_2048_20481.tif", "dem_20241399.tif", "a.tif", "n45_e015_1arc.tif"])
 def test_c1_no_time_is_made_up(tmp_path: Path, name: str) -> None:
     written = {"TIFFTAG_DATETIME": "2024:01:02 03:04:05"}
