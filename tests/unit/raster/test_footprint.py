@@ -13,6 +13,7 @@ import pytest
 import rasterio
 from affine import Affine
 from rasterio.crs import CRS
+from rasterio.enums import ColorInterp
 from rasterio.transform import from_bounds, from_origin
 
 from anabranch.engine.errors import Permanent
@@ -196,6 +197,34 @@ def test_a_preview_is_a_small_picture_that_shows_something(
         assert (png.count, int(png.read(4).min())) == (4, 255)
         assert np.unique(png.read(1)).size > 1
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.png", "a.tif"]
+
+
+@pytest.mark.parametrize(
+    ("said", "bands"),
+    [
+        ({"descriptions": ("blue", "green", "Red", "nir", "red edge")}, [3, 2, 1]),
+        ({"descriptions": ("B02", "B03", "B04", "B08", "red edge")}, [1, 2, 3]),
+        ({"descriptions": ("red", "red", "green", "blue", "nir")}, [1, 2, 3]),
+        ({"colorinterp": [ColorInterp[name] for name in ("gray", "blue", "green", "red", "undefined")]}, [4, 3, 2]),
+        ({}, [1, 2, 3]),
+    ],
+)
+def test_a_preview_shows_the_bands_that_are_red_green_and_blue(
+    tmp_path: Path, said: dict[str, Any], bands: list[int]
+) -> None:
+    pixels = np.stack([band * hills(dtype="uint16")[0] for band in range(1, 6)])
+    path = make_raster(tmp_path / "a.tif", pixels, bands=said)
+    shown = preview(path, tmp_path / "a.png", Kind.MULTISPECTRAL)
+    assert shown.bands == bands
+    assert [low // 200 for low, _ in shown.stretch] == bands
+
+
+def test_names_of_bands_say_more_than_the_colours_that_three_bytes_are_given(tmp_path: Path) -> None:
+    pixels = np.stack([np.full((60, 70), value, "uint8") for value in (10, 120, 240)])
+    path = make_raster(tmp_path / "a.tif", pixels, bands={"descriptions": ("blue", "green", "red")})
+    preview(path, tmp_path / "a.png", Kind.RGB)
+    with quiet(), rasterio.open(tmp_path / "a.png") as png:
+        assert png.read()[:3, 0, 0].tolist() == [240, 120, 10]
 
 
 def test_a_preview_has_the_palettes_colours_and_clear_nodata(tmp_path: Path) -> None:
