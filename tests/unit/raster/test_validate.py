@@ -93,14 +93,21 @@ def test_ground_control_points_alone_are_refused_by_name(tmp_path: Path, refuse:
         path, "w", driver="GTiff", width=700, height=600, count=1, dtype="float32", gcps=points, crs="EPSG:4326"
     ) as out:
         out.write(hills())
-    assert "only 4 ground control points" in refuse(path, input_crs="EPSG:4326").message
+    for options in ({}, {"input_crs": "EPSG:4326"}):
+        mistake = refuse(path, **options)
+        assert (mistake.code, mistake.message) == (
+            "raster.no_georeference",
+            "the raster has only 4 ground control points",
+        )
 
 
 def test_rpcs_alone_are_refused_by_name(tmp_path: Path, refuse: Refuse) -> None:
     ones = [1.0] + 19 * [0.0]
     rpcs = RPC(0, 100, 45, 0.1, ones, ones, 300, 300, 15, 0.1, ones, ones, 350, 350, None, None)
     path = make_raster(tmp_path / "a.tif", hills(), transform=None, crs=None, bands={"rpcs": rpcs})
-    assert "RPCs" in refuse(path, input_crs="EPSG:4326").message
+    for options in ({}, {"input_crs": "EPSG:4326"}):
+        mistake = refuse(path, **options)
+        assert (mistake.code, "RPCs" in mistake.message) == ("raster.no_georeference", True)
 
 
 def test_a_rotated_raster_is_refused_unless_it_is_to_be_resampled(tmp_path: Path, refuse: Refuse) -> None:

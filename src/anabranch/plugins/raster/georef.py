@@ -15,7 +15,7 @@ from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.crs import WGS84, name_crs, to_degrees
 from anabranch.plugins.raster.models import Box, Mends, Notice
 
-__all__ = ["Placed", "check_bounds", "check_grid", "upright"]
+__all__ = ["Placed", "check_bounds", "check_grid", "is_unrectified", "upright"]
 
 # A tenth of a pixel over the longest side: less is rounding of whoever wrote the file.
 NOTHING = Mends()
@@ -45,6 +45,11 @@ def check_grid(src: DatasetReader, *, warped: bool) -> Placed:
     message = "The raster is south up or mirrored; its rows or columns are put in order, and no value changes."
     notice = Notice(code="raster.flipped", message=message)
     return Placed(notices=(notice,), mends=Mends(flip_rows=rows, flip_columns=columns))
+
+
+def is_unrectified(src: DatasetReader) -> bool:
+    """Whether control points or RPCs alone say where it is: their system is theirs, and no other helps."""
+    return bool(src.transform.is_identity and (src.gcps[0] or src.rpcs))
 
 
 def check_bounds(src: DatasetReader, crs: CRS) -> tuple[Box, Permanent | None]:
