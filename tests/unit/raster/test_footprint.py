@@ -13,6 +13,7 @@ import pytest
 import rasterio
 from affine import Affine
 from rasterio.crs import CRS
+from rasterio.enums import ColorInterp
 from rasterio.transform import from_bounds, from_origin
 
 from anabranch.engine.errors import Permanent
@@ -74,6 +75,21 @@ def test_c1_what_crosses_180_degrees_is_split_there(tmp_path: Path, crs: str, gr
         assert min(lons) >= -180
         assert max(lons) <= 180
         assert max(lons) - min(lons) < 25
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "west", "east"),
+    [(19.9e6, 20.6e6, 178.7647, -174.9471), (-20.6e6, -19.9e6, 174.9471, -178.7647)],
+)
+def test_c1_a_cylindrical_map_goes_on_past_180_degrees(
+    tmp_path: Path, left: float, right: float, west: float, east: float
+) -> None:
+    grid = from_bounds(left, -3e5, right, 3e5, 700, 600)
+    found = trace(tmp_path / "a.tif", hills(), "EPSG:3857", grid)
+    assert found.type == "MultiPolygon"
+    assert (found.bbox[0], found.bbox[2]) == pytest.approx((west, east), abs=0.02)
+    assert all(holds(found, lon, 0.0) for lon in (west + 0.1, 179.9, -179.9, east - 0.1))
+    assert not holds(found, 0.0, 0.0)
 
 
 def test_c1_longitudes_of_0_to_360_become_those_of_the_world(tmp_path: Path) -> None:
@@ -181,6 +197,34 @@ def test_a_preview_is_a_small_picture_that_shows_something(
         assert (png.count, int(png.read(4).min())) == (4, 255)
         assert np.unique(png.read(1)).size > 1
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.png", "a.tif"]
+
+
+@pytest.mark.parametrize(
+    ("said", "bands"),
+    [
+        ({"descriptions": ("blue", "green", "Red", "nir", "red edge")}, [3, 2, 1]),
+        ({"descriptions": ("B02", "B03", "B04", "B08", "red edge")}, [1, 2, 3]),
+        ({"descriptions": ("red", "red", "green", "blue", "nir")}, [1, 2, 3]),
+        ({"colorinterp": [ColorInterp[name] for name in ("gray", "blue", "green", "red", "undefined")]}, [4, 3, 2]),
+        ({}, [1, 2, 3]),
+    ],
+)
+def test_a_preview_shows_the_bands_that_are_red_green_and_blue(
+    tmp_path: Path, said: dict[str, Any], bands: list[int]
+) -> None:
+    pixels = np.stack([band * hills(dtype="uint16")[0] for band in range(1, 6)])
+    path = make_raster(tmp_path / "a.tif", pixels, bands=said)
+    shown = preview(path, tmp_path / "a.png", Kind.MULTISPECTRAL)
+    assert shown.bands == bands
+    assert [low // 200 for low, _ in shown.stretch] == bands
+
+
+def test_names_of_bands_say_more_than_the_colours_that_three_bytes_are_given(tmp_path: Path) -> None:
+    pixels = np.stack([np.full((60, 70), value, "uint8") for value in (10, 120, 240)])
+    path = make_raster(tmp_path / "a.tif", pixels, bands={"descriptions": ("blue", "green", "red")})
+    preview(path, tmp_path / "a.png", Kind.RGB)
+    with quiet(), rasterio.open(tmp_path / "a.png") as png:
+        assert png.read()[:3, 0, 0].tolist() == [240, 120, 10]
 
 
 def test_a_preview_has_the_palettes_colours_and_clear_nodata(tmp_path: Path) -> None:

@@ -18,12 +18,19 @@ from anabranch.testing.rasters import GRID, hills, make_raster
 ODD = "+proj=laea +lat_0=12 +lon_0=34 +datum=WGS84"
 
 
-def tell(tmp_path: Path, crs: str = "EPSG:32633", target: str = "EPSG:32633", **options: Any) -> dict[str, Any]:
+def tell(
+    tmp_path: Path,
+    crs: str = "EPSG:32633",
+    target: str = "EPSG:32633",
+    shown: dict[str, Any] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
     """The facts of an item whose source and COG may differ in their coordinate system."""
     raster = validate(make_raster(tmp_path / "a.tif", hills(), crs=crs), ValidateOptions())
     cog = make_raster(tmp_path / "cog.tif", hills(), crs=target)
     grid, found = project(cog).model_dump(), footprint(cog)
-    described = {"projection": grid, "footprint": found.geometry(), "bbox": found.bbox, "stretch": [], "software": {}}
+    described = {"projection": grid, "footprint": found.geometry(), "bbox": found.bbox, "software": {}}
+    described |= shown or {"shown": [1], "stretch": []}
     span = Span(datetime="2026-01-01T00:00:00Z")
     return describe_item("a", None, raster, raster.bands, described, span, **options)
 
@@ -32,6 +39,12 @@ def tell(tmp_path: Path, crs: str = "EPSG:32633", target: str = "EPSG:32633", **
 def test_c1_maps_show_an_asset_that_the_item_has(tmp_path: Path, asset: str) -> None:
     assert tell(tmp_path, asset=asset)["renders"]["default"]["assets"] == [asset]
     assert tell(tmp_path)["renders"]["default"]["assets"] == ["data"]
+
+
+def test_c1_maps_show_the_bands_that_the_preview_shows(tmp_path: Path) -> None:
+    stretch = [[0.0, 3.0], [0.0, 2.0], [0.0, 1.0]]
+    told = tell(tmp_path, shown={"shown": [3, 2, 1], "stretch": stretch})["renders"]["default"]
+    assert (told["bidx"], told["rescale"]) == ([3, 2, 1], stretch)
 
 
 def test_c1_the_grid_is_that_of_the_cog_by_its_code(tmp_path: Path) -> None:

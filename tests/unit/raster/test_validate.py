@@ -93,14 +93,21 @@ def test_ground_control_points_alone_are_refused_by_name(tmp_path: Path, refuse:
         path, "w", driver="GTiff", width=700, height=600, count=1, dtype="float32", gcps=points, crs="EPSG:4326"
     ) as out:
         out.write(hills())
-    assert "only 4 ground control points" in refuse(path, input_crs="EPSG:4326").message
+    for options in ({}, {"input_crs": "EPSG:4326"}):
+        mistake = refuse(path, **options)
+        assert (mistake.code, mistake.message) == (
+            "raster.no_georeference",
+            "the raster has only 4 ground control points",
+        )
 
 
 def test_rpcs_alone_are_refused_by_name(tmp_path: Path, refuse: Refuse) -> None:
     ones = [1.0] + 19 * [0.0]
     rpcs = RPC(0, 100, 45, 0.1, ones, ones, 300, 300, 15, 0.1, ones, ones, 350, 350, None, None)
     path = make_raster(tmp_path / "a.tif", hills(), transform=None, crs=None, bands={"rpcs": rpcs})
-    assert "RPCs" in refuse(path, input_crs="EPSG:4326").message
+    for options in ({}, {"input_crs": "EPSG:4326"}):
+        mistake = refuse(path, **options)
+        assert (mistake.code, "RPCs" in mistake.message) == ("raster.no_georeference", True)
 
 
 def test_a_rotated_raster_is_refused_unless_it_is_to_be_resampled(tmp_path: Path, refuse: Refuse) -> None:
@@ -121,12 +128,26 @@ def test_a_south_up_raster_is_put_in_order(tmp_path: Path) -> None:
     [
         ("EPSG:4326", from_origin(500_000, 5_000_000, 10, 10)),
         ("EPSG:4326", from_origin(10, 120, 0.01, 0.01)),
+        ("EPSG:4326", from_origin(10, 90.5, 0.01, 0.01)),
+        ("EPSG:4326", from_origin(500, 10, 0.001, 0.001)),
+        ("EPSG:4326", from_origin(354, 10, 0.01, 0.01)),
+        ("EPSG:4326", from_origin(-361, 10, 0.01, 0.01)),
         ("EPSG:32633", from_origin(5e8, 5e9, 10, 10)),
     ],
 )
 def test_bounds_that_can_not_be_of_the_crs_are_refused(tmp_path: Path, refuse: Refuse, crs: str, grid: Affine) -> None:
     mistake = refuse(make_raster(tmp_path / "a.tif", hills(), crs=crs, transform=grid))
     assert (mistake.code, crs in mistake.message) == ("raster.bounds", True)
+
+
+@pytest.mark.parametrize(
+    "box", [(0, -90, 360, 90), (-0.25, -90.25, 359.75, 90.25), (170, -10, 200, 10), (-190, -10, -170, 10)]
+)
+def test_degrees_of_the_world_are_taken_however_they_are_counted(
+    tmp_path: Path, box: tuple[float, float, float, float]
+) -> None:
+    path = make_raster(tmp_path / "a.tif", hills(), crs="EPSG:4326", transform=from_bounds(*box, 700, 600))
+    assert look(path).crs == "EPSG:4326"
 
 
 def test_complex_numbers_are_refused(tmp_path: Path, refuse: Refuse) -> None:
@@ -343,6 +364,29 @@ def test_c1_the_time_is_the_datas_own(
     assert (found.moment or found.start, found.origin) == (start, origin)
 
 
+def test_c1_a_tag_that_tells_a_day_is_that_day_and_no_moment(tmp_path: Path) -> None:
+    tags = {"ACQUISITION_DATE": "2019-08-07"}
+    found = look(make_raster(tmp_path / "a.tif", hills(), tags=tags)).times
+    assert found
+    assert (found.moment, found.origin) == (None, "tags")
+    assert (found.start, found.end) == (
+        datetime(2019, 8, 7, tzinfo=UTC),
+        datetime(2019, 8, 7, 23, 59, 59, tzinfo=UTC),
+    )
+
+
+def test_c1_a_tag_that_tells_a_moment_stands_above_one_that_tells_a_day(tmp_path: Path) -> None:
+    tags = {"ACQUISITION_DATE": "2019-08-07", "datetime": "2019-08-07T10:11:12Z"}
+    found = look(make_raster(tmp_path / "a.tif", hills(), tags=tags)).times
+    assert found
+    assert found.moment == datetime(2019, 8, 7, 10, 11, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("tag", ["9999-12-31", "0001-01-01T00:00:00+05:00"])
+def test_c1_a_tag_at_the_end_of_time_is_passed_over(tmp_path: Path, tag: str) -> None:
+    assert look(make_raster(tmp_path / "a.tif", hills(), tags={"datetime": tag})).times is None
+
+
 @pytest.mark.parametrize("name", ["tile_2048_20481.tif", "dem_20241399.tif", "a.tif", "n45_e015_1arc.tif"])
 def test_c1_no_time_is_made_up(tmp_path: Path, name: str) -> None:
     written = {"TIFFTAG_DATETIME": "2024:01:02 03:04:05"}
@@ -361,6 +405,18 @@ def test_r6_a_target_grid_far_larger_than_the_source_is_refused(tmp_path: Path, 
     assert mistake.code == "raster.reprojection"
     assert mistake.message.startswith("210,000 pixels become 4,3")
     assert look(world, target_crs="EPSG:4326").width == 700
+
+
+def test_r6_a_grid_that_loses_most_pixels_is_refused_with_the_numbers(tmp_path: Path, refuse: Refuse) -> None:
+    across = make_raster(
+        tmp_path / "a.tif", hills(1300, 1000), crs="EPSG:4326", transform=from_bounds(178, -18, 182, -15, 1300, 1000)
+    )
+    mistake = refuse(across, target_crs="EPSG:3857")
+    assert mistake.code == "raster.reprojection"
+    assert "1,300,000 pixels become only " in mistake.message
+    assert "at least 325,000" in mistake.message
+    assert look(across, target_crs="EPSG:3832").width == 1300
+    assert look(across).width == 1300
 
 
 def test_r6_the_limit_of_pixels_is_that_of_the_cog_too(tmp_path: Path, refuse: Refuse) -> None:

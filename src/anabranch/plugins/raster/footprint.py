@@ -9,10 +9,12 @@ import numpy as np
 import rasterio
 from affine import Affine
 from pydantic import BaseModel, ConfigDict
+from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
 from rasterio.crs import CRS
 from rasterio.enums import Resampling
+from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
-from rasterio.warp import reproject
+from rasterio.warp import reproject, transform
 
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.cells import valid_cells
@@ -159,23 +161,51 @@ def _trace(mask: Mask, grid: Affine, crs: CRS, box: Box, *, shift: float) -> Tra
     pixel = max(east - west, north - south) / SIDE
     width, height = max(1, round((east - west) / pixel)), max(1, round((north - south) / pixel))
     degrees = Affine((east - west) / width, 0, west - shift, 0, (south - north) / height, north)
-    found = np.zeros((height, width), np.uint8)
+    onto, found = Affine.translation(shift, 0) * degrees, np.zeros((height, width), bool)
+    for place in _places(mask, grid, crs):
+        found |= _warp(grow(mask), place, crs, found.shape, onto)
+    if not found.any():
+        return None
+    cells = grow(found)  # again: warping may miss a cell, or place it beside
+    top, left, bottom, right = bounds(cells)
+    polygons = [[[degrees * point for point in ring] for ring in polygon] for polygon in outlines(cells)]
+    return Traced(polygons, (*(degrees * (left, bottom)), *(degrees * (right, top))))
+
+
+def _warp(cells: Mask, grid: Affine, crs: CRS, shape: tuple[int, ...], degrees: Affine) -> Mask:
+    found = np.zeros(shape, np.uint8)
     reproject(
-        grow(mask).astype(np.uint8),  # and again below: warping may miss a cell, or place it beside
+        cells.astype(np.uint8),
         found,
         src_transform=grid,
         src_crs=crs,
-        dst_transform=Affine.translation(shift, 0) * degrees,
+        dst_transform=degrees,
         dst_crs=WGS84,
         resampling=Resampling.max,
         dst_nodata=0,
     )
-    if not found.any():
-        return None
-    cells = grow(found > 0)
-    top, left, bottom, right = bounds(cells)
-    polygons = [[[degrees * point for point in ring] for ring in polygon] for polygon in outlines(cells)]
-    return Traced(polygons, (*(degrees * (left, bottom)), *(degrees * (right, top))))
+    return np.asarray(found > 0)
+
+
+def _places(mask: Mask, grid: Affine, crs: CRS) -> list[Affine]:
+    """The grid, and where it goes on past the edge of a cylindrical map also once around the Earth either way."""
+    points = _border(grid, mask.shape[1], mask.shape[0])
+    around = 0.0 if crs.is_geographic else _round_trip(crs, points)
+    return [grid] if around < abs(grid.a) else [Affine.translation(way * around, 0) * grid for way in (0, 1, -1)]
+
+
+def _round_trip(crs: CRS, points: Ring) -> float:
+    """How far east or west of themselves points come back from degrees; 0 where that is not one length for all."""
+    lons, lats = to_degrees(crs, points)
+    try:
+        back = np.asarray(transform(WGS84, crs, lons.tolist(), lats.tolist()))
+    except (RasterioError, CPLE_BaseError):
+        return 0.0
+    east, north = np.abs(np.asarray(points).T - back)
+    length = float(east.max())
+    near = 1e-6 * length
+    same = (east < near) | (east > length - near)
+    return length if math.isfinite(length) and same.all() and north.max() < near else 0.0
 
 
 def _whole(extent: Box) -> Traced:

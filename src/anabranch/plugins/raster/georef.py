@@ -15,12 +15,12 @@ from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.crs import WGS84, name_crs, to_degrees
 from anabranch.plugins.raster.models import Box, Mends, Notice
 
-__all__ = ["Placed", "check_bounds", "check_grid", "upright"]
+__all__ = ["Placed", "check_bounds", "check_grid", "is_unrectified", "upright"]
 
 # A tenth of a pixel over the longest side: less is rounding of whoever wrote the file.
 NOTHING = Mends()
 _TURN = 0.1
-_EDGE = 1.0
+_EDGE = 5.0
 _REACH = 4.0e7
 
 
@@ -47,11 +47,16 @@ def check_grid(src: DatasetReader, *, warped: bool) -> Placed:
     return Placed(notices=(notice,), mends=Mends(flip_rows=rows, flip_columns=columns))
 
 
+def is_unrectified(src: DatasetReader) -> bool:
+    """Whether control points or RPCs alone say where it is: their system is theirs, and no other helps."""
+    return bool(src.transform.is_identity and (src.gcps[0] or src.rpcs))
+
+
 def check_bounds(src: DatasetReader, crs: CRS) -> tuple[Box, Permanent | None]:
     """The bounds in WGS 84, and a mistake where the coordinates can't be of that system."""
     left, bottom, right, top = _bounds(src)
     nowhere = (0.0, 0.0, 0.0, 0.0)
-    if crs.is_geographic and not _fits_degrees(left, bottom, right, top):
+    if crs.is_geographic and not _fits_degrees(src.transform, left, bottom, right, top):
         return nowhere, _implausible(src, crs)
     if max(map(abs, (left, bottom, right, top))) > _REACH:
         return nowhere, _implausible(src, crs)
@@ -94,9 +99,11 @@ def _bounds(src: DatasetReader) -> Box:
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def _fits_degrees(left: float, bottom: float, right: float, top: float) -> bool:
-    wide = right - left <= 360 + _EDGE and left >= -360 - _EDGE and right <= 540 + _EDGE
-    return wide and bottom >= -90 - _EDGE and top <= 90 + _EDGE
+def _fits_degrees(grid: Affine, left: float, bottom: float, right: float, top: float) -> bool:
+    """Whether bounds are degrees, of -180 to 180 or 0 to 360; centres on the edge of the world reach past it."""
+    across, down = min(_EDGE, abs(grid.a) + abs(grid.b)), min(_EDGE, abs(grid.d) + abs(grid.e))
+    wide = right - left <= 360 + across and left >= -360 - across and right <= 360 + across
+    return wide and bottom >= -90 - down and top <= 90 + down
 
 
 def _is_turned(src: DatasetReader) -> bool:

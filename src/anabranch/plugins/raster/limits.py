@@ -14,6 +14,7 @@ __all__ = ["check_limits", "check_target", "check_whole", "raw_bytes"]
 _FLOOR = 1024**3
 _BLOCKS = 20_000
 _MOST_GROWTH = 16
+_MOST_LOSS = 4
 _KEY = re.compile(r"^\d+$")
 
 
@@ -43,15 +44,25 @@ def check_limits(src: DatasetReader, size: int, limits: Limits) -> list[Permanen
 
 
 def check_target(src: DatasetReader, pixels: int, target: str | None, limits: Limits) -> Permanent | None:
-    """A mistake where the grid of the COG has far more pixels than its source, or more than the limit (R6)."""
-    most = min(limits.max_pixels, _MOST_GROWTH * src.width * src.height)
-    if pixels <= most:
-        return None
-    return Permanent(
-        f"{src.width * src.height:,} pixels become {pixels:,} in {target}, and at most {most:,} are allowed",
-        code="raster.reprojection",
-        remedy="Choose a `target_crs` that covers where the raster is, or cut the raster to the area of that one.",
-    )
+    """A mistake where the grid of the COG has far more or far fewer pixels than its source, or too many (R6)."""
+    own = src.width * src.height
+    least, most = -(-own // _MOST_LOSS), min(limits.max_pixels, _MOST_GROWTH * own)
+    if pixels > most:
+        return _reprojection(
+            f"{own:,} pixels become {pixels:,} in {target}, and at most {most:,} are allowed",
+            "Choose a `target_crs` that covers where the raster is, or cut the raster to the area of that one.",
+        )
+    if pixels < least:
+        return _reprojection(
+            f"{own:,} pixels become only {pixels:,} in {target}, and at least {least:,} must be left; "
+            "a raster across 180 degrees or near a pole is torn apart so",
+            "Choose another `target_crs`, one that covers where the raster is in one piece, or give none.",
+        )
+    return None
+
+
+def _reprojection(message: str, remedy: str) -> Permanent:
+    return Permanent(message, code="raster.reprojection", remedy=remedy)
 
 
 def block_bytes(src: DatasetReader) -> int:

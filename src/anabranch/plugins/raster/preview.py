@@ -1,5 +1,6 @@
 """A small PNG of a COG, stretched or coloured so that a person sees something."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from anabranch.plugins.raster.models import Kind
 from anabranch.plugins.raster.pixels import Array, Mask
 from anabranch.plugins.raster.reader import bounded, quiet
 
-__all__ = ["Stretch", "preview"]
+__all__ = ["Shown", "Stretch", "preview"]
 
 MEMORY_MB = 256
 SIDE = 512
@@ -24,13 +25,24 @@ CLASSES: tuple[tuple[int, int, int], ...] = (
     *((253, 191, 111), (255, 127, 0), (202, 178, 214), (106, 61, 154), (255, 255, 153), (177, 89, 40)),
 )
 
+COLOURS = ("red", "green", "blue")
+
 Stretch = list[tuple[float, float]]
 
 
-def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE) -> Stretch:
-    """Write a PNG, its longer side at most `side`, nodata transparent; answer what each band was stretched between."""
+@dataclass(frozen=True)
+class Shown:
+    """The bands that a picture is made of, and what each was stretched between."""
+
+    bands: list[int]
+    stretch: Stretch
+
+
+def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE) -> Shown:
+    """Write a PNG, its longer side at most `side`, nodata transparent; answer how the bands are shown."""
     with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
-        pixels, stretch = _paint(src, kind, _shape(src, side))
+        bands = _choose(src)
+        pixels, stretch = _paint(src, kind, bands, _shape(src, side))
     with (
         quiet(),
         rasterio.open(
@@ -38,7 +50,16 @@ def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE) -> Stretch:
         ) as out,
     ):
         out.write(pixels)
-    return stretch
+    return Shown(bands, stretch)
+
+
+def _choose(src: DatasetReader) -> list[int]:
+    """Red, green and blue as the bands' names say, else their colours; else the first three, or the first."""
+    names = [(name or "").strip().lower() for name in src.descriptions]
+    for said in (names, [colour.name for colour in src.colorinterp]):
+        if all(said.count(colour) == 1 for colour in COLOURS):
+            return [said.index(colour) + 1 for colour in COLOURS]
+    return [1, 2, 3] if src.count >= 3 and src.colorinterp[2] != ColorInterp.alpha else [1]
 
 
 def _shape(src: DatasetReader, side: int) -> tuple[int, int]:
@@ -46,8 +67,7 @@ def _shape(src: DatasetReader, side: int) -> tuple[int, int]:
     return max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
 
 
-def _paint(src: DatasetReader, kind: Kind, shape: tuple[int, int]) -> tuple[Array, Stretch]:
-    bands = [1, 2, 3] if src.count >= 3 and src.colorinterp[2] != ColorInterp.alpha else [1]
+def _paint(src: DatasetReader, kind: Kind, bands: list[int], shape: tuple[int, int]) -> tuple[Array, Stretch]:
     nearest = kind == Kind.CATEGORICAL
     how = Resampling.nearest if nearest else Resampling.average
     data = np.asarray(src.read(bands, out_shape=(len(bands), *shape), resampling=how))

@@ -89,7 +89,7 @@ def describe_item(
         "bbox": described["bbox"],
         **span.model_dump(),
         "software": described["software"],
-        "renders": _renders(raster.kind, described["stretch"], asset),
+        "renders": _renders(raster.kind, described["shown"], described["stretch"], asset),
     }
 
 
@@ -106,9 +106,9 @@ def _band(band: Band) -> dict[str, Any]:
     }
 
 
-def _renders(kind: Kind, stretch: Sequence[Sequence[float]], asset: str) -> dict[str, Any]:
+def _renders(kind: Kind, bands: Sequence[int], stretch: Sequence[Sequence[float]], asset: str) -> dict[str, Any]:
     """How a map may show it: three bands as colours, one by its palette or a ramp."""
-    shown: dict[str, Any] = {"assets": [asset], "bidx": [1, 2, 3] if len(stretch) == 3 else [1]}
+    shown: dict[str, Any] = {"assets": [asset], "bidx": list(bands)}
     if stretch:
         shown["rescale"] = [list(limits) for limits in stretch]
     if kind is Kind.CATEGORICAL:

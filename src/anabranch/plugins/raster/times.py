@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
 
 from anabranch.plugins.raster.models import Times
 
 __all__ = ["find_times"]
+
+Origin = Literal["tags", "name"]
 
 # TIFFTAG_DATETIME is left out: it says when the file was made.
 _TAGS = ("acquisitiondatetime", "acquisition_datetime", "acquisition_date", "datetime", "date", "time_coverage_start")
@@ -24,18 +27,35 @@ _YEARS = re.compile(rf"(?:^|[-_. ])(?!2048){_YEAR}(?=$|[-_. ])")
 def find_times(tags: Mapping[str, str], name: str) -> Times | None:
     """The moment or span of the data, or None where nothing says it."""
     lower = {key.lower(): value for key, value in tags.items()}
-    for tag in _TAGS:
-        if moment := _parse(lower.get(tag, "")):
-            return Times(moment=moment, origin="tags")
-    return _from_name(name.rsplit(".", 1)[0])
+    texts = [lower[tag].strip().replace("/", "-") for tag in _TAGS if tag in lower]
+    # A tag that tells the moment says more than one before it that tells only the day.
+    said = [times for parse in (_parse_moment, _parse_day) for text in texts if (times := parse(text))]
+    return said[0] if said else _from_name(name.rsplit(".", 1)[0])
 
 
-def _parse(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text.strip().replace("/", "-"))
-    except ValueError:
+def _parse_day(text: str) -> Times | None:
+    if not _is_day(text):
         return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    day = date.fromisoformat(text)
+    return _span_of_day(day.year, day.month, day.day, origin="tags")
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _parse_moment(text: str) -> Times | None:
+    if _is_day(text):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        moment = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return Times(moment=moment, origin="tags")
 
 
 def _from_name(stem: str) -> Times | None:
@@ -61,13 +81,13 @@ def _moment(year: int, month: int, day: int, hour: int, minute: int, second: int
         return None
 
 
-def _span_of_day(year: int, month: int, day: int) -> Times | None:
+def _span_of_day(year: int, month: int, day: int, *, origin: Origin = "name") -> Times | None:
     try:
         begin = datetime(year, month, day, tzinfo=UTC)
-    except ValueError:
+        return _span(begin, begin + timedelta(days=1), origin)
+    except (ValueError, OverflowError):
         return None
-    return _span(begin, begin + timedelta(days=1))
 
 
-def _span(begin: datetime, after: datetime) -> Times:
-    return Times(start=begin, end=after - timedelta(seconds=1), origin="name")
+def _span(begin: datetime, after: datetime, origin: Origin = "name") -> Times:
+    return Times(start=begin, end=after - timedelta(seconds=1), origin=origin)

@@ -13,7 +13,7 @@ from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.bands import check_dtype, check_nodata, describe_bands, mask_kind
 from anabranch.plugins.raster.content import Content, look
 from anabranch.plugins.raster.crs import name_crs, parse_crs, resolve_crs
-from anabranch.plugins.raster.georef import check_bounds, check_grid, upright
+from anabranch.plugins.raster.georef import check_bounds, check_grid, is_unrectified, upright
 from anabranch.plugins.raster.kinds import detect, settle
 from anabranch.plugins.raster.limits import check_limits, check_target, check_whole, raw_bytes
 from anabranch.plugins.raster.mistakes import raise_all
@@ -94,8 +94,9 @@ def _check_suffix(findings: Findings, path: Path, name: str) -> None:
 
 
 def _check_place(findings: Findings, src: DatasetReader, options: ValidateOptions) -> CRS | None:
-    resolved = findings.attempt(lambda: resolve_crs(src.crs, options.input_crs))
-    target = options.target_crs
+    target, given = options.target_crs, options.input_crs
+    hopeless = not src.crs and not given and is_unrectified(src)
+    resolved = None if hopeless else findings.attempt(lambda: resolve_crs(src.crs, given))
     if target is not None:
         findings.attempt(lambda: parse_crs(target, "target_crs"))
     placed = check_grid(src, warped=target is not None)

@@ -44,12 +44,13 @@ def check(source: str, path: str, options: Said, *, progress: cog.Progress) -> S
 def describe(path: str, kind: str, thumbnail: str, *, progress: cog.Progress) -> Said:
     """Where a COG has data, its grid, and how a map may show it; a small picture of it is written."""
     found, grid = footprint.footprint(Path(path)), projection.project(Path(path))
-    stretch = preview.preview(Path(path), Path(thumbnail), Kind(kind))
+    shown = preview.preview(Path(path), Path(thumbnail), Kind(kind))
     return {
         "footprint": found.geometry(),
         "bbox": list(found.bbox),
         "projection": grid.model_dump(mode="json"),
-        "stretch": [list(limits) for limits in stretch],
+        "shown": shown.bands,
+        "stretch": [list(limits) for limits in shown.stretch],
         "software": {"gdal": rasterio.__gdal_version__, "rasterio": rasterio.__version__},
     }
 
