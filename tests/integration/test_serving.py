@@ -1,6 +1,7 @@
 """What is published is served: the STAC API, tiles and files; and nothing else is (P6, S1, S4)."""
 
 import hashlib
+import io
 import json
 import os
 import socket
@@ -192,6 +193,8 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         (f"{ITEMS}/hills/WebMercatorQuad/map.html", 404, "request.route"),
         (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/1/1.png", 404, "raster.outside"),
         (f"{ITEMS}/hills/tiles/None/8/1/1.png", 422, "request.invalid"),
+        (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/-1/1.png", 404, "raster.outside"),
+        (f"{ITEMS}/hills/tiles/WebMercatorQuad/x/0/0.png", 422, "request.invalid"),
         (f"{ITEMS}/hills/preview.png?bidx=7", 422, "raster.query"),
         (f"{ITEMS}/hills/preview.png?colormap=%5B1%5D", 422, "raster.query"),
         (f"{ITEMS}/hills/preview.png?max_size=100000", 422, "raster.size"),
@@ -233,6 +236,100 @@ def test_an_item_is_drawn_by_its_tilejson(served: Served, api: httpx.Client) -> 
     assert tile.headers["content-type"] == "image/png"
     assert tile.content.startswith(b"\x89PNG")
     assert len(tile.content) > 5_000
+
+
+def drawn(api: httpx.Client, path: str) -> Any:  # an array of numpy's
+    answer = api.get(f"{ITEMS}/{path}")
+    assert answer.headers["content-type"] == "image/png", answer.text
+    return imagecodecs.png_decode(answer.content)
+
+
+def test_an_item_is_drawn_as_its_hints_say(api: httpx.Client) -> None:
+    said = "rescale=480,1000&colormap_name=terrain&bidx=1"
+    for path in ("preview.png", "preview/64x64.png", "tiles/WebMercatorQuad/9/268/179.png"):
+        plain = drawn(api, f"hills/{path}")
+        assert np.array_equal(plain, drawn(api, f"hills/{path}?{said}")), path
+        assert np.array_equal(plain, drawn(api, f"hills/{path}?asset=data")), path
+        assert len(np.unique(plain[..., :3])) > 20, path
+        assert plain[..., 3].any(), path
+    assert not np.array_equal(drawn(api, "hills/preview.png"), drawn(api, "hills/preview.png?rescale=0,9000"))
+
+
+def test_hints_change_no_values(api: httpx.Client) -> None:
+    values = np.load(io.BytesIO(api.get(f"{ITEMS}/hills/preview.npy").content))
+    assert values.dtype == np.float32
+    assert values[0].max() > 700
+    template = api.get(f"{ITEMS}/hills/WebMercatorQuad/tilejson.json?tile_format=npy").json()["tiles"][0]
+    assert ".npy?" in template
+    assert np.load(io.BytesIO(api.get(template.format(z=9, x=268, y=179)).content)).dtype == np.float32
+
+
+def test_the_tiles_of_a_tilejson_are_drawn_as_hinted(api: httpx.Client) -> None:
+    template = api.get(f"{ITEMS}/hills/WebMercatorQuad/tilejson.json?tilesize=256").json()["tiles"][0]
+    assert "{y}.png?" in template
+    said = "tilesize=256&rescale=480,1000&colormap_name=terrain"
+    tile = imagecodecs.png_decode(api.get(template.format(z=9, x=268, y=179)).content)
+    assert np.array_equal(tile, drawn(api, f"hills/tiles/WebMercatorQuad/9/268/179.png?{said}"))
+
+
+def test_many_bands_are_drawn_by_their_hints_or_the_first_three(
+    api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    bands = np.stack([np.full((32, 32), 1000 * band, "uint16") for band in range(1, 8)])
+    hints = {"bidx": [6, 4, 2], "rescale": [[0, 10000]] * 3}
+    bbox, folder = (9.0, 47.0, 9.1, 47.1), rasters[0].path.parent
+    hinted = {"renders": {"first": hints}}
+    add_item(url, write_raster(folder / "hinted.tif", bands, bbox, hinted))
+    add_item(url, write_raster(folder / "unhinted.tif", bands // 100, bbox, {}))
+    assert [round(value / 25.5) for value in drawn(api, "hinted/preview.png")[16, 16, :3]] == [6, 4, 2]
+    assert list(drawn(api, "unhinted/preview.png")[16, 16, :3]) == [10, 20, 30]
+    assert api.get(f"{ITEMS}/unhinted/tiles/WebMercatorQuad/8/134/89").is_success
+    assert len(api.get(f"{ITEMS}/hinted/statistics").json()) == 7
+    assert len(api.get(f"{ITEMS}/hinted/point/9.05,47.05").json()["values"]) == 7
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_bands_that_make_no_image_are_drawn_in_part(
+    api: httpx.Client, url: str, rasters: list[Raster], count: int
+) -> None:
+    bands = np.stack([np.full((32, 32), 10 * band, "uint8") for band in range(1, count + 1)])
+    path = rasters[0].path.with_name(f"of{count}.tif")
+    add_item(url, write_raster(path, bands, (9.0, 47.0, 9.1, 47.1), {}, photometric="MINISBLACK"))
+    shown = 3 if count == 4 else 1
+    assert list(drawn(api, f"of{count}/preview.png")[16, 16]) == [*(10, 20, 30)[:shown], 255]
+
+
+@pytest.mark.parametrize(
+    ("name", "hints"),
+    [
+        ("unknown", {"colormap_name": "none"}),
+        ("elsewhere", {"assets": ["other"], "rescale": [[0, 1]]}),
+        ("computed", {"expression": "b1*0", "rescale": [[0, 1]]}),
+        ("broken", "none"),
+        ("endless", {"colormap": {str(value): [0, 0, 0, 255] for value in range(1000)}}),
+    ],
+)
+def test_hints_that_cannot_be_followed_are_let_be(
+    api: httpx.Client, url: str, rasters: list[Raster], name: str, hints: object
+) -> None:
+    path = rasters[1].path.with_name(f"{name}.tif")
+    path.write_bytes(rasters[1].path.read_bytes())
+    add_item(url, replace(rasters[1], name=name, path=path, properties={"renders": {"default": hints}}))
+    assert np.array_equal(drawn(api, f"{name}/preview.png"), drawn(api, "photo/preview.png"))
+
+
+def test_a_palette_in_the_hints_is_drawn(api: httpx.Client, url: str, rasters: list[Raster]) -> None:
+    path = rasters[2].path.with_name("painted.tif")
+    path.write_bytes(rasters[2].path.read_bytes())
+    hints = {"colormap": {"0": [1, 2, 3, 255], "1": "#ffffff"}, "resampling": "nearest"}
+    add_item(url, replace(rasters[2], name="painted", path=path, properties={"renders": {"default": hints}}))
+    assert tuple(drawn(api, "painted/preview.png?max_size=200")[0, 0]) == (1, 2, 3, 255)
+
+
+@pytest.mark.parametrize("zoom", ["-1", "31", "99999", "9" * 5000])
+def test_o6_a_zoom_that_is_none_is_told(api: httpx.Client, zoom: str) -> None:
+    told = problem(api.get(f"{ITEMS}/hills/tiles/WebMercatorQuad/{zoom}/0/0.png"), 422, "raster.query")
+    assert "from 0 to 30" in told["detail"]
 
 
 def test_values_are_those_of_the_raster(api: httpx.Client) -> None:
@@ -330,6 +427,32 @@ def test_a_file_is_served_whole_with_what_is_known_of_it(api: httpx.Client, rast
         assert headers["content-type"].startswith("image/tiff")
         assert headers["content-disposition"].startswith('attachment; filename="hills.tif"')
         assert headers["cache-control"] == "private, max-age=300"
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("image/png", "inline"),
+        ("image/jpeg", "inline"),
+        ("image/webp", "inline"),
+        ("application/json", "inline"),
+        ("application/geo+json", "attachment"),
+        ("image/svg+xml", "attachment"),
+        ("text/html", "attachment"),
+    ],
+)
+def test_s1_a_browser_shows_what_cannot_run(
+    api: httpx.Client, url: str, rasters: list[Raster], kind: str, how: str
+) -> None:
+    name = kind.replace("/", "-")
+    add(url, rasters[1], name, b"anything")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update app.outputs set media_type = %s where name = %s", (kind, f"{name}.tif"))
+    headers = api.get(f"/files/{JOB}/{name}.tif").headers
+    assert headers["content-type"].startswith(kind)
+    assert headers["content-disposition"].startswith(f'{how}; filename="')
+    assert headers["content-security-policy"] == "sandbox; default-src 'none'"
+    assert headers["x-content-type-options"] == "nosniff"
 
 
 def test_a_part_of_a_file_is_served_by_range(api: httpx.Client, rasters: list[Raster]) -> None:

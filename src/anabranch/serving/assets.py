@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,19 @@ from anabranch.serving.catalog import Catalog
 from anabranch.serving.objects import Objects, Remote
 from anabranch.serving.published import Published, address_of
 
-__all__ = ["Assets"]
+__all__ = ["Assets", "Rasters"]
 
 GEOTIFF = "image/tiff"
 FRESH_SECONDS = 5.0
 MOST_KNOWN = 512
+
+
+@dataclass(frozen=True)
+class Rasters:
+    """What of an item can be drawn, and how it says that this is done."""
+
+    addresses: Mapping[str, str]
+    renders: object = None  # as whoever wrote the item put it
 
 
 class Assets:
@@ -25,11 +34,11 @@ class Assets:
         self._catalog = catalog
         self._published = published
         self._objects = objects
-        self._known: dict[tuple[str, str], tuple[float, dict[str, str]]] = {}
+        self._known: dict[tuple[str, str], tuple[float, Rasters]] = {}
 
     async def locate(self, collection: str, item: str, name: str | None) -> Path | Remote:
         """Where the bytes are of an asset of an item, or of its first raster that is data."""
-        rasters = await self._rasters(collection, item)
+        rasters = (await self.find(collection, item)).addresses
         wanted = next(iter(rasters), None) if name is None else name
         if wanted is None or wanted not in rasters:
             known = ", ".join(rasters) or "none"
@@ -37,14 +46,17 @@ class Assets:
             raise NotFound("asset.not_found", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
         return await self._objects.locate(rasters[wanted])
 
-    async def _rasters(self, collection: str, item: str) -> dict[str, str]:
-        at, known = self._known.get((collection, item), (0.0, {}))
+    async def find(self, collection: str, item: str) -> Rasters:
+        """The published rasters of an item, data first."""
+        at, known = self._known.get((collection, item), (0.0, Rasters({})))
         if time.monotonic() - at < FRESH_SECONDS:
             return known
-        found = rasters_of(await self._catalog.item(collection, item))
+        document = await self._catalog.item(collection, item)
+        addresses = rasters_of(document)
         # An item may have been written by others: only what is published is opened.
-        published = await self._published.find_all(set(found.values()))
-        found = {name: address for name, address in found.items() if address in published}
+        published = await self._published.find_all(set(addresses.values()))
+        addresses = {name: address for name, address in addresses.items() if address in published}
+        found = Rasters(addresses, (document.get("properties") or {}).get("renders"))
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._known[collection, item] = time.monotonic(), found

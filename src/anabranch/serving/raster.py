@@ -1,22 +1,18 @@
 """Tiles, previews and values of published rasters, by collection and item: no route takes a URL."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
-import attr
 import attrs
-import rasterio
 import structlog
-from fastapi import Depends, FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi import Path as FromPath
 from morecantile import tms
 from morecantile.defaults import TileMatrixSets
 from rasterio.errors import RasterioError
 from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
-from rio_tiler.io import Reader
-from rio_tiler.models import ImageData
-from rio_tiler.utils import output_size
 from starlette.datastructures import QueryParams
 from starlette.types import ASGIApp
 from titiler.core import dependencies
@@ -24,7 +20,9 @@ from titiler.core.factory import TilerFactory
 
 from anabranch.engine.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.assets import Assets
+from anabranch.serving.drawing import DrawnRoute, Purpose
 from anabranch.serving.drivers import CONFIG, check_drivers
+from anabranch.serving.geotiff import GeoTiff
 from anabranch.serving.objects import Remote
 from anabranch.serving.refusals import Translate, let_out
 from anabranch.serving.turns import Turns
@@ -38,45 +36,11 @@ GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 # What a caller may ask to be computed at once; the defaults are far below.
 MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
 LEAST = 1  # none at all is taken for all there are
-MOST_VALUES = 2**24
 MOST_LISTED = {"bidx": 64, "c": 64, "p": 64, "rescale": 64}
 # Every step of a formula and every color goes over all pixels.
 LONGEST = {"color_formula": 256, "colormap": 8192}
 MOST_BINS = 1024
-
-
-@attr.s
-class GeoTiff(Reader):
-    """A reader that knows one format, whatever the file says that it is (S4)."""
-
-    dataset: Any  # theirs may be None before it is open
-
-    def __attrs_post_init__(self) -> None:
-        self.dataset = self._ctx_stack.enter_context(_open(self.input))
-        super().__attrs_post_init__()  # type: ignore[no-untyped-call]  # of a package without types
-
-    def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as theirs
-        """All of the raster, at a size that can be computed."""
-        height, width = output_size(
-            dataset_height=self.dataset.height,
-            dataset_width=self.dataset.width,
-            output_height=options.get("height"),
-            output_width=options.get("width"),
-            max_size=options.get("max_size"),
-        )
-        self._check(indexes, height, width)
-        return super().read(indexes, expression, **options)
-
-    def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # a tile knows its size
-        """A tile of the raster, of as many bands as can be computed."""
-        self._check(indexes, height, width)
-        return super().part(bbox, height=height, width=width, indexes=indexes, **options)
-
-    def _check(self, indexes: Any, height: int, width: int) -> None:
-        count = height * width * len(indexes or self.dataset.indexes)
-        if count > MOST_VALUES:
-            told = f"these are {count} values, and at most {MOST_VALUES} are computed at once"
-            raise InputError("raster.size", told, remedy="Ask for less: choose bands by bidx, or a smaller size.")
+DEEPEST = 30  # there a tile of the world is 4 cm wide
 
 
 @attrs.define(kw_only=True)
@@ -98,11 +62,13 @@ def make_raster(assets: Assets) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(_check_sizes)],
+        dependencies=[Depends(_check_zoom), Depends(_check_sizes)],
     )
     app.state.assets = assets
     tiler = Tiler(
+        router=APIRouter(route_class=DrawnRoute),
         reader=GeoTiff,
+        reader_dependency=Purpose,
         path_dependency=_path,
         layer_dependency=dependencies.BidxParams,  # theirs for expressions evaluates what a caller writes (S2)
         tile_dependency=dependencies.DefaultDependency,  # padding warps all of a tile at the raster's own resolution
@@ -119,12 +85,6 @@ def make_raster(assets: Assets) -> ASGIApp:
     return Turns(let_out(app, REFUSALS), max(2, os.cpu_count() or 2))
 
 
-def _open(source: Any) -> Any:  # a Path or Remote in, a dataset of rasterio's out, which has no types
-    if isinstance(source, Remote):
-        return rasterio.open("object.tif", driver="GTiff", opener=lambda *_, **__: source.open())
-    return rasterio.open(source, driver="GTiff")
-
-
 async def _path(
     request: Request,
     collection_id: Annotated[str, FromPath(description="The id of a collection.")],
@@ -133,6 +93,14 @@ async def _path(
 ) -> Path | Remote:
     assets: Assets = request.app.state.assets
     return await assets.locate(collection_id, item_id, asset)
+
+
+def _check_zoom(request: Request) -> None:
+    zoom = request.path_params.get("z", "")
+    # What is no number at all the route refuses itself.
+    if re.fullmatch(r"[+-]?\d+", zoom, re.ASCII) and not (len(zoom) < 9 and 0 <= int(zoom) <= DEEPEST):
+        told = f"{zoom[:20]} is no zoom of a tile; they go from 0 to {DEEPEST}"
+        raise InputError("raster.query", told, remedy="The zooms of the raster are in tilejson.json.")
 
 
 def _check_sizes(request: Request) -> None:

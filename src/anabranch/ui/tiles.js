@@ -1,11 +1,10 @@
-// The tiles of an item: drawn as its render hints say, else by what its statistics are.
+// The tiles of an item: drawn by the server as its render hints say, else by what its statistics are.
 import { fetchJson } from "./items.js";
 
 export async function tilesOf(item) {
   const root = `raster/collections/${encodeURIComponent(item.collection)}/items/${encodeURIComponent(item.id)}`;
-  const asset = `asset=${encodeURIComponent(item.raster[0])}`;
-  const query = hintsOf(item) ?? (await guess(root, asset));
-  const told = await fetchJson(`${root}/WebMercatorQuad/tilejson.json?${query}&tilesize=256&tile_format=png`);
+  const query = hasHints(item) ? "" : await guess(root, `asset=${encodeURIComponent(item.raster[0])}`);
+  const told = await fetchJson(`${root}/WebMercatorQuad/tilejson.json?tilesize=256&${query}`);
   const tiles = told.tiles.map((tile) => here(tile));
   return { tiles, bounds: told.bounds, minzoom: Math.max(told.minzoom - 2, 0), maxzoom: told.maxzoom };
 }
@@ -16,16 +15,8 @@ function here(tile) {
   return new URL(".", location.href).href.replace(/\/$/, "") + tile.slice(at);
 }
 
-function hintsOf(item) {
-  const renders = item.properties.renders;
-  if (!renders || !Object.keys(renders).length) return null;
-  const hints = renders.default ?? Object.values(renders)[0];
-  const query = new URLSearchParams({ asset: hints.assets?.[0] ?? item.raster[0] });
-  for (const range of hints.rescale ?? []) query.append("rescale", [range].flat().join(","));
-  for (const band of hints.bidx ?? []) query.append("bidx", band);
-  for (const name of ["colormap_name", "nodata", "resampling"]) if (hints[name] !== undefined) query.set(name, hints[name]);
-  if (hints.colormap) query.set("colormap", JSON.stringify(hints.colormap));
-  return query.toString();
+function hasHints(item) {
+  return Object.keys(item.properties.renders ?? {}).length > 0;
 }
 
 async function guess(root, asset) {

@@ -23,6 +23,8 @@ router = APIRouter(include_in_schema=False)
 
 MOST_DIGITS = 18
 BEYOND = 10**MOST_DIGITS
+# What a browser shows and never runs; all else is for keeping.
+SHOWN = frozenset({"image/png", "image/jpeg", "image/webp", "application/json"})
 
 GivenRange = Annotated[str | None, Header(alias="Range", description="One range of bytes; of several, all is sent.")]
 IfRange = Annotated[str | None, Header(alias="If-Range", description="The range counts for the file of this ETag.")]
@@ -120,11 +122,13 @@ async def _require(file: Output | None, path: str, serving: Serving) -> Output:
 def _headers(file: Output) -> dict[str, str]:
     base = file.name.rpartition("/")[2]
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", base)
+    shown = file.media_type.partition(";")[0].strip().lower() in SHOWN
+    how = "inline" if shown else "attachment"
     return {
         "ETag": f'"{file.sha256}"',
         "Cache-Control": "private, max-age=300",
         "Accept-Ranges": "bytes",
-        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(base, safe='')}",
+        "Content-Disposition": f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(base, safe='')}",
         "Content-Security-Policy": "sandbox; default-src 'none'",  # a file may be a page
     }
 

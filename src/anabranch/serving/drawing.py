@@ -1,0 +1,86 @@
+"""An item is drawn as its hints say, where the caller doesn't say how; values are never changed by them."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from titiler.core.dependencies import DefaultDependency
+
+from anabranch.serving.assets import Assets
+from anabranch.serving.hints import Hints, hints_of
+
+__all__ = ["DrawnRoute", "Purpose"]
+
+# Images to look at; the others carry values.
+IMAGES = frozenset({None, "png", "jpg", "jpeg", "webp"})
+CHOICES = frozenset({"bidx", "rescale", "colormap", "colormap_name", "color_formula"})
+
+Query = list[tuple[str, str]]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class DrawnRoute(APIRoute):
+    """A route that knows what an item's hints are."""
+
+    def get_route_handler(self) -> Handler:
+        """The route's own handler, which is asked what the caller meant."""
+        handle = super().get_route_handler()
+
+        async def draw(request: Request) -> Response:
+            query = await _complete(request)
+            return await handle(Request({**request.scope, "query_string": urlencode(query).encode()}, request.receive))
+
+        return draw
+
+
+class Purpose(DefaultDependency):
+    """What a raster is opened for."""
+
+    def __init__(self, request: Request) -> None:
+        """It is drawn, or its values are wanted."""
+        self.draws = _is_drawn(request)
+
+
+def _is_drawn(request: Request) -> bool:
+    drawn = request.scope["route"].name in ("tile", "preview")
+    return drawn and request.path_params.get("format") in IMAGES
+
+
+async def _complete(request: Request) -> Query:
+    query = request.query_params.multi_items()
+    if request.scope["route"].name == "tilejson":
+        return await _complete_tilejson(request, query)
+    hints = await _hints(request) if _is_drawn(request) else None
+    return query + _missing(query, [*_asset(hints), *hints.queries()]) if hints else query
+
+
+async def _complete_tilejson(request: Request, query: Query) -> Query:
+    """The tiles apply the hints themselves: their address stays short, and true when the item changes."""
+    form = request.query_params.get("tile_format") or "png"
+    hints = await _hints(request) if form in IMAGES else None
+    return query + _missing(query, [("tile_format", form), *_asset(hints)])
+
+
+def _missing(query: Query, more: Query) -> Query:
+    named = {name for name, _ in query}
+    return [(name, value) for name, value in more if name not in named]
+
+
+def _asset(hints: Hints | None) -> Query:
+    return [("asset", hints.assets[0])] if hints and hints.assets else []
+
+
+async def _hints(request: Request) -> Hints | None:
+    if CHOICES & request.query_params.keys():
+        return None
+    assets: Assets = request.app.state.assets
+    collection, item = request.path_params["collection_id"], request.path_params["item_id"]
+    rasters = await assets.find(collection, item)
+    hints = hints_of(rasters.renders, item)
+    if hints is None or not rasters.addresses:
+        return None
+    meant = hints.assets[0] if hints.assets else next(iter(rasters.addresses))
+    # Hints for one raster say nothing of another.
+    return hints if meant in rasters.addresses and request.query_params.get("asset", meant) == meant else None
