@@ -19,7 +19,7 @@ PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
 SLOW = """
     create schema slow;
     grant usage on schema slow to public;
-    create function slow.down() returns trigger language plpgsql as 'begin perform pg_sleep(1.5); return new; end';
+    create function slow.down() returns trigger language plpgsql as 'begin perform pg_sleep(2.5); return new; end';
     create trigger slow before insert on app.checkpoints for each row execute function slow.down();
 """
 

@@ -32,7 +32,7 @@ class SavesInSilence(Job):
     """A checkpoint that takes longer than the handler may be silent."""
 
     job_type = "saves_in_silence"
-    stages = [{"number": 1, "name": "act", "task_type": "save_plain", "heartbeat_timeout_seconds": 0.5}]
+    stages = [{"number": 1, "name": "act", "task_type": "save_plain", "heartbeat_timeout_seconds": 1.5}]
 
 
 @register_handler("save_plain", retry=AT_ONCE)
