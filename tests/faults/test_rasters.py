@@ -66,7 +66,7 @@ def stage() -> Iterator[Stage]:
     shutil.rmtree(folder)
 
 
-def wait_until(true: Callable[[], Any], seconds: float = 240) -> Any:
+def wait_until(true: Callable[[], Any], seconds: float = 100) -> Any:
     end = time.monotonic() + seconds
     while True:
         try:
@@ -82,6 +82,7 @@ def wait_until(true: Callable[[], Any], seconds: float = 240) -> Any:
 def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(stage: Stage, side: int) -> None:
     noise = np.random.default_rng(8).integers(0, 4_000, (1, side, side), "uint16")
     source = make_raster(stage.folder / "noise.tif", noise)
+    worker, postmaster = stage.worker(), stage.postmaster()
     with stage.client() as client:
         job_id = client.submit(
             "process_raster", {"source": client.upload(source).address, "raster_type": "continuous"}
@@ -94,9 +95,9 @@ def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(st
             return any(task.attempts == attempt and (side < LARGE or task.progress is not None) for task in tasks)
 
         wait_until(lambda: writes(1))
-        os.kill(stage.worker(), signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
         wait_until(lambda: writes(2))
-        os.kill(stage.postmaster(), signal.SIGKILL)
+        os.kill(postmaster, signal.SIGKILL)
         job = wait_until(lambda: (found := client.job(job_id)).ended and found)
 
     assert job.succeeded, job.error

@@ -301,7 +301,7 @@ async def test_o6_a_method_that_a_path_lacks_is_a_problem_that_names_the_others(
 
 
 async def test_o6_an_unknown_route_is_a_problem(api: httpx.AsyncClient) -> None:
-    for path in ("/nowhere", "/docs", "/redoc", "/api/jobs/"):
+    for path in ("/nowhere", "/docs/", "/redoc", "/api/jobs/"):
         assert problem(await api.get(path), 404, "request.route")["instance"] == path
 
 
