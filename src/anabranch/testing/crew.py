@@ -74,6 +74,13 @@ def connect_patiently(url: str, seconds: float = 10) -> psycopg.Connection[Tuple
 
 def audit(url: str) -> list[str]:
     """What is wrong in a database where every job has ended; nothing, if the engine kept its word."""
+    try:
+        return _audit(url)
+    except psycopg.OperationalError:  # the server may go down once more
+        return _audit(url)
+
+
+def _audit(url: str) -> list[str]:
     with connect_patiently(url) as connection:
         return [f"{what}: {row}" for what, query in FAULTS.items() for row in connection.execute(query.encode())]
 
