@@ -62,10 +62,7 @@ def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
     document, said = build_collection(facts)
     validate(document)
     with _publishing(connection):
-        row = connection.execute(
-            "select * from app.ensure_collection(%s, %s)", [Jsonb(document), Jsonb(said)]
-        ).fetchone()
-        stands, changed = _values(row)
+        ((stands, changed),) = run(connection, "ensure_collection", document=Jsonb(document), said=Jsonb(said))
         validate(stands)
         _show_collection(connection, stands)
     return bool(changed)
@@ -91,8 +88,7 @@ def publish(
         _require_current(connection, job_id, attempt)
         extent = widen(None if first else document["extent"], [publication.document for publication in publications])
         if extent != document["extent"]:
-            stands = connection.execute("select app.replace_extent(%s, %s)", [collection, Jsonb(extent)]).fetchone()
-            (document,) = _values(stands)
+            ((document,),) = run(connection, "replace_extent", collection=collection, extent=Jsonb(extent))
         _show_collection(connection, document)
         wanted = {*changed, *_missing(connection, collection, ids)}
         _load(connection, [publication.document for publication in publications if publication.id in wanted])
@@ -104,15 +100,15 @@ def _require_current(connection: Work, job_id: str, attempt: tuple[str, int] | N
     """Hold the job; after the lock on the catalog, so that it is not held while others publish."""
     if attempt is None:
         return
-    held = connection.execute("select app.hold_attempt(%s, %s, %s)", [job_id, *attempt]).fetchone()
-    if not _values(held)[0]:
+    ((held,),) = run(connection, "hold_attempt", job_id=job_id, node=attempt[0], attempt=attempt[1])
+    if not held:
         raise Interrupted("the task was cancelled, or others have it now", code="task.lost")
 
 
 def find_origin(connection: Work, job_id: str) -> Origin:
     """The job with what it runs; the job alone where it is not known."""
-    row = connection.execute("select * from app.find_origin(%s)", [job_id]).fetchone()
-    return Origin(job_id, *_values(row)) if row else Origin(job_id)
+    found = run(connection, "find_origin", job_id=job_id)
+    return Origin(job_id, *found[0]) if found else Origin(job_id)
 
 
 def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, ...]]:
@@ -145,21 +141,20 @@ def _record(
         for each in publications
     ]
     try:
-        call = "select * from app.publish_items(%s, %s, %s)"
-        row = connection.execute(call, [collection, job_id, Jsonb(items)]).fetchone()
+        rows = run(connection, "publish_items", collection=collection, job_id=job_id, items=Jsonb(items))
     except psycopg.errors.UniqueViolation as error:
         raise Conflict(
             "catalog.name_taken",
             f"two outputs of job {job_id} would have one name: {error.diag.message_detail}",
             remedy="Give the outputs names of their own.",
         ) from error
-    if row is None:
+    if not rows:
         raise NotFound(
             "catalog.no_collection",
             f"there is no collection {collection}",
             remedy="Make it by `stac.ensure_collection`.",
         )
-    document, first, changed = _values(row)
+    ((document, first, changed),) = rows
     return document, first, changed
 
 

@@ -1,0 +1,2 @@
+-- Widen a collection; how it stands.
+select app.replace_extent(%(collection)s, %(extent)s)
