@@ -8,10 +8,11 @@ from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Conflict, NotFound, Unavailable
 from anabranch.engine.mistakes import nearest
-from anabranch.engine.model import TERMINAL, Job, JobDetail, JobState, Limit, LimitKind, NodeDetail, SessionId
+from anabranch.engine.model import TERMINAL, Job, JobState, Limit, LimitKind, SessionId
 from anabranch.engine.orchestrator import end_orphans
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import Again, choose_again
+from anabranch.engine.views import JobDetail, NodeDetail
 from anabranch.engine.workflow import Kind, Workflow
 
 __all__ = ["Controls", "NodeAgain", "Replayed", "Retry", "RetryPlan"]

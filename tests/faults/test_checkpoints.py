@@ -15,7 +15,7 @@ import pytest
 from anabranch.adapters.postgres.migrate import migrate
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
-from anabranch.engine.model import TaskDetail
+from anabranch.engine.views import TaskDetail
 from anabranch.plugins.demo.phases import make_artifact
 from anabranch.testing.crew import Member, Stage, Start, open_stage, until_async
 

@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.embedded.processes import marked
 from anabranch.engine.canonical import Json
-from anabranch.engine.model import JobDetail
+from anabranch.engine.views import JobDetail
 from anabranch.testing.crew import Member, Stage, until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]

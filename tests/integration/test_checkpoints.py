@@ -9,7 +9,8 @@ import pytest
 
 from anabranch.controls import Retry
 from anabranch.engine.canonical import Json
-from anabranch.engine.model import Attempt, Checkpoint, Claim, JobState, TaskDetail
+from anabranch.engine.model import Attempt, Checkpoint, Claim, JobState
+from anabranch.engine.views import TaskDetail
 from anabranch.testing.crew import until_async
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.stack import Stack, open_stack

@@ -8,7 +8,8 @@ import pytest
 
 from anabranch import InputError
 from anabranch.engine.canonical import Json
-from anabranch.engine.model import JobDetail, JobState
+from anabranch.engine.model import JobState
+from anabranch.engine.views import JobDetail
 from anabranch.testing.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres

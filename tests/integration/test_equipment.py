@@ -16,7 +16,7 @@ from anabranch.app import equip, open_tiers
 from anabranch.engine.attempt_keys import parse_key
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError
-from anabranch.engine.model import TaskDetail
+from anabranch.engine.views import TaskDetail
 from anabranch.settings import Settings, load_settings, origins
 from anabranch.testing.crew import Start, open_stage
 from anabranch.testing.objects import Cloud

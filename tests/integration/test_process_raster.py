@@ -18,8 +18,9 @@ from psycopg.rows import dict_row
 
 from anabranch.api.main import create_app
 from anabranch.engine.errors import InputError, Permanent
-from anabranch.engine.model import JobDetail, JobState
+from anabranch.engine.model import JobState
 from anabranch.engine.storage import Stat
+from anabranch.engine.views import JobDetail
 from anabranch.plugins.raster.plan import COLLECTION, Wishes, plan_work
 from anabranch.plugins.stac.names import check_collection_id
 from anabranch.settings import Settings

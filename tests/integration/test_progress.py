@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from anabranch.api.schemas import JobView, TaskView
-from anabranch.engine.model import Attempt, JobDetail, Said, TaskDetail
+from anabranch.engine.model import Attempt, Said
+from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.stack import Stack, open_stack
 

@@ -10,14 +10,15 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.store import write_batch
+from anabranch.adapters.postgres.wire import write_batch
 from anabranch.engine.canonical import encode
-from anabranch.engine.evaluator import Facts, LaneEnded, SetJob, SetNode, Transition, plan
+from anabranch.engine.evaluator import plan
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import Claim, LimitKind, RightView
 from anabranch.engine.nesting import nest
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.submission import Submission
+from anabranch.engine.transitions import Facts, LaneEnded, SetJob, SetNode, Transition
 from anabranch.engine.workflow import Kind, Node, Spread, Workflow
 from anabranch.testing.engine import EngineHarness, open_harness
 from anabranch.testing.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders

@@ -23,11 +23,12 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.store import PostgresPulse, PostgresStore
+from anabranch.adapters.postgres.pulse import PostgresPulse
+from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine import model as engine
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import Conflict
-from anabranch.engine.evaluator import Facts, Needs, Transition, plan
+from anabranch.engine.evaluator import plan
 from anabranch.engine.events import Replayed, replay
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import (
@@ -46,6 +47,7 @@ from anabranch.engine.nesting import nest
 from anabranch.engine.ports import SessionGone, Spawned, TakenRight, Wanted
 from anabranch.engine.retry import choose_again
 from anabranch.engine.submission import Submission
+from anabranch.engine.transitions import Facts, Needs, Transition
 from anabranch.engine.workflow import Kind, Node, OnFailure, Retry, Spread, Workflow
 from anabranch.testing.clock import Clock
 from anabranch.testing.machine import LEASE, Model

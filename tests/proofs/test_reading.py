@@ -6,7 +6,7 @@ import pytest
 
 from anabranch.adapters.postgres.calls import query_text
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.engine.model import TaskDetail
+from anabranch.engine.views import TaskDetail
 from anabranch.engine.workflow import Node, Spread, Workflow
 from anabranch.testing.engine import EngineHarness, open_harness
 

@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.store import write_batch
+from anabranch.adapters.postgres.wire import write_batch
 from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.testing.engine import fan_out
 

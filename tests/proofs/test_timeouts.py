@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.engine.model import Answer, Attempt, Claim, InHand, JobState, SessionId, TaskDetail
+from anabranch.engine.model import Answer, Attempt, Claim, InHand, JobState, SessionId
+from anabranch.engine.views import TaskDetail
 from anabranch.engine.workflow import Node, OnFailure, Retry, Spread, Workflow
 from anabranch.testing.clock import Clock
 from anabranch.testing.engine import EngineHarness, open_harness

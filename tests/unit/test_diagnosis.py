@@ -19,7 +19,7 @@ from anabranch.api.diagnosis import (
 )
 from anabranch.api.watch import Watch
 from anabranch.engine.errors import Unavailable
-from anabranch.engine.model import Duty, StuckJobs, Vitals
+from anabranch.engine.views import Duty, StuckJobs, Vitals
 
 WELL = Vitals(
     workers=1,
@@ -126,10 +126,10 @@ async def test_o1_a_question_that_hangs_is_given_up_and_asked_anew() -> None:
         await never.wait()
         return asked
 
-    watch = Watch(ask, "it", patience=0.05)
+    watch = Watch(ask, "it", patience=0.2)
     began = time.monotonic()
     answers = await asyncio.gather(*(watch.try_get() for _ in range(20)))
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 3  # twenty in a row take four
     assert asked == 1
     assert all(isinstance(answer, Unavailable) for answer in answers)
     never.set()

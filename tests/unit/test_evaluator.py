@@ -6,7 +6,11 @@ import pytest
 
 from anabranch.engine import evaluator
 from anabranch.engine.canonical import Json
-from anabranch.engine.evaluator import (
+from anabranch.engine.expressions import Missing, Reference, walk
+from anabranch.engine.from_yaml import load_yaml
+from anabranch.engine.lanes import KeepLane, OpenLane
+from anabranch.engine.model import JobState, NodeState, Purpose
+from anabranch.engine.transitions import (
     ABSENT,
     Absent,
     Event,
@@ -21,10 +25,6 @@ from anabranch.engine.evaluator import (
     TimeUp,
     Transition,
 )
-from anabranch.engine.expressions import Missing, Reference, walk
-from anabranch.engine.from_yaml import load_yaml
-from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import JobState, NodeState, Purpose
 from anabranch.engine.workflow import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
 
 ERROR: dict[str, Json] = {"code": "handler.permanent", "message": "no"}

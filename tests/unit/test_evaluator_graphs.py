@@ -10,7 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.evaluator import (
+from anabranch.engine.evaluator import plan
+from anabranch.engine.expressions import Missing, Reference, walk
+from anabranch.engine.lanes import OpenLane
+from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
+from anabranch.engine.transitions import (
     ABSENT,
     Absent,
     Event,
@@ -25,11 +29,7 @@ from anabranch.engine.evaluator import (
     TimeUp,
     Transition,
     Values,
-    plan,
 )
-from anabranch.engine.expressions import Missing, Reference, walk
-from anabranch.engine.lanes import OpenLane
-from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
 from anabranch.engine.validator import find_workflow_mistakes
 from anabranch.engine.workflow import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
 from anabranch.testing.naive import Ending, Meaning, interpret, output_of

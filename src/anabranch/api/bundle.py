@@ -18,7 +18,8 @@ from anabranch.api.schemas import EventView, JobView, LogView, TaskView
 from anabranch.app import Gateway
 from anabranch.engine.canonical import decode
 from anabranch.engine.errors import AnabranchError
-from anabranch.engine.model import Job, JobDetail
+from anabranch.engine.model import Job
+from anabranch.engine.views import JobDetail
 from anabranch.settings import origins
 
 __all__ = ["BUNDLED", "pack"]

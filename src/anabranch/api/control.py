@@ -7,7 +7,8 @@ from pydantic import Field
 
 from anabranch.api.schemas import ErrorView, View
 from anabranch.controls import NodeAgain, Replayed, RetryPlan
-from anabranch.engine.model import DeadLetter, JobState, Limit, LimitKind, QueueDetail
+from anabranch.engine.model import JobState, Limit, LimitKind
+from anabranch.engine.views import DeadLetter, QueueDetail
 
 __all__ = [
     "DeadLetterView",

@@ -7,7 +7,7 @@ from typing import Literal
 
 from anabranch.adapters.postgres.pgstac import Catalog
 from anabranch.engine.errors import AnabranchError
-from anabranch.engine.model import Duty, StuckJobs, Vitals
+from anabranch.engine.views import Duty, StuckJobs, Vitals
 
 __all__ = [
     "Onsets",

@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.files import Files
 from anabranch.adapters.postgres.inspection import Statistics
 from anabranch.api.requests import Input
 from anabranch.api.schemas import View
-from anabranch.engine.model import TaskRow
+from anabranch.engine.views import TaskRow
 
 __all__ = [
     "FunctionsView",

@@ -10,7 +10,8 @@ import structlog
 
 from anabranch.api.schemas import TaskCounts
 from anabranch.engine.errors import AnabranchError, Unavailable
-from anabranch.engine.model import TERMINAL, Event, JobHead, NodeDetail
+from anabranch.engine.model import TERMINAL, Event
+from anabranch.engine.views import JobHead, NodeDetail
 
 __all__ = ["Lookout", "Reads", "Watch"]
 

@@ -21,13 +21,13 @@ from anabranch.api.tick import Tick
 from anabranch.api.watch import Watch
 from anabranch.app import Gateway
 from anabranch.engine.errors import AnabranchError, Unavailable
-from anabranch.engine.model import Gauges, StuckJobs, Vitals
 from anabranch.engine.ports import Refused
+from anabranch.engine.views import Gauges, StuckJobs, Vitals
 
 __all__ = ["Monitor"]
 
 # Together they keep every answer under two seconds, whatever hangs.
-PATIENCE_SECONDS = 1.5
+PATIENCE_SECONDS = 1.2
 STUCK_FRESH_SECONDS = 15.0
 GAUGES_FRESH_SECONDS = 2.0
 CATALOG_FRESH_SECONDS = 60.0

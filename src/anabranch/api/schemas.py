@@ -6,19 +6,9 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from anabranch.engine.model import (
-    Event,
-    Job,
-    JobDetail,
-    JobState,
-    NodeDetail,
-    NodeState,
-    SessionDetail,
-    SessionKind,
-    TaskDetail,
-    Trace,
-)
+from anabranch.engine.model import Event, Job, JobState, NodeState, SessionKind
 from anabranch.engine.ports import Submitted
+from anabranch.engine.views import JobDetail, NodeDetail, SessionDetail, TaskDetail, Trace
 
 __all__ = [
     "EventView",

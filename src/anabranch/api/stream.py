@@ -13,7 +13,7 @@ from anabranch.api.lookout import Lookout, Watch
 from anabranch.api.openapi import Responses
 from anabranch.api.schemas import EventView
 from anabranch.engine.errors import AnabranchError
-from anabranch.engine.model import JobHead
+from anabranch.engine.views import JobHead
 
 __all__ = ["STREAMED", "EventStream"]
 

@@ -12,20 +12,7 @@ import structlog
 from anabranch.engine.bell import Bell
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Unavailable
-from anabranch.engine.evaluator import (
-    Event,
-    Facts,
-    LaneEnded,
-    Needs,
-    SetJob,
-    SetNode,
-    Signalled,
-    Started,
-    TimeUp,
-    Transition,
-    Values,
-    plan,
-)
+from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import describe_error
 from anabranch.engine.filling import Definitions
 from anabranch.engine.lanes import KeepLane, OpenLane
@@ -37,6 +24,19 @@ from anabranch.engine.retention import Purge, Retention
 from anabranch.engine.session import Live
 from anabranch.engine.subworkflows import collect_children
 from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.transitions import (
+    Event,
+    Facts,
+    LaneEnded,
+    Needs,
+    SetJob,
+    SetNode,
+    Signalled,
+    Started,
+    TimeUp,
+    Transition,
+    Values,
+)
 from anabranch.engine.workflow import Workflow
 
 __all__ = ["Advancer", "Orchestrator", "end_orphans"]

@@ -3,10 +3,10 @@
 import asyncio
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.evaluator import ABSENT, Absent
 from anabranch.engine.expressions import Missing, Reference, walk
 from anabranch.engine.ports import JobStore, StoredValue
 from anabranch.engine.results import REFERENCE, Results
+from anabranch.engine.transitions import ABSENT, Absent
 
 __all__ = ["Outputs"]
 

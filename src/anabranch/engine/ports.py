@@ -7,7 +7,6 @@ from typing import Protocol
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Conflict
-from anabranch.engine.evaluator import Transition
 from anabranch.engine.expressions import Reference
 from anabranch.engine.model import (
     Answer,
@@ -29,6 +28,7 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.retry import Again
 from anabranch.engine.submission import IdempotencyKey, Submission
+from anabranch.engine.transitions import Transition
 from anabranch.engine.workflow import Workflow
 
 __all__ = [

@@ -10,8 +10,9 @@ import structlog
 
 from anabranch.engine.canonical import Json, canonical, sha256
 from anabranch.engine.errors import InputError
-from anabranch.engine.evaluator import Facts, Needs, Started, Transition, plan
+from anabranch.engine.evaluator import plan
 from anabranch.engine.model import JobState, NodeState
+from anabranch.engine.transitions import Facts, Needs, Started, Transition
 from anabranch.engine.workflow import Workflow
 
 __all__ = ["IdempotencyKey", "Order", "Submission"]

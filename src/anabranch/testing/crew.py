@@ -19,7 +19,8 @@ from psycopg.rows import TupleRow
 from anabranch.app import Gateway
 from anabranch.embedded.processes import end, marked
 from anabranch.engine.errors import Unavailable
-from anabranch.engine.model import TERMINAL, JobDetail, JobState, TaskDetail
+from anabranch.engine.model import TERMINAL, JobState
+from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.settings import Settings
 
 __all__ = ["Crew", "Member", "Stage", "Start", "audit", "open_stage", "until", "until_async"]

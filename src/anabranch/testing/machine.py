@@ -7,7 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.evaluator import (
+from anabranch.engine.evaluator import plan
+from anabranch.engine.lanes import KeepLane, OpenLane
+from anabranch.engine.model import TERMINAL, JobState, LimitKind, NodeState, Purpose
+from anabranch.engine.retry import Again
+from anabranch.engine.transitions import (
     Event,
     Facts,
     LaneEnded,
@@ -19,11 +23,7 @@ from anabranch.engine.evaluator import (
     Started,
     TimeUp,
     Transition,
-    plan,
 )
-from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import TERMINAL, JobState, LimitKind, NodeState, Purpose
-from anabranch.engine.retry import Again
 from anabranch.engine.workflow import Workflow
 from anabranch.testing.machine_parts import FINAL, Attempt, Job, Lane, LaneKey, Limit, Right, Session, Task
 

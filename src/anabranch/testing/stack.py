@@ -11,11 +11,12 @@ from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.app import Gateway, equip, purge
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
-from anabranch.engine.model import TERMINAL, JobDetail, SessionKind, TaskDetail
+from anabranch.engine.model import TERMINAL, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.results import Results
 from anabranch.engine.session import keep_session
+from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.engine.worker import Worker, WorkerOptions
 from anabranch.settings import Settings
 

@@ -9,32 +9,25 @@ from typing import Any
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.outputs import PostgresOutputs
-from anabranch.adapters.postgres.store import index_of, read_definition
+from anabranch.adapters.postgres.wire import index_of, read_definition
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, InputError, NotFound
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.mistakes import nearest, quote
-from anabranch.engine.model import (
+from anabranch.engine.model import Event, Job, JobState, Limit, LimitKind, NodeState, SessionKind, Tombstone
+from anabranch.engine.results import Results
+from anabranch.engine.views import (
     DeadLetter,
-    Event,
-    Job,
     JobDetail,
     JobHead,
-    JobState,
-    Limit,
-    LimitKind,
     NodeDetail,
-    NodeState,
     QueueDetail,
     SessionDetail,
-    SessionKind,
     TaskDetail,
     TaskRow,
-    Tombstone,
     Trace,
 )
-from anabranch.engine.results import Results
 from anabranch.engine.workflow import Workflow
 
 __all__ = ["PostgresReads"]

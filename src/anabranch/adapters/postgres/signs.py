@@ -5,7 +5,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.pgstac import EXTENSIONS, Catalog, Found, judge
 from anabranch.engine.errors import Unavailable
-from anabranch.engine.model import Duty, Gauges, StuckJobs, Vitals
+from anabranch.engine.views import Duty, Gauges, StuckJobs, Vitals
 
 __all__ = ["PostgresSigns"]
 

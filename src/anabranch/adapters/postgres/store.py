@@ -3,44 +3,46 @@
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import fields
 from datetime import timedelta
 from time import monotonic
 from typing import Any
 
-from psycopg import Connection, sql
-from psycopg.rows import TupleRow
-
-from anabranch.adapters.postgres.calls import Database, call_text, translate
-from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.calls import Database
+from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.keys import PostgresKeys
+from anabranch.adapters.postgres.pulse import PostgresPulse
 from anabranch.adapters.postgres.retention import PostgresRetention
+from anabranch.adapters.postgres.wire import (
+    read_answers,
+    read_child,
+    read_claims,
+    read_definition,
+    read_right,
+    read_rights,
+    read_submitted,
+    read_verdict,
+    write_batch,
+    write_change,
+    write_report,
+    write_reports,
+)
 from anabranch.engine.canonical import Json, decode, encode
-from anabranch.engine.errors import NotFound, Unavailable
-from anabranch.engine.evaluator import OpenWait, SetJob, SetNode, Transition
+from anabranch.engine.errors import NotFound
 from anabranch.engine.expressions import Reference
-from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import (
     Answer,
     Attempt,
-    Checkpoint,
     ChildJob,
     Claim,
-    InHand,
     JobEnd,
     JobState,
-    LaneFacts,
     Limit,
     LimitKind,
-    NodeState,
-    Purpose,
     Report,
     RightId,
     RightView,
-    Said,
     SessionId,
     SessionKind,
-    TaskKey,
 )
 from anabranch.engine.ports import (
     Applied,
@@ -57,16 +59,15 @@ from anabranch.engine.ports import (
 )
 from anabranch.engine.retry import Again
 from anabranch.engine.submission import IdempotencyKey, Submission
+from anabranch.engine.transitions import Transition
 from anabranch.engine.workflow import Workflow
 
-__all__ = ["PostgresPulse", "PostgresStore", "index_of", "read_definition", "write_batch"]
+__all__ = ["PostgresStore"]
 
-CHANNEL = "anabranch"
 SWEEP_BATCH = 1000
 KNOWN_SECONDS = 3600.0
 ORPHANS = 50
 KEY_BATCHES = 50  # ten thousand keys a second, more than can be submitted
-Row = dict[str, Any]  # a row of the driver, given its types here
 
 
 class PostgresStore:
@@ -89,7 +90,7 @@ class PostgresStore:
         """Close every connection."""
         await self._database.close()
 
-    def pulse(self) -> "PostgresPulse":
+    def pulse(self) -> PostgresPulse:
         """A connection of its own for beats and doorbells."""
         return PostgresPulse(self._url, f"{self._name} heart")
 
@@ -129,13 +130,13 @@ class PostgresStore:
             if submission.workflow.parts:
                 await self._keep_definitions((submission.workflow, *submission.parts))
         rows = await self._database.call("submit_batch", session, *write_batch(submissions))
-        answers = {row["place"]: _submitted(row) for row in rows}
+        answers = {row["place"]: read_submitted(row) for row in rows}
         return [answers[place] for place in range(len(submissions))]
 
     async def recall(self, scope: str, key: IdempotencyKey) -> Submitted | None:
         """The answer that was given under a key; KeyTaken when it was given to another request."""
         rows = await self._database.call("recall", scope, key.text, key.request)
-        answer = _submitted({**rows[0], "replayed": True, "rights": []}) if rows else None
+        answer = read_submitted({**rows[0], "replayed": True, "rights": []}) if rows else None
         if isinstance(answer, KeyTaken):
             raise answer
         return answer
@@ -159,13 +160,13 @@ class PostgresStore:
     async def load_right(self, right: TakenRight, session: SessionId) -> RightView | None:
         """What planning needs, or None when the right was lost."""
         rows = await self._database.call("load_right", right.id, session, right.takes)
-        return _right_view(right, rows[0]) if rows else None
+        return read_right(right, rows[0]) if rows else None
 
     async def apply(
         self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
     ) -> Applied:
         """Apply a plan and spend the right."""
-        changes = encode([_change(transition) for transition in transitions])
+        changes = encode([write_change(transition) for transition in transitions])
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
         return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
 
@@ -191,12 +192,12 @@ class PostgresStore:
 
     async def claim(self, session: SessionId, queues: Sequence[str], limit: int) -> list[Claim]:
         """Take up to this many tasks."""
-        return _claims(await self._value("claim", session, list(queues), limit, "{}", True))
+        return read_claims(await self._value("claim", session, list(queues), limit, "{}", True))
 
     async def report(self, session: SessionId, reports: Sequence[Report]) -> tuple[list[Answer], list[TakenRight]]:
         """End attempts, a batch in one transaction."""
-        (row,) = await self._database.call("report", session, _reports(reports))
-        return _answers(row), _rights(row)
+        (row,) = await self._database.call("report", session, write_reports(reports))
+        return read_answers(row), read_rights(row)
 
     async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool:
         """Keep what an attempt saved, the state as JSON text; False when it is not the current one.
@@ -211,9 +212,9 @@ class PostgresStore:
         queues, fast = list(wanted.queues), encode(dict(wanted.fast))
         if not reports:
             claims = await self._value("claim", session, queues, wanted.limit, fast, True)
-            return Turn([], [], _claims(claims))
-        (row,) = await self._database.call("turn", session, _reports(reports), queues, wanted.limit, fast)
-        return Turn(_answers(row), _rights(row), _claims(row["claims"]))
+            return Turn([], [], read_claims(claims))
+        (row,) = await self._database.call("turn", session, write_reports(reports), queues, wanted.limit, fast)
+        return Turn(read_answers(row), read_rights(row), read_claims(row["claims"]))
 
     async def cancel(self, job_id: str, reason: str) -> JobState:
         """Cancel a job; the state it is in now."""
@@ -234,35 +235,35 @@ class PostgresStore:
     ) -> Verdict:
         """Tell a gate what it waits for."""
         (row,) = await self._database.call("signal", job_id, node, encode(payload), sender, session)
-        return _verdict(row)
+        return read_verdict(row)
 
     async def retry(self, job_id: str, version: int, again: Again, session: SessionId) -> Verdict:
         """Begin a new generation of a job, if it is as it was when it was read."""
         kept = sorted(again.kept)
         data = encode({"kept": list(kept)})
         (row,) = await self._database.call("retry", job_id, version, list(again.nodes), kept, data, session)
-        return _verdict(row)
+        return read_verdict(row)
 
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
         """Trade a claim for a child job; None when the claim was lost."""
         (head, tail), workflow = child.identity, child.workflow
-        start = None if child.start is None else encode([_change(transition) for transition in child.start])
+        start = None if child.start is None else encode([write_change(transition) for transition in child.start])
         rows = await self._database.call(
             "spawn", session, claim.key.lane, claim.key.place, claim.attempt, head, tail, child.scope, workflow.id,
             workflow.hash, workflow.text, [node.name for node in workflow.nodes], child.parameters_text, start,
         )  # fmt: skip
         if not rows:
             return None
-        return Spawned(rows[0]["job_id"], tuple(_rights(rows[0])))
+        return Spawned(rows[0]["job_id"], tuple(read_rights(rows[0])))
 
     async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]:
         """Take child jobs that ended, to report for them."""
-        return [_child(row) for row in await self._database.call("take_children", session, limit)]
+        return [read_child(row) for row in await self._database.call("take_children", session, limit)]
 
     async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
         """Report for a child job, once; the rights that come of it."""
-        (row,) = await self._database.call("end_child", session, child.id, _report(report))
-        return _rights(row)
+        (row,) = await self._database.call("end_child", session, child.id, write_report(report))
+        return read_rights(row)
 
     async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
         """Set or take away a limit; as it stands now."""
@@ -312,197 +313,7 @@ class PostgresStore:
         return next(iter(rows[0].values())) if rows else None
 
 
-class PostgresPulse:
-    """A connection of its own for beats and doorbells."""
-
-    def __init__(self, url: str, name: str) -> None:
-        """Connect and listen."""
-        self._url = url
-        self._connection: Connection[TupleRow] = connect(url, Role.APP, name=name)
-        with translate(url):
-            self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
-
-    def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
-        """Renew the lease; the attempts to stop, or None when the session is gone."""
-        held = [{**_token(h.attempt), "started": h.started} for h in in_hand]
-        with translate(self._url):
-            row = self._connection.execute(call_text("beat").encode(), (session, encode(held))).fetchone()
-            if row is None or row[0] is None:
-                return None
-            self._connection.execute(call_text("reconcile").encode(), (session, encode(held)))
-        return [Attempt(TaskKey(lane, index), number) for lane, index, number in row[0]]
-
-    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
-        """Note how far tasks are; those that were noted."""
-        told = encode([{**_token(one.attempt), "progress": one.progress} for one in said])
-        with translate(self._url):
-            row = self._connection.execute(call_text("progress").encode(), (session, told)).fetchone()
-        return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
-
-    def wait(self, timeout: timedelta) -> bool:
-        """True when a doorbell rang before the timeout."""
-        with translate(self._url):
-            return any(True for _ in self._connection.notifies(timeout=timeout.total_seconds(), stop_after=1))
-
-    def close(self) -> None:
-        """Give the connection up."""
-        self._connection.close()
-
-
-def _token(attempt: Attempt) -> dict[str, Json]:
-    return {"lane": attempt.key.lane, "idx": attempt.key.place, "attempt": attempt.number}
-
-
-def read_definition(found: Json) -> Workflow:
-    """A stored workflow; Unavailable when only a later release can read it."""
-    try:
-        return Workflow.from_json(found)
-    except ValueError as error:
-        raise Unavailable(
-            "workflow.unreadable", f"a workflow can't be read: {error}", remedy="Upgrade this process."
-        ) from error
-
-
-def write_batch(submissions: Sequence[Submission]) -> tuple[str, str]:
-    """The workflows and the submissions as app.submit_batch reads them, in JSON."""
-    workflows = {submission.workflow.hash: submission.workflow for submission in submissions}
-    written = ",".join(_submission(place, given) for place, given in enumerate(submissions))
-    return encode([_workflow(workflow) for workflow in workflows.values()]), f"[{written}]"
-
-
-def _workflow(workflow: Workflow) -> dict[str, Json]:
-    """A definition as app.submit_batch reads it: as text, for it is stored already but for the first time."""
-    nodes: list[Json] = [node.name for node in workflow.nodes]
-    return {"hash": workflow.hash, "workflow": workflow.id, "definition": workflow.text, "nodes": nodes}
-
-
-def _submission(place: int, submission: Submission) -> str:
-    """A submission as JSON text; the parameters are JSON text already and are not encoded again."""
-    head, tail = submission.identity
-    given: dict[str, Json] = {
-        "place": place,
-        "head": head,
-        "tail": tail,
-        "scope": submission.scope,
-        "hash": submission.workflow.hash,
-        "priority": submission.priority,
-        "rerun": submission.rerun,
-        "correlation_id": submission.correlation_id,
-    }
-    if key := submission.key:
-        given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")
-    if submission.start is not None:
-        given["start"] = [_change(transition) for transition in submission.start]
-    return f'{encode(given)[:-1]},"parameters":{submission.parameters_text}}}'
-
-
-def _submitted(row: Row) -> Submitted | KeyTaken:
-    if row["job_id"] is None:
-        return KeyTaken()
-    rights = tuple(TakenRight(RightId(made), 1) for made in row["rights"])
-    return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"])
-
-
-def _change(transition: Transition) -> dict[str, Json]:
-    """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
-    name = {OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job"}[type(transition)]
-    change: dict[str, Json] = {"do": name, **vars(transition)}
-    return {**change, "source": vars(transition.source)} if isinstance(transition, OpenLane) else change
-
-
-def _right_view(right: TakenRight, row: Row) -> RightView:
-    known = {
-        **row,
-        "state": JobState(row["state"]),
-        "purpose": Purpose(row["purpose"]),
-        "states": {name: NodeState(state) for name, state in row["states"].items()},
-        "kept": frozenset(row["kept"]),
-    }
-    return RightView(id=right.id, takes=right.takes, **_only(RightView, known))
-
-
-def _verdict(row: Row) -> Verdict:
-    return Verdict(row["verdict"], TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None)
-
-
-def _child(row: Row) -> ChildJob:
-    key, child = TaskKey(row.pop("lane"), row.pop("idx")), row.pop("child")
-    return ChildJob(**{**row, "id": child, "key": key, "state": JobState(row["state"])})
-
-
 def _all_parts(workflow: Workflow, known: Sequence[Workflow]) -> list[Json]:
     """The hashes of all workflows below this one."""
     below = [one for one in known if one.hash in workflow.parts]
     return [*sorted({one.hash for one in below} | {str(part) for one in below for part in _all_parts(one, known)})]
-
-
-def _facts(facts: Row) -> LaneFacts:
-    return LaneFacts(**_only(LaneFacts, {**facts, "purpose": Purpose(facts["purpose"])}))
-
-
-def _only(model: "type[LaneFacts | RightView]", row: Row) -> Row:
-    """What a model has of a row: a later release's functions may tell more (O4)."""
-    return {field.name: row[field.name] for field in fields(model) if field.name in row}
-
-
-def _claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks": …} as app.claim makes it, or None
-    if found is None:
-        return []
-    lanes = {int(lane): _facts(facts) for lane, facts in found["lanes"].items()}
-    claims = [
-        Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler or lanes[lane].handler, item,
-              predecessor, lanes[lane], Checkpoint(*saved[0]) if saved else None)
-        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor, *saved in found["tasks"]
-    ]  # fmt: skip
-    for lane, first, count, items in found["fresh"]:
-        claims += _fresh(lane, lanes[lane], range(first, first + count), items)
-    return claims
-
-
-def _fresh(lane: int, facts: LaneFacts, indexes: range, items: list[Any] | None) -> list[Claim]:  # items as JSON
-    """Tasks not tried in this generation; in some lanes each has parameters of its own, perhaps a key and a handler."""
-    handler, first = facts.handler, facts.tried + 1
-    if items is None:
-        return [Claim(TaskKey(lane, idx), first, 0, 0, idx, handler, None, None, facts) for idx in indexes]
-    own = {idx: (key, of, item) for idx, key, of, item in items}
-    claims = []
-    for idx in indexes:
-        key, of, item = own.get(idx, (None, None, None))
-        index = idx if key is None else index_of(key)
-        claims.append(Claim(TaskKey(lane, idx), first, 0, 0, index, of or handler, item, None, facts))
-    return claims
-
-
-def _reports(reports: Sequence[Report]) -> str:
-    """The reports as one JSON text; bodies are JSON text already and are not encoded again."""
-    return "[" + ",".join(map(_report, reports)) + "]"
-
-
-def _report(report: Report) -> str:
-    text = f'{{"lane":{report.key.lane},"idx":{report.key.place},"attempt":{report.attempt},"ended":"{report.ended}"'
-    if report.body is not None:
-        text += f',"body":{report.body}'
-    if report.delay is not None:
-        text += f',"delay":{report.delay.total_seconds()}'
-    if report.ran is not None:
-        text += f',"ran":{report.ran.total_seconds()}'
-    if report.log is not None:
-        text += f',"log":{encode(report.log)}'
-    if report.metrics is not None:
-        text += f',"metrics":{report.metrics}'
-    if report.handed is not None:
-        text += f',"handed":{report.handed}'
-    return text + "}"
-
-
-def _answers(row: Row) -> list[Answer]:
-    return [Answer(answer) for answer in row["answers"]]
-
-
-def _rights(row: Row) -> list[TakenRight]:
-    return [TakenRight(RightId(made), 1) for made in row["rights"]]
-
-
-def index_of(key: str) -> int | str:
-    """A number where the key is one as we write it, else the word."""
-    return int(key) if key.isdecimal() and str(int(key)) == key else key

@@ -10,7 +10,7 @@ from anabranch.api.exposition import CONTENT_TYPE, Sample, expose
 from anabranch.api.measure import measure_process
 from anabranch.api.openapi import problems
 from anabranch.engine.errors import AnabranchError
-from anabranch.engine.model import Gauges
+from anabranch.engine.views import Gauges
 
 __all__ = ["router"]
 

@@ -1,0 +1,54 @@
+"""The heartbeat and the doorbell of a session on PostgreSQL."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.calls import call_text, translate
+from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.wire import write_token
+from anabranch.engine.canonical import encode
+from anabranch.engine.model import Attempt, InHand, Said, SessionId, TaskKey
+
+__all__ = ["PostgresPulse"]
+
+CHANNEL = "anabranch"
+
+
+class PostgresPulse:
+    """A connection of its own for beats and doorbells."""
+
+    def __init__(self, url: str, name: str) -> None:
+        """Connect and listen."""
+        self._url = url
+        self._connection: Connection[TupleRow] = connect(url, Role.APP, name=name)
+        with translate(url):
+            self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
+
+    def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
+        """Renew the lease; the attempts to stop, or None when the session is gone."""
+        held = [{**write_token(h.attempt), "started": h.started} for h in in_hand]
+        with translate(self._url):
+            row = self._connection.execute(call_text("beat").encode(), (session, encode(held))).fetchone()
+            if row is None or row[0] is None:
+                return None
+            self._connection.execute(call_text("reconcile").encode(), (session, encode(held)))
+        return [Attempt(TaskKey(lane, index), number) for lane, index, number in row[0]]
+
+    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+        """Note how far tasks are; those that were noted."""
+        told = encode([{**write_token(one.attempt), "progress": one.progress} for one in said])
+        with translate(self._url):
+            row = self._connection.execute(call_text("progress").encode(), (session, told)).fetchone()
+        return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
+
+    def wait(self, timeout: timedelta) -> bool:
+        """True when a doorbell rang before the timeout."""
+        with translate(self._url):
+            return any(True for _ in self._connection.notifies(timeout=timeout.total_seconds(), stop_after=1))
+
+    def close(self) -> None:
+        """Give the connection up."""
+        self._connection.close()

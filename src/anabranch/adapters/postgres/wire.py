@@ -1,0 +1,209 @@
+"""The engine's values as the functions of schema app read them, and as they answer."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from anabranch.engine.canonical import Json, encode
+from anabranch.engine.errors import Unavailable
+from anabranch.engine.lanes import KeepLane, OpenLane
+from anabranch.engine.model import (
+    Answer,
+    Attempt,
+    Checkpoint,
+    ChildJob,
+    Claim,
+    JobState,
+    LaneFacts,
+    NodeState,
+    Purpose,
+    Report,
+    RightId,
+    RightView,
+    TaskKey,
+)
+from anabranch.engine.ports import KeyTaken, Submitted, TakenRight, Verdict
+from anabranch.engine.submission import Submission
+from anabranch.engine.transitions import OpenWait, SetJob, SetNode, Transition
+from anabranch.engine.workflow import Workflow
+
+__all__ = [
+    "index_of",
+    "read_answers",
+    "read_child",
+    "read_claims",
+    "read_definition",
+    "read_right",
+    "read_rights",
+    "read_submitted",
+    "read_verdict",
+    "write_batch",
+    "write_change",
+    "write_report",
+    "write_reports",
+    "write_token",
+]
+
+Row = dict[str, Any]  # a row of the driver, given its types here
+
+
+def read_definition(found: Json) -> Workflow:
+    """A stored workflow; Unavailable when only a later release can read it."""
+    try:
+        return Workflow.from_json(found)
+    except ValueError as error:
+        raise Unavailable(
+            "workflow.unreadable", f"a workflow can't be read: {error}", remedy="Upgrade this process."
+        ) from error
+
+
+def write_batch(submissions: Sequence[Submission]) -> tuple[str, str]:
+    """The workflows and the submissions as app.submit_batch reads them, in JSON."""
+    workflows = {submission.workflow.hash: submission.workflow for submission in submissions}
+    written = ",".join(_submission(place, given) for place, given in enumerate(submissions))
+    return encode([_workflow(workflow) for workflow in workflows.values()]), f"[{written}]"
+
+
+def _workflow(workflow: Workflow) -> dict[str, Json]:
+    """A definition as app.submit_batch reads it: as text, for it is stored already but for the first time."""
+    nodes: list[Json] = [node.name for node in workflow.nodes]
+    return {"hash": workflow.hash, "workflow": workflow.id, "definition": workflow.text, "nodes": nodes}
+
+
+def _submission(place: int, submission: Submission) -> str:
+    """A submission as JSON text; the parameters are JSON text already and are not encoded again."""
+    head, tail = submission.identity
+    given: dict[str, Json] = {
+        "place": place,
+        "head": head,
+        "tail": tail,
+        "scope": submission.scope,
+        "hash": submission.workflow.hash,
+        "priority": submission.priority,
+        "rerun": submission.rerun,
+        "correlation_id": submission.correlation_id,
+    }
+    if key := submission.key:
+        given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")
+    if submission.start is not None:
+        given["start"] = [write_change(transition) for transition in submission.start]
+    return f'{encode(given)[:-1]},"parameters":{submission.parameters_text}}}'
+
+
+def read_submitted(row: Row) -> Submitted | KeyTaken:
+    """What became of a submission."""
+    if row["job_id"] is None:
+        return KeyTaken()
+    rights = tuple(TakenRight(RightId(made), 1) for made in row["rights"])
+    return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"])
+
+
+def write_change(transition: Transition) -> dict[str, Json]:
+    """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
+    name = {OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job"}[type(transition)]
+    change: dict[str, Json] = {"do": name, **vars(transition)}
+    return {**change, "source": vars(transition.source)} if isinstance(transition, OpenLane) else change
+
+
+def read_right(right: TakenRight, row: Row) -> RightView:
+    """What planning needs of a right that was taken."""
+    known = {
+        **row,
+        "state": JobState(row["state"]),
+        "purpose": Purpose(row["purpose"]),
+        "states": {name: NodeState(state) for name, state in row["states"].items()},
+        "kept": frozenset(row["kept"]),
+    }
+    return RightView(id=right.id, takes=right.takes, **_only(RightView, known))
+
+
+def read_verdict(row: Row) -> Verdict:
+    """What became of a signal or a retry, and the right that came of it."""
+    return Verdict(row["verdict"], TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None)
+
+
+def read_child(row: Row) -> ChildJob:
+    """A child job that ended, and the task to report for."""
+    key, child = TaskKey(row.pop("lane"), row.pop("idx")), row.pop("child")
+    return ChildJob(**{**row, "id": child, "key": key, "state": JobState(row["state"])})
+
+
+def _facts(facts: Row) -> LaneFacts:
+    return LaneFacts(**_only(LaneFacts, {**facts, "purpose": Purpose(facts["purpose"])}))
+
+
+def _only(model: "type[LaneFacts | RightView]", row: Row) -> Row:
+    """What a model has of a row: a later release's functions may tell more (O4)."""
+    return {field.name: row[field.name] for field in fields(model) if field.name in row}
+
+
+def read_claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks": …} as app.claim makes it, or None
+    """The tasks that a claim took."""
+    if found is None:
+        return []
+    lanes = {int(lane): _facts(facts) for lane, facts in found["lanes"].items()}
+    claims = [
+        Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler or lanes[lane].handler, item,
+              predecessor, lanes[lane], Checkpoint(*saved[0]) if saved else None)
+        for lane, idx, attempt, failures, crashes, key, handler, item, predecessor, *saved in found["tasks"]
+    ]  # fmt: skip
+    for lane, first, count, items in found["fresh"]:
+        claims += _fresh(lane, lanes[lane], range(first, first + count), items)
+    return claims
+
+
+def _fresh(lane: int, facts: LaneFacts, indexes: range, items: list[Any] | None) -> list[Claim]:  # items as JSON
+    """Tasks not tried in this generation; in some lanes each has parameters of its own, perhaps a key and a handler."""
+    handler, first = facts.handler, facts.tried + 1
+    if items is None:
+        return [Claim(TaskKey(lane, idx), first, 0, 0, idx, handler, None, None, facts) for idx in indexes]
+    own = {idx: (key, of, item) for idx, key, of, item in items}
+    claims = []
+    for idx in indexes:
+        key, of, item = own.get(idx, (None, None, None))
+        index = idx if key is None else index_of(key)
+        claims.append(Claim(TaskKey(lane, idx), first, 0, 0, index, of or handler, item, None, facts))
+    return claims
+
+
+def write_token(attempt: Attempt) -> dict[str, Json]:
+    """An attempt, by its task and number."""
+    return {"lane": attempt.key.lane, "idx": attempt.key.place, "attempt": attempt.number}
+
+
+def write_reports(reports: Sequence[Report]) -> str:
+    """The reports as one JSON text; bodies are JSON text already and are not encoded again."""
+    return "[" + ",".join(map(write_report, reports)) + "]"
+
+
+def write_report(report: Report) -> str:
+    """How an attempt ended, as JSON text."""
+    text = f'{{"lane":{report.key.lane},"idx":{report.key.place},"attempt":{report.attempt},"ended":"{report.ended}"'
+    if report.body is not None:
+        text += f',"body":{report.body}'
+    if report.delay is not None:
+        text += f',"delay":{report.delay.total_seconds()}'
+    if report.ran is not None:
+        text += f',"ran":{report.ran.total_seconds()}'
+    if report.log is not None:
+        text += f',"log":{encode(report.log)}'
+    if report.metrics is not None:
+        text += f',"metrics":{report.metrics}'
+    if report.handed is not None:
+        text += f',"handed":{report.handed}'
+    return text + "}"
+
+
+def read_answers(row: Row) -> list[Answer]:
+    """What became of reports, in their order."""
+    return [Answer(answer) for answer in row["answers"]]
+
+
+def read_rights(row: Row) -> list[TakenRight]:
+    """The rights that came of a call, each taken for the first time."""
+    return [TakenRight(RightId(made), 1) for made in row["rights"]]
+
+
+def index_of(key: str) -> int | str:
+    """A number where the key is one as we write it, else the word."""
+    return int(key) if key.isdecimal() and str(int(key)) == key else key

@@ -1,0 +1,227 @@
+"""Jobs, tasks, queues and the state of a stack as people and monitors read them: frozen values, never written back."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.model import Job, JobState, NodeState, SessionKind
+
+__all__ = [
+    "DeadLetter",
+    "Duty",
+    "Gauges",
+    "JobDetail",
+    "JobHead",
+    "NodeDetail",
+    "QueueDetail",
+    "SessionDetail",
+    "StuckJobs",
+    "TaskDetail",
+    "TaskRow",
+    "Trace",
+    "Vitals",
+]
+
+
+@dataclass(frozen=True)
+class NodeDetail:
+    """A node with the count of its tasks by state; a node that isn't open yet has none.
+
+    `said` is how far the running ones are that said so, where few run.
+    """
+
+    name: str
+    state: NodeState
+    total: int
+    ready: int
+    running: int
+    due: int
+    completed: int
+    failed: int
+    cancelled: int
+    said: list[dict[str, Json]] | None
+    error: dict[str, Json] | None
+    opened_at: datetime | None
+    finished_at: datetime | None
+
+
+class JobHead(NamedTuple):
+    """Where a job stands, and the number of its last event."""
+
+    job: int
+    state: JobState
+    last_event: int
+
+
+@dataclass(frozen=True)
+class JobDetail:
+    """A job with its nodes, and the id of the job that runs it, if one does."""
+
+    job: Job
+    nodes: list[NodeDetail]
+    parent_id: str | None = None
+
+
+@dataclass(frozen=True)
+class TaskDetail:
+    """A task as people see it."""
+
+    task_id: str
+    node: str
+    index: int | str
+    status: str
+    handler: str
+    parameters: dict[str, Json]
+    attempts: int
+    failures: int
+    crashes: int
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    progress: dict[str, Json] | None
+    result: Json | None
+    error: dict[str, Json] | None
+    cursor: str
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A task as its row stands, with the session that holds it or held it last."""
+
+    task_id: str
+    node: str
+    generation: int
+    lane: int
+    position: int
+    index: str
+    state: str
+    handler: str
+    attempt: int
+    failures: int
+    crashes: int
+    session: int | None
+    host: str | None
+    pid: int | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    result: Json | None
+    error: dict[str, Json] | None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one attempt of a task printed and measured."""
+
+    task_id: str
+    node: str
+    index: int | str
+    attempt: int
+    log: str | None
+    metrics: dict[str, Json] | None
+    cursor: str
+
+
+@dataclass(frozen=True)
+class SessionDetail:
+    """A live session with the count of tasks it holds: those that run, and those taken ahead that wait for a slot."""
+
+    id: int
+    kind: SessionKind
+    host: str
+    pid: int
+    queues: list[str]
+    slots: int
+    running: int
+    draining: bool
+    waiting: int
+    began_at: datetime
+    beat_at: datetime
+
+
+@dataclass(frozen=True)
+class QueueDetail:
+    """A queue: how many tasks wait and run, how many lanes a limit holds back, and who serves it."""
+
+    name: str
+    ready: int
+    running: int
+    held: int
+    workers: int
+    most: int | None
+    paused: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A task that failed for good."""
+
+    job_id: str
+    workflow: str
+    job_state: JobState
+    task_id: str
+    node: str
+    index: int | str
+    handler: str
+    attempts: int
+    error: dict[str, Json] | None
+    finished_at: datetime
+    cursor: str
+
+
+@dataclass(frozen=True)
+class Duty:
+    """The heartbeat of a background duty: how long ago it was, and how often it is due."""
+
+    age_seconds: float
+    every_seconds: float
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
+    tasks by the handler that no worker had for them, and connections to this database and to all of the server's."""
+
+    workers: int
+    orchestrators: int
+    duties: dict[str, Duty]
+    untaken_rights: int
+    oldest_right_seconds: float | None
+    queues: dict[str, int]
+    served: dict[str, int]
+    missing_handlers: dict[str, int]
+    connections: int
+    all_connections: int
+    max_connections: int
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages."""
+
+    jobs: dict[str, int]
+    ready: dict[str, int]
+    running: dict[str, int]
+    due: dict[str, int]
+    sessions: dict[str, int]
+    slots: int
+    duties: dict[str, float]
+    untaken_rights: int
+    oldest_right_seconds: float
+    database_bytes: int
+    connections: int
+    max_connections: int
+    oldest_transaction_seconds: float
+    tables: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class StuckJobs:
+    """Jobs that nothing will move on, among those up to the last that was looked at; 0: there are no more."""
+
+    last: int
+    job_ids: tuple[str, ...]
