@@ -55,7 +55,7 @@ METRICS_HEAD = """# Metrics
   with `process_` are the ones that every exporter has.
 - What the database knows is asked for at most once in two seconds, however many scrapers there are, over a connection
   that is kept for health and metrics. It is bounded: no metric reads the jobs and tasks that have ended. While the
-  database does not answer within 1.5 s, `anabranch_database_up` is 0 and only what this process knows is told.
+  database does not answer within 1.2 s, `anabranch_database_up` is 0 and only what this process knows is told.
 - `…_total` of jobs, tasks and attempts are counters of PostgreSQL itself, of rows that were ever inserted: they start
   anew after a crash of the server, lag by a second or so, and count the few that were rolled back.
 - Labels have few values: routes are templates, never paths, and `none` is what no route answered.

@@ -45,9 +45,11 @@ class Stage:
         return Client(json.loads(self.call("config", "show", "--json"))["api_url"])
 
     def worker(self) -> int:
-        """The process of the one worker."""
-        (found,) = [one["pid"] for one in json.loads(self.call("workers", "--json")) if one["kind"] == "worker"]
-        return int(found)
+        """The process of the one worker, once it has begun."""
+        return int(wait_until(lambda: [one for one in self.sessions() if one["kind"] == "worker"])[0]["pid"])
+
+    def sessions(self) -> list[dict[str, Any]]:
+        return json.loads(self.call("workers", "--json"))  # type: ignore[no-any-return]  # as it is documented
 
     def postmaster(self) -> int:
         with psycopg.connect(self.call("db", "url").strip()) as connection:

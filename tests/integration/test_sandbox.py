@@ -122,7 +122,7 @@ def test_a_cancel_ends_it_at_once(run: Any, tmp_path: Path) -> None:
     begun = time.monotonic()
     with pytest.raises(Interrupted):
         run("nap", arguments={"mark": str(mark)}, should_stop=mark.exists)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20  # the nap has no end
     assert_gone(int(mark.read_text()))
     assert run("add", arguments={"a": 1, "b": 1}) == 2
 
