@@ -77,14 +77,12 @@ def served(
     home: Path,
     rasters: list[Raster],
 ) -> Iterator[Served]:
-    databases = Databases(postgres, postgres_admin)
-    url = databases.make(catalog_template)
+    url = Databases(postgres, postgres_admin).make(catalog_template)
     add_old_items(url, rasters[0], 50)
     for hour, raster in enumerate(rasters):
         add_item(url, raster, created=f"2026-11-15T1{hour}:00:00Z")
     with serve_api(url, home) as api:
         yield api
-    databases.drop()
 
 
 def visit(browser: Browser, url: str, **options: Any) -> Visit:

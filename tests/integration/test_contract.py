@@ -174,7 +174,6 @@ def stack(
     yield made
     made.loop.call_soon_threadsafe(over.set)
     thread.join(60)
-    databases.drop()
 
 
 async def submit(stack: Stack, workflow: str) -> str:

@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import timedelta
 
 import psycopg
@@ -227,6 +228,15 @@ async def test_e7_a_cancelled_job_dispatches_nothing_and_its_running_tasks_are_t
     assert (await engine.end([running]))[0] == [Answer.STALE]
     assert await engine.nodes(job.job_id) == {"work": NodeState.CANCELLED, "join": NodeState.CANCELLED}
     assert await engine.store.cancel(job.job_id, "again") is JobState.CANCELLED
+
+
+async def test_e12_a_wait_ends_with_the_doorbell_or_when_it_is_woken(engine: EngineHarness) -> None:
+    with closing(engine.store.pulse()) as pulse:
+        await engine.store.ring(["default"])
+        assert await asyncio.to_thread(pulse.wait, timedelta(hours=1)) is True
+        waiting = asyncio.create_task(asyncio.to_thread(pulse.wait, timedelta(hours=1)))
+        pulse.wake()
+        assert await waiting is False
 
 
 async def test_a_claim_whose_reply_was_lost_is_given_back(engine: EngineHarness, clock: Clock) -> None:

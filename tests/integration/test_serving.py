@@ -62,19 +62,15 @@ def rasters(home: Path) -> list[Raster]:
 
 
 @pytest.fixture(scope="module")
-def url(
-    postgres: Cluster, postgres_admin: Connection[TupleRow], catalog_template: str, rasters: list[Raster]
-) -> Iterator[str]:
+def url(postgres: Cluster, postgres_admin: Connection[TupleRow], catalog_template: str, rasters: list[Raster]) -> str:
     """One catalog for all tests: they only read, or publish under names of their own."""
-    databases = Databases(postgres, postgres_admin)
-    made = databases.make(catalog_template)
+    made = Databases(postgres, postgres_admin).make(catalog_template)
     for hour, raster in enumerate(rasters):
         add_item(made, raster, created=f"2026-11-15T1{hour}:00:00Z")
     draft = rasters[0].path.with_name("draft.tif")
     draft.write_bytes(rasters[0].path.read_bytes())
     add_item(made, replace(rasters[0], name="draft", path=draft), published=False)
-    yield made
-    databases.drop()
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 
 import structlog
@@ -46,6 +47,8 @@ class Heart:
         self._on_ring, self._on_stop, self._on_gone, self._on_heard = on_ring, on_stop, on_gone, on_heard
         self._on_beat = on_beat
         self._stop = threading.Event()
+        self._pulse: Pulse | None = None
+        self._has_pulse = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
     def start(self) -> None:
@@ -55,6 +58,9 @@ class Heart:
     def stop(self) -> None:
         """Stop beating; returns when the connection is closed or after a second."""
         self._stop.set()
+        with self._has_pulse:
+            if self._pulse:
+                self._pulse.wake()
         self._thread.join(timeout=1)
 
     def _run(self) -> None:
@@ -67,8 +73,7 @@ class Heart:
                 self._stop.wait(min(1.0, self._every.total_seconds() / 4))
 
     def _beat_until_lost(self) -> bool:
-        pulse = self._connect()
-        try:
+        with self._open() as pulse:
             self._on_ring()
             due = said = 0.0
             while not self._stop.is_set():
@@ -81,8 +86,20 @@ class Heart:
                 if pulse.wait(timedelta(seconds=min(0.5, max(0.0, due - time.monotonic())))):
                     self._on_ring()
             return False
+
+    @contextmanager
+    def _open(self) -> Iterator[Pulse]:
+        pulse = self._connect()
+        self._lend(pulse)
+        try:
+            yield pulse
         finally:
+            self._lend(None)
             pulse.close()
+
+    def _lend(self, pulse: Pulse | None) -> None:
+        with self._has_pulse:
+            self._pulse = pulse
 
     def _beat(self, pulse: Pulse) -> bool:
         self._on_beat()

@@ -271,7 +271,7 @@ class FileStore(Protocol):
 
 
 class Pulse(Protocol):
-    """A connection of its own for beats, progress and doorbells; used from one thread, blocking."""
+    """A connection of its own for beats, progress and doorbells; used from one thread, blocking; others may wake it."""
 
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
@@ -280,10 +280,13 @@ class Pulse(Protocol):
         """Note how far tasks are; those that were noted: of others the attempt has ended, or somebody is at them."""
 
     def wait(self, timeout: timedelta) -> bool:
-        """True when a doorbell rang before the timeout."""
+        """True when a doorbell rang before the timeout; a wait that was woken ends early."""
+
+    def wake(self) -> None:
+        """End this wait, and every later one at once; from any thread."""
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Give the connection up; nobody may wake it any more."""
 
 
 class Store(JobStore, TaskQueue, Protocol):

@@ -33,12 +33,13 @@ SHARED = pytest.StashKey[SharedCluster]()
 
 
 class Databases:
-    """Makes databases, and drops them all."""
+    """Makes databases for tests, and drops those of the test before: by then nobody is connected whom that awaits."""
 
     def __init__(self, cluster: Cluster, admin: Connection[TupleRow]) -> None:
         self._cluster = cluster
         self._admin = admin
         self._made: list[str] = []
+        self._left: list[str] = []
 
     def make(self, template: str = TEMPLATE) -> str:
         """The URL of a new database: migrated, or empty from `template0`."""
@@ -49,11 +50,11 @@ class Databases:
         self._made.append(name)
         return self._cluster.url(name)
 
-    def drop(self) -> None:
-        """Drop what was made, whoever is still connected."""
-        while self._made:
-            drop = sql.SQL("drop database if exists {} with (force)")
-            self._admin.execute(drop.format(sql.Identifier(self._made.pop())))
+    def leave(self) -> None:
+        """A test has ended; what is left of the last one goes with the cluster."""
+        for name in self._left:
+            self._admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+        self._left, self._made = self._made, []
 
 
 @pytest.fixture(scope="session")
@@ -69,12 +70,17 @@ def postgres_admin(postgres: Cluster) -> Iterator[Connection[TupleRow]]:
         yield connection
 
 
+@pytest.fixture(scope="session")
+def all_databases(postgres: Cluster, postgres_admin: Connection[TupleRow]) -> Databases:
+    """The databases of all tests of this process."""
+    return Databases(postgres, postgres_admin)
+
+
 @pytest.fixture
-def databases(postgres: Cluster, postgres_admin: Connection[TupleRow]) -> Iterator[Databases]:
+def databases(all_databases: Databases) -> Iterator[Databases]:
     """For tests that need several databases."""
-    made = Databases(postgres, postgres_admin)
-    yield made
-    made.drop()
+    yield all_databases
+    all_databases.leave()
 
 
 @pytest.fixture

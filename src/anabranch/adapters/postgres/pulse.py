@@ -1,5 +1,7 @@
 """The heartbeat and the doorbell of a session on PostgreSQL."""
 
+import os
+import select
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -26,6 +28,7 @@ class PostgresPulse:
         self._connection: Connection[TupleRow] = connect(url, Role.APP, name=name)
         with translate(url):
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
+        self._woken, self._waker = os.pipe()
 
     def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
         """Renew the lease; the attempts to stop, or None when the session is gone."""
@@ -45,10 +48,25 @@ class PostgresPulse:
         return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
 
     def wait(self, timeout: timedelta) -> bool:
-        """True when a doorbell rang before the timeout."""
+        """True when a doorbell rang before the timeout; a wait that was woken ends early."""
         with translate(self._url):
-            return any(True for _ in self._connection.notifies(timeout=timeout.total_seconds(), stop_after=1))
+            if self._has_rung():
+                return True
+            ready = select.poll()
+            for descriptor in (self._connection.fileno(), self._woken):
+                ready.register(descriptor, select.POLLIN)
+            ready.poll(timeout.total_seconds() * 1000)
+            return self._has_rung()
+
+    def wake(self) -> None:
+        """End this wait, and every later one at once; from any thread."""
+        os.write(self._waker, b".")
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Give the connection up; nobody may wake it any more."""
         self._connection.close()
+        os.close(self._woken)
+        os.close(self._waker)
+
+    def _has_rung(self) -> bool:
+        return any(True for _ in self._connection.notifies(timeout=0, stop_after=1))
