@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
@@ -109,11 +109,13 @@ async def keep_session(
     """
     while not stop.is_set():
         try:
-            session = await store.open_session(kind, queues, slots, lease)
+            session = await _unless(stop, store.open_session(kind, queues, slots, lease))
         except (Unavailable, Refused) as error:
             log.warning("session.waiting", reason=error.message)
             await _pause(stop)
             continue
+        if session is None:
+            return
         live = Live(session)
         heart = _heart(store, live, lease, on_stuck)
         log.info("session.began", session=session, kind=kind)
@@ -178,6 +180,18 @@ async def _end(store: Store, session: SessionId) -> None:
             await store.end_session(session, "stopped")
     except (Unavailable, Refused, TimeoutError) as error:
         log.warning("session.end_unsaid", session=session, reason=str(error) or "no answer")
+
+
+async def _unless(stop: asyncio.Event, opening: Coroutine[None, None, SessionId]) -> SessionId | None:
+    """The session, or None when told to stop before there is one: a database that is away may take long."""
+    begun, told = asyncio.create_task(opening), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([begun, told], return_when=asyncio.FIRST_COMPLETED)
+        return await begun if begun.done() else None
+    finally:
+        begun.cancel()
+        told.cancel()
+        await asyncio.wait([begun, told])
 
 
 async def _pause(stop: asyncio.Event) -> None:
