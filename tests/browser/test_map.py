@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import Raster, Served, add_item, add_old_items, serve_api, write_rasters
+from anabranch.testing.serving import Raster, Served, add_item, add_old_items, serve_api, write_crossing, write_rasters
 
 pytestmark = pytest.mark.postgres
 
@@ -82,6 +82,7 @@ def served(
     add_old_items(url, rasters[0], 50)
     for hour, raster in enumerate(rasters):
         add_item(url, raster, created=f"2026-11-15T1{hour}:00:00Z")
+    add_item(url, write_crossing(rasters[0].path.parent), created="2026-11-15T09:00:00Z")
     with serve_api(url, home) as api:
         yield api
     databases.drop()
@@ -133,11 +134,11 @@ def choose(page: Page, name: str) -> None:
 
 def test_the_newest_items_come_first_and_more_on_demand(visited: Visit) -> None:
     assert titles(visited.page)[:3] == ["classes", "photo", "hills"]
-    assert visited.page.locator("#count").inner_text() == "50 of 53 items"
+    assert visited.page.locator("#count").inner_text() == "50 of 54 items"
     visited.page.get_by_role("button", name="Show more").click()
-    expect(visited.page.locator("#items button")).to_have_count(53)
+    expect(visited.page.locator("#items button")).to_have_count(54)
     expect(visited.page.get_by_role("button", name="Show more")).to_be_hidden()
-    assert len(set(titles(visited.page))) == 53
+    assert len(set(titles(visited.page))) == 54
 
 
 def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
@@ -147,6 +148,14 @@ def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
     tiles = [url for url in visited.asked if "/tiles/WebMercatorQuad/" in url]
     assert tiles
     assert visited.page.locator("#facts h2").inner_text() == "classes"
+
+
+def test_an_item_across_180_degrees_is_shown_whole(visited: Visit) -> None:
+    choose(visited.page, "crossing")
+    find(visited.page, (200, 0, 0), least=30_000)
+    find(visited.page, (0, 0, 200), least=30_000)
+    red, blue = (np.nonzero(see(visited.page, colour))[1] for colour in ((200, 0, 0), (0, 0, 200)))
+    assert red.max() < blue.min() < red.max() + 4  # one beside the other
 
 
 def test_hints_of_an_item_say_how_it_is_drawn(visited: Visit) -> None:

@@ -30,7 +30,16 @@ from anabranch.app import CATALOG
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.objects import Cloud
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_raster, write_rasters
+from anabranch.testing.serving import (
+    JOB,
+    Raster,
+    Served,
+    add_item,
+    serve_api,
+    write_crossing,
+    write_raster,
+    write_rasters,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -340,6 +349,21 @@ def test_values_are_those_of_the_raster(api: httpx.Client) -> None:
     assert edges == [0, 600, 1200]
     counted = api.get(f"{ITEMS}/classes/statistics?categorical=true&c=0&c=9").json()["b1"]["histogram"]
     assert counted[1] == [0, 9]
+
+
+def test_a_raster_across_180_degrees_is_served_on_both_sides(
+    api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    add_item(url, write_crossing(rasters[0].path.parent))
+    told = api.get(f"{ITEMS}/crossing/WebMercatorQuad/tilejson.json").json()
+    assert told["bounds"] == [-180, -10, 180, 10]
+    assert told["center"] == [-180, 0, told["minzoom"]]
+    for x, colors in ((31, [200, 0, 0, 255]), (0, [0, 0, 200, 255])):
+        assert drawn(api, f"crossing/tiles/WebMercatorQuad/5/{x}/15.png")[-9, 100].tolist() == colors
+    for lon, values in ((179.9, [200, 0, 0]), (180.1, [0, 0, 200]), (-179.9, [0, 0, 200])):
+        assert api.get(f"{ITEMS}/crossing/point/{lon},1").json()["values"] == values
+    assert api.get(f"{ITEMS}/crossing/info.geojson").json()["geometry"]["type"] == "MultiPolygon"
+    assert drawn(api, "crossing/preview.png").shape == (64, 64, 4)
 
 
 def test_r3_a_palette_is_what_is_drawn(api: httpx.Client) -> None:

@@ -19,6 +19,7 @@ from titiler.core import dependencies
 from titiler.core.factory import TilerFactory
 
 from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.serving.around import for_maps
 from anabranch.serving.assets import Assets
 from anabranch.serving.drawing import DrawnRoute, Purpose
 from anabranch.serving.drivers import CONFIG, check_drivers
@@ -50,6 +51,9 @@ class Tiler(TilerFactory):
     def register_routes(self) -> None:
         for register in (self.info, self.statistics, self.tile, self.tilejson, self.point, self.preview):
             register()  # type: ignore[no-untyped-call]  # as above
+        for route in self.router.routes:
+            if route.name == "tilejson":  # type: ignore[attr-defined]  # all are of FastAPI
+                route.endpoint = for_maps(route.endpoint)  # type: ignore[attr-defined]  # as above
         self.router.routes = [route for route in self.router.routes if route.methods == {"GET"}]  # type: ignore[attr-defined]  # all are of FastAPI
 
 

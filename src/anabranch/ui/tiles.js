@@ -6,7 +6,14 @@ export async function tilesOf(item) {
   const query = hasHints(item) ? "" : await guess(root, `asset=${encodeURIComponent(item.raster[0])}`);
   const told = await fetchJson(`${root}/WebMercatorQuad/tilejson.json?tilesize=256&${query}`);
   const tiles = told.tiles.map((tile) => here(tile));
-  return { tiles, bounds: told.bounds, minzoom: Math.max(told.minzoom - 2, 0), maxzoom: told.maxzoom };
+  return { tiles, boxes: boxesOf(item, told.bounds), minzoom: Math.max(told.minzoom - 2, 0), maxzoom: told.maxzoom };
+}
+
+// Where there are tiles: on both sides of 180 degrees where the item's box begins east of where it ends.
+function boxesOf(item, bounds) {
+  const [west, , east] = item.bbox ?? bounds;
+  const [, south, , north] = bounds;
+  return west > east ? [[west, south, 180, north], [-180, south, east, north]] : [bounds];
 }
 
 // A URL of this page's origin, with the braces that the map fills in.
