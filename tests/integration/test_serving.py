@@ -23,9 +23,7 @@ import pytest
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.objects.bucket import Bucket
-from anabranch.adapters.postgres.keys import open_keys
 from anabranch.app import CATALOG
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.objects import Cloud
@@ -35,6 +33,7 @@ from anabranch.testing.serving import (
     Raster,
     Served,
     add_item,
+    make_key,
     serve_api,
     write_crossing,
     write_raster,
@@ -573,25 +572,20 @@ def test_a_published_file_that_is_gone_or_cut_is_told(api: httpx.Client, url: st
 # ---- the process and its database
 
 
-def test_s1_all_of_it_needs_a_key_where_keys_are_asked_for(url: str, home: Path) -> None:
-    paths = ["/", "/ui/page.js", "/stac", "/stac/search", f"{ITEMS}/hills/info", FILE]
+def test_s1_all_data_needs_a_key_where_keys_are_asked_for(url: str, home: Path) -> None:
+    paths = ["/stac", "/stac/search", f"{ITEMS}/hills/info", FILE, "/openapi.json"]
     with serve_api(url, home.with_name("keyed"), auth="keys", storage__silver=(home / "silver").as_uri()) as keyed:
         for path in paths:
             problem(keyed.client.get(path), 401, "auth.missing")
+        # The pages are files of the package: a browser can't send a key for them, and they ask for it.
+        for path in ("/", "/docs", "/ui/page.js"):
+            assert keyed.client.get(path).is_success, path
+        assert "gdal" not in maps(keyed)  # a stranger makes nothing load
         key = make_key(url)
-        for path in paths:
-            assert keyed.client.get(path, headers={"Authorization": f"Bearer {key}"}).is_success, path
-
-
-def make_key(url: str) -> str:
-    import asyncio
-
-    async def make() -> str:
-        async with open_keys(url) as keys:
-            _, credential = await keys.make(KeyRequest("reader", Scope.READ), "a test")
-            return credential.text
-
-    return asyncio.run(make())
+        for path in ("/stac", FILE, "/openapi.json"):
+            answer = keyed.client.get(path, headers={"Authorization": f"Bearer {key}"})
+            assert answer.is_success, path
+            assert answer.headers["vary"] == "Authorization"
 
 
 def test_a_database_without_a_catalog_is_told_and_what_serves_maps_is_loaded_late(
@@ -650,7 +644,17 @@ def test_the_page_is_whole_and_asks_nobody_else(api: httpx.Client) -> None:
     policy = page.headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "http" not in policy
-    for part in ("page.js", "page.css", "map.js", "items.js", "facts.js", "tiles.js", "land.geojson", "icon.svg"):
+    for part in (
+        "page.js",
+        "page.css",
+        "key.js",
+        "map.js",
+        "items.js",
+        "facts.js",
+        "tiles.js",
+        "land.geojson",
+        "icon.svg",
+    ):
         answer = api.get(f"/ui/{part}")
         assert answer.is_success, part
         assert "https://" not in answer.text, part

@@ -1,5 +1,6 @@
 """Rasters made by code, published, and the API that serves them, in a process of its own."""
 
+import asyncio
 import hashlib
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +18,8 @@ import httpx
 import psycopg
 from psycopg.types.json import Jsonb
 
+from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.postgres.keys import open_keys
 from anabranch.testing.server import free_port
 
 __all__ = [
@@ -25,6 +29,7 @@ __all__ = [
     "Served",
     "add_item",
     "add_old_items",
+    "make_key",
     "serve_api",
     "write_crossing",
     "write_raster",
@@ -171,6 +176,18 @@ class Served:
     def url(self) -> str:
         """Its address."""
         return str(self.client.base_url).rstrip("/")
+
+
+def make_key(url: str) -> str:
+    """A key of this database's own that may read."""
+
+    async def make() -> str:
+        async with open_keys(url) as keys:
+            _, credential = await keys.make(KeyRequest("reader", Scope.READ), "a test")
+            return credential.text
+
+    with ThreadPoolExecutor(1) as pool:  # a test in a browser has a loop in its own thread
+        return pool.submit(asyncio.run, make()).result()
 
 
 @contextmanager

@@ -1,4 +1,5 @@
 // The map: the land of Natural Earth, the footprints of items, and the tiles of one.
+import { headersFor } from "./key.js";
 import { Map, NavigationControl, ScaleControl, setWorkerUrl } from "./vendor/maplibre-gl.mjs";
 
 setWorkerUrl(new URL("./vendor/maplibre-gl-worker.mjs", import.meta.url).href);
@@ -37,7 +38,7 @@ function style() {
 
 export class WorldMap {
   constructor(element, onChoose) {
-    this.map = new Map({ container: element, style: style(), bounds: WORLD, fitBoundsOptions: { padding: 8 }, maxZoom: 22, attributionControl: { compact: true }, dragRotate: false });
+    this.map = new Map({ container: element, style: style(), bounds: WORLD, fitBoundsOptions: { padding: 8 }, maxZoom: 22, attributionControl: { compact: true }, dragRotate: false, transformRequest: (url) => ({ url, headers: headersFor(url) }) });
     this.map.addControl(new NavigationControl({ showCompass: false }), "bottom-right");
     this.map.addControl(new ScaleControl(), "bottom-left");
     this.ready = new Promise((done) => this.map.once("load", done));
@@ -86,7 +87,7 @@ export class WorldMap {
     }
     const ours = (event) => this.tiles.includes(event.sourceId);
     this.watches = [
-      this.map.on("error", (event) => ours(event) && onError(`A tile can't be shown: ${event.error.message}`)),
+      this.map.on("error", (event) => ours(event) && onError(`A tile can't be shown: ${event.error.message}`, event.error.status)),
       this.map.on("sourcedata", (event) => ours(event) && this.tiles.every((id) => this.map.isSourceLoaded(id)) && onDone()),
     ];
   }
