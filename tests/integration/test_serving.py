@@ -288,7 +288,7 @@ def test_many_bands_are_drawn_by_their_hints_or_the_first_three(
     bbox, folder = (9.0, 47.0, 9.1, 47.1), rasters[0].path.parent
     hinted = {"renders": {"first": hints}}
     add_item(url, write_raster(folder / "hinted.tif", bands, bbox, hinted))
-    add_item(url, write_raster(folder / "unhinted.tif", bands // 100, bbox, {}))
+    add_item(url, write_raster(folder / "unhinted.tif", (bands // 100).astype("uint8"), bbox, {}))
     assert [round(value / 25.5) for value in drawn(api, "hinted/preview.png")[16, 16, :3]] == [6, 4, 2]
     assert list(drawn(api, "unhinted/preview.png")[16, 16, :3]) == [10, 20, 30]
     assert api.get(f"{ITEMS}/unhinted/tiles/WebMercatorQuad/8/134/89").is_success
@@ -324,6 +324,42 @@ def test_hints_that_cannot_be_followed_are_let_be(
     path.write_bytes(rasters[1].path.read_bytes())
     add_item(url, replace(rasters[1], name=name, path=path, properties={"renders": {"default": hints}}))
     assert np.array_equal(drawn(api, f"{name}/preview.png"), drawn(api, "photo/preview.png"))
+
+
+def write_slope(folder: Path, name: str, **profile: Any) -> Raster:
+    """Heights from 500 in the west to 1,500 in the east, with one that is wrong and a corner of nothing."""
+    values = np.tile(np.linspace(500, 1500, 64, dtype="float32"), (64, 1))
+    values[40, 40], values[:16, :16] = 1e6, profile.get("nodata", np.nan)
+    return write_raster(folder / f"{name}.tif", values[None], (9.0, 47.0, 9.1, 47.1), {}, **profile)
+
+
+def test_without_hints_values_are_drawn_between_those_of_an_overview(
+    api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    for name, profile in (("slope", {"nodata": -9999}), ("holed", {})):
+        add_item(url, write_slope(rasters[0].path.parent, name, **profile))
+    for shown in (drawn(api, path) for path in ("slope/preview.png", "holed/preview.png", "holed/preview.png?bidx=1")):
+        grey, alpha = shown[-1, :, 0].astype(int), shown[..., 1]
+        assert (grey[0], grey[-1]) == (0, 255)
+        assert np.all(np.diff(grey) >= 0)
+        assert 115 < grey[32] < 140
+        assert not alpha[:16, :16].any()
+        assert alpha[16:, 16:].all()
+    assert drawn(api, "slope/preview.png?rescale=0,100000")[-1, -1, 0] < 10
+    assert drawn(api, "slope/preview.png?colormap_name=viridis")[-1, -1, :2].tolist() == [253, 231]
+    assert len(np.unique(drawn(api, "slope/tiles/WebMercatorQuad/8/134/89.png")[..., 0])) > 10
+
+
+@pytest.mark.parametrize("words", ["bands", "raster:bands"])
+def test_without_hints_values_are_drawn_between_those_that_the_item_tells(
+    api: httpx.Client, url: str, rasters: list[Raster], words: str
+) -> None:
+    slope = write_slope(rasters[0].path.parent, words.replace(":", "-"), nodata=-9999)
+    told = {"minimum": 500, "maximum": 1_000_000, "mean": 1000, "stddev": 1000}
+    add_item(url, slope, asset={words: [{"statistics": told}]})
+    shown = drawn(api, f"{slope.name}/preview.png")
+    assert shown[-1, [0, -1], 0].tolist() == [0, round(255 * 1000 / 2500)]
+    assert not shown[:16, :16, 1].any()
 
 
 def test_a_palette_in_the_hints_is_drawn(api: httpx.Client, url: str, rasters: list[Raster]) -> None:

@@ -48,13 +48,13 @@ class GeoTiff(Reader):
         )
         indexes = indexes or self._choose()
         self._check(indexes, height, width)
-        return super().read(indexes, expression, **options)
+        return self._hide(super().read(indexes, expression, **options))
 
     def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # a tile knows its size
         """A tile of the raster, of as many bands as can be computed."""
         indexes = indexes or self._choose()
         self._check(indexes, height, width)
-        return super().part(bbox, height=height, width=width, indexes=indexes, **options)
+        return self._hide(super().part(bbox, height=height, width=width, indexes=indexes, **options))
 
     def tile(self, tile_x: int, tile_y: int, tile_z: int, **options: Any) -> ImageData:  # type: ignore[override]  # all that we are asked for is named
         """A tile, with what of the raster lies in it past 180 degrees."""
@@ -113,6 +113,17 @@ class GeoTiff(Reader):
     def _placed(self, east: float) -> dict[str, Any]:  # options of theirs
         moved = Affine.translation(east, 0) * self.dataset.transform
         return {"vrt_options": {"src_transform": moved}} if east else {}
+
+    def drawn(self) -> Sequence[int]:
+        """The bands that an image is made of where none are named."""
+        chosen: Sequence[int] = self._choose() or non_alpha_indexes(self.dataset)
+        return chosen
+
+    def _hide(self, image: ImageData) -> ImageData:
+        """What is no number is nothing to draw, whether the raster calls it nodata or not."""
+        if self.draws and image.array.dtype.kind == "f":
+            image.array = np.ma.masked_invalid(image.array, copy=False)
+        return image
 
     def _choose(self) -> Sequence[int] | None:
         bands: Sequence[int] = non_alpha_indexes(self.dataset)

@@ -26,6 +26,7 @@ from anabranch.serving.drivers import CONFIG, check_drivers
 from anabranch.serving.geotiff import GeoTiff
 from anabranch.serving.objects import Remote
 from anabranch.serving.refusals import Translate, let_out
+from anabranch.serving.stretch import Stretches
 from anabranch.serving.turns import Turns
 
 __all__ = ["make_raster"]
@@ -69,6 +70,7 @@ def make_raster(assets: Assets) -> ASGIApp:
         dependencies=[Depends(_check_zoom), Depends(_check_sizes)],
     )
     app.state.assets = assets
+    app.state.stretches = Stretches()
     tiler = Tiler(
         router=APIRouter(route_class=DrawnRoute),
         reader=GeoTiff,

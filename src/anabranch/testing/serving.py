@@ -108,14 +108,21 @@ def write_crossing(folder: Path) -> Raster:
     return replace(raster, bbox=(170.0, -10.0, -170.0, 10.0))
 
 
-def add_item(url: str, raster: Raster, *, created: str = "2026-11-15T10:00:00Z", published: bool = True) -> None:
+def add_item(
+    url: str,
+    raster: Raster,
+    *,
+    created: str = "2026-11-15T10:00:00Z",
+    published: bool = True,
+    asset: Mapping[str, Any] | None = None,
+) -> None:
     """Publish a raster as an item of the collection `scenes`, or leave its file unpublished."""
     key = f"jobs/{JOB}/cog/{raster.path.name}"
     content = raster.path.read_bytes()
-    asset = {"href": f"silver://{key}", "type": COG, "roles": ["data"], "file:size": len(content), "title": "COG"}
+    told = {"href": f"silver://{key}", "type": COG, "roles": ["data"], "file:size": len(content), "title": "COG"}
     output = {"name": raster.path.name, "kind": "cog", "tier": "silver", "key": key, "media_type": COG}
     known = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    document = _item(raster, {"data": asset}, created)
+    document = _item(raster, {"data": {**told, **(asset or {})}}, created)
     if published:
         rows = [{"id": raster.name, "document": document, "outputs": [{**output, **known}]}]
         with psycopg.connect(url, autocommit=True) as connection:

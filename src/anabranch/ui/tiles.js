@@ -1,4 +1,4 @@
-// The tiles of an item: drawn by the server as its render hints say, else by what its statistics are.
+// The tiles of an item: drawn by the server as its render hints say, else by what its statistics are, one band in colours.
 import { fetchJson } from "./items.js";
 
 export async function tilesOf(item) {
@@ -28,10 +28,6 @@ function hasHints(item) {
 
 async function guess(root, asset) {
   const info = await fetchJson(`${root}/info?${asset}`);
-  const bands = info.count >= 3 ? [1, 2, 3] : [1];
-  const chosen = bands.map((band) => `bidx=${band}`).join("&");
-  if (info.dtype === "uint8" || info.colorinterp[0] === "palette") return `${asset}&${chosen}`;
-  const statistics = await fetchJson(`${root}/statistics?${asset}&${chosen}`);
-  const ranges = Object.values(statistics).map((band) => `rescale=${band.percentile_2},${Math.max(band.percentile_98, band.percentile_2 + 1e-9)}`);
-  return [asset, chosen, ...ranges, ...(bands.length === 1 ? ["colormap_name=viridis"] : [])].join("&");
+  const plain = info.count > 2 || info.dtype === "uint8" || info.colorinterp[0] === "palette";
+  return plain ? asset : `${asset}&bidx=1&colormap_name=viridis`;
 }
