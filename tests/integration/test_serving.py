@@ -97,7 +97,7 @@ def api(served: Served) -> httpx.Client:
 
 
 def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  # a problem document
-    assert answer.status_code == status, answer.text
+    assert answer.status_code == status, answer.text[:2000]
     assert answer.headers["content-type"] == "application/problem+json"
     told: dict[str, Any] = answer.json()
     assert told["code"] == code, told
@@ -214,6 +214,7 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/134/90.png?tilesize=4096", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?histogram_bins=100000000", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?{'&p=2' * 65}", 422, "raster.size"),
+        (f"{ITEMS}/hills/statistics?max_size=2048", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?categorical=true", 422, "raster.size"),
         (f"{ITEMS}/photo/preview.png?color_formula={'gamma+r+2+' * 30}", 422, "raster.size"),
         (f"{ITEMS}/hills/preview.png?colormap={'[' * 8193}", 422, "raster.size"),
@@ -464,6 +465,20 @@ def test_r6_bands_count_with_pixels(api: httpx.Client, url: str, rasters: list[R
     assert api.get(f"{tile}&bidx=80&bidx=1").is_success
     problem(api.get(f"{ITEMS}/many/preview/512x512.npy"), 422, "raster.size")
     assert len(api.get(f"{ITEMS}/many/point/9.05,47.05").json()["values"]) == 80
+
+
+def test_r6_values_count_by_their_size_and_little_is_kept(
+    served: Served, api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    wide = np.ones((9, 64, 64), "int64")
+    add_item(url, write_raster(rasters[0].path.with_name("wide.tif"), wide, (9.0, 47.0, 9.1, 47.1), {}))
+    assert "bytes" in problem(api.get(f"{ITEMS}/wide/preview/1000x1000.npy"), 422, "raster.size")["detail"]
+    assert api.get(f"{ITEMS}/wide/statistics").json().keys() == {f"b{band}" for band in range(1, 10)}
+    assert api.get(f"{ITEMS}/wide/preview/900x900.npy").is_success
+    before = resident(served)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(lambda _: api.get(f"{ITEMS}/wide/preview/900x900.npy").is_success, range(4)))
+    assert resident(served) - before < 40_000_000  # each is of 58 MB
 
 
 def test_s4_where_gdal_was_used_before_nothing_is_opened() -> None:

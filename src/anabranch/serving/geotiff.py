@@ -1,6 +1,6 @@
 """Reads GeoTIFFs wherever they lie on Earth, and as much of one as can be computed at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from rasterio.warp import transform
 from rio_tiler.constants import WGS84_CRS
 from rio_tiler.io import Reader
 from rio_tiler.io.base import SpatialMixin
-from rio_tiler.models import ImageData, PointData
+from rio_tiler.models import BandStatistics, ImageData, PointData
 from rio_tiler.utils import non_alpha_indexes, output_size
 
 from anabranch.engine.errors import InputError
@@ -23,7 +23,9 @@ from anabranch.serving.objects import Remote
 __all__ = ["GeoTiff"]
 
 MOST_VALUES = 2**24
+MOST_BYTES = 2**26
 COLORS = 3
+LESS = "Ask for less: choose bands by bidx, or a smaller size."
 
 
 @attr.s
@@ -39,15 +41,8 @@ class GeoTiff(Reader):
 
     def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as theirs
         """All of the raster, at a size that can be computed."""
-        height, width = output_size(
-            dataset_height=self.dataset.height,
-            dataset_width=self.dataset.width,
-            output_height=options.get("height"),
-            output_width=options.get("width"),
-            max_size=options.get("max_size"),
-        )
         indexes = indexes or self._choose()
-        self._check(indexes, height, width)
+        self._check(indexes, *self._size(options))
         return self._hide(super().read(indexes, expression, **options))
 
     def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # a tile knows its size
@@ -55,6 +50,15 @@ class GeoTiff(Reader):
         indexes = indexes or self._choose()
         self._check(indexes, height, width)
         return self._hide(super().part(bbox, height=height, width=width, indexes=indexes, **options))
+
+    def statistics(self, *, indexes: Any = None, **options: Any) -> dict[str, BandStatistics]:  # type: ignore[override]  # all that we are asked for is named
+        """What the values of bands are, counted one band after the other."""
+        bands = indexes or non_alpha_indexes(self.dataset)
+        self._check(bands, *self._size(options))
+        found: dict[str, BandStatistics] = {}
+        for band in bands:
+            found |= super().statistics(indexes=[band], **options)
+        return found
 
     def tile(self, tile_x: int, tile_y: int, tile_z: int, **options: Any) -> ImageData:  # type: ignore[override]  # all that we are asked for is named
         """A tile, with what of the raster lies in it past 180 degrees."""
@@ -131,11 +135,26 @@ class GeoTiff(Reader):
             return None
         return bands[:COLORS] if len(bands) > COLORS else bands[:1]
 
+    def _size(self, options: Mapping[str, Any]) -> tuple[int, int]:  # options of theirs
+        """The height and width at which all of the raster is read."""
+        height, width = output_size(
+            dataset_height=self.dataset.height,
+            dataset_width=self.dataset.width,
+            output_height=options.get("height"),
+            output_width=options.get("width"),
+            max_size=options.get("max_size"),
+        )
+        return height, width
+
     def _check(self, indexes: Any, height: int, width: int) -> None:
         count = height * width * len(indexes or self.dataset.indexes)
         if count > MOST_VALUES:
             told = f"these are {count} values, and at most {MOST_VALUES} are computed at once"
-            raise InputError("raster.size", told, remedy="Ask for less: choose bands by bidx, or a smaller size.")
+            raise InputError("raster.size", told, remedy=LESS)
+        size = count * max(np.dtype(kind).itemsize for kind in self.dataset.dtypes)
+        if size > MOST_BYTES:
+            told = f"these are {size} bytes, and at most {MOST_BYTES} are computed at once"
+            raise InputError("raster.size", told, remedy=LESS)
 
 
 def _lay_under(image: ImageData, other: ImageData) -> None:
