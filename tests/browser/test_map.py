@@ -17,7 +17,16 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import Raster, Served, add_item, add_old_items, serve_api, write_rasters
+from anabranch.testing.serving import (
+    Raster,
+    Served,
+    add_item,
+    add_old_items,
+    make_key,
+    serve_api,
+    write_crossing,
+    write_rasters,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -69,18 +78,23 @@ def rasters(home: Path) -> list[Raster]:
 
 
 @pytest.fixture(scope="module")
-def served(
+def url(
     browser: Browser,
     postgres: Cluster,
     postgres_admin: Connection[TupleRow],
     catalog_template: str,
-    home: Path,
     rasters: list[Raster],
-) -> Iterator[Served]:
+) -> str:
     url = Databases(postgres, postgres_admin).make(catalog_template)
     add_old_items(url, rasters[0], 50)
     for hour, raster in enumerate(rasters):
         add_item(url, raster, created=f"2026-11-15T1{hour}:00:00Z")
+    add_item(url, write_crossing(rasters[0].path.parent), created="2026-11-15T09:00:00Z")
+    return url
+
+
+@pytest.fixture(scope="module")
+def served(url: str, home: Path) -> Iterator[Served]:
     with serve_api(url, home) as api:
         yield api
 
@@ -131,11 +145,11 @@ def choose(page: Page, name: str) -> None:
 
 def test_the_newest_items_come_first_and_more_on_demand(visited: Visit) -> None:
     assert titles(visited.page)[:3] == ["classes", "photo", "hills"]
-    assert visited.page.locator("#count").inner_text() == "50 of 53 items"
+    assert visited.page.locator("#count").inner_text() == "50 of 54 items"
     visited.page.get_by_role("button", name="Show more").click()
-    expect(visited.page.locator("#items button")).to_have_count(53)
+    expect(visited.page.locator("#items button")).to_have_count(54)
     expect(visited.page.get_by_role("button", name="Show more")).to_be_hidden()
-    assert len(set(titles(visited.page))) == 53
+    assert len(set(titles(visited.page))) == 54
 
 
 def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
@@ -145,6 +159,14 @@ def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
     tiles = [url for url in visited.asked if "/tiles/WebMercatorQuad/" in url]
     assert tiles
     assert visited.page.locator("#facts h2").inner_text() == "classes"
+
+
+def test_an_item_across_180_degrees_is_shown_whole(visited: Visit) -> None:
+    choose(visited.page, "crossing")
+    find(visited.page, (200, 0, 0), least=30_000)
+    find(visited.page, (0, 0, 200), least=30_000)
+    red, blue = (np.nonzero(see(visited.page, colour))[1] for colour in ((200, 0, 0), (0, 0, 200)))
+    assert red.max() < blue.min() < red.max() + 4  # one beside the other
 
 
 def test_hints_of_an_item_say_how_it_is_drawn(visited: Visit) -> None:
@@ -199,6 +221,36 @@ def test_where_nothing_is_the_page_says_what_to_do(browser: Browser, database_ur
         made.page.reload()
         expect(made.page.locator("#message")).to_contain_text("anabranch run process_raster", timeout=SLOW_MS)
         made.page.close()
+
+
+def test_s1_where_keys_are_asked_for_the_page_asks_for_one(browser: Browser, url: str, home: Path) -> None:
+    key = make_key(url)
+    with serve_api(url, home.with_name("keyed"), auth="keys", storage__silver=(home / "silver").as_uri()) as keyed:
+        made = visit(browser, f"{keyed.url}/")
+        page, form = made.page, made.page.locator("#ask")
+        expect(form).to_contain_text("This API asks for a key.")
+        give(page, key[:-1] + ("0" if key[-1] != "0" else "1"))
+        expect(form).to_contain_text("This is no key of this API.")
+        give(page, key)
+        choose(page, "classes")
+        expect(form).to_be_hidden()
+        find(page, (230, 200, 60), least=5_000)
+        with page.expect_download() as begun:
+            page.locator("#files a").click()
+        assert begun.value.suggested_filename == "classes.tif"
+        page.goto(f"{keyed.url}/docs#submit_job")
+        expect(page.locator("details#submit_job .body")).to_contain_text("Needs the scope submit.")
+        page.get_by_role("button", name="Forget key").click()
+        expect(form).to_contain_text("This API asks for a key.")
+        assert page.evaluate("sessionStorage.length") == 0
+        assert [asked for asked in made.asked if key in asked or not asked.startswith((keyed.url, "blob:"))] == []
+        assert [wrong for wrong in made.wrong if "401" not in wrong] == []
+        page.close()
+
+
+def give(page: Page, key: str) -> None:
+    page.get_by_label("Key").fill(key)
+    page.keyboard.press("Enter")
 
 
 def test_the_description_of_the_api_is_a_page_of_its_own(browser: Browser, served: Served) -> None:

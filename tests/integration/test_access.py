@@ -34,7 +34,7 @@ from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 
-OPEN = {"/livez", "/readyz"}
+OPEN = {"/livez", "/readyz", "/", "/docs", "/ui/{name:path}"}
 BASE = "http://anabranch.example"
 CHANGES_NOTHING = {"search_catalog", "validate_workflow"}
 
@@ -94,7 +94,7 @@ def declared(route: Any) -> list[Scope]:  # FastAPI's view of a route
     return [d.dependency.scope for d in getattr(route, "dependencies", ()) if isinstance(d.dependency, Needs)]
 
 
-def test_s1_every_route_but_the_probes_declares_one_scope(app: FastAPI) -> None:
+def test_s1_every_route_but_probes_and_pages_declares_one_scope(app: FastAPI) -> None:
     routes = list(iter_route_contexts(app.routes))
     assert len(routes) > 25
     undeclared = {route.path for route in routes if len(declared(route)) != 1}
@@ -143,7 +143,7 @@ async def test_s1_a_scope_includes_those_before_it(api: httpx.AsyncClient, datab
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/jobs", "/api/health", "/openapi.json", "/nowhere", "/api/keys", "/api/db/stats"]
+    "path", ["/api/jobs", "/api/health", "/openapi.json", "/nowhere", "/ui", "/docs/", "/api/keys", "/api/db/stats"]
 )
 async def test_s1_without_a_key_nothing_is_served(api: httpx.AsyncClient, path: str) -> None:
     answer = await api.get(path)

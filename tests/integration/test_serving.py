@@ -23,14 +23,22 @@ import pytest
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.objects.bucket import Bucket
-from anabranch.adapters.postgres.keys import open_keys
 from anabranch.app import CATALOG
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.objects import Cloud
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import JOB, Raster, Served, add_item, serve_api, write_raster, write_rasters
+from anabranch.testing.serving import (
+    JOB,
+    Raster,
+    Served,
+    add_item,
+    make_key,
+    serve_api,
+    write_crossing,
+    write_raster,
+    write_rasters,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -85,7 +93,7 @@ def api(served: Served) -> httpx.Client:
 
 
 def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  # a problem document
-    assert answer.status_code == status, answer.text
+    assert answer.status_code == status, answer.text[:2000]
     assert answer.headers["content-type"] == "application/problem+json"
     told: dict[str, Any] = answer.json()
     assert told["code"] == code, told
@@ -202,6 +210,7 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/134/90.png?tilesize=4096", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?histogram_bins=100000000", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?{'&p=2' * 65}", 422, "raster.size"),
+        (f"{ITEMS}/hills/statistics?max_size=2048", 422, "raster.size"),
         (f"{ITEMS}/hills/statistics?categorical=true", 422, "raster.size"),
         (f"{ITEMS}/photo/preview.png?color_formula={'gamma+r+2+' * 30}", 422, "raster.size"),
         (f"{ITEMS}/hills/preview.png?colormap={'[' * 8193}", 422, "raster.size"),
@@ -276,7 +285,7 @@ def test_many_bands_are_drawn_by_their_hints_or_the_first_three(
     bbox, folder = (9.0, 47.0, 9.1, 47.1), rasters[0].path.parent
     hinted = {"renders": {"first": hints}}
     add_item(url, write_raster(folder / "hinted.tif", bands, bbox, hinted))
-    add_item(url, write_raster(folder / "unhinted.tif", bands // 100, bbox, {}))
+    add_item(url, write_raster(folder / "unhinted.tif", (bands // 100).astype("uint8"), bbox, {}))
     assert [round(value / 25.5) for value in drawn(api, "hinted/preview.png")[16, 16, :3]] == [6, 4, 2]
     assert list(drawn(api, "unhinted/preview.png")[16, 16, :3]) == [10, 20, 30]
     assert api.get(f"{ITEMS}/unhinted/tiles/WebMercatorQuad/8/134/89").is_success
@@ -314,6 +323,42 @@ def test_hints_that_cannot_be_followed_are_let_be(
     assert np.array_equal(drawn(api, f"{name}/preview.png"), drawn(api, "photo/preview.png"))
 
 
+def write_slope(folder: Path, name: str, **profile: Any) -> Raster:
+    """Heights from 500 in the west to 1,500 in the east, with one that is wrong and a corner of nothing."""
+    values = np.tile(np.linspace(500, 1500, 64, dtype="float32"), (64, 1))
+    values[40, 40], values[:16, :16] = 1e6, profile.get("nodata", np.nan)
+    return write_raster(folder / f"{name}.tif", values[None], (9.0, 47.0, 9.1, 47.1), {}, **profile)
+
+
+def test_without_hints_values_are_drawn_between_those_of_an_overview(
+    api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    for name, profile in (("slope", {"nodata": -9999}), ("holed", {})):
+        add_item(url, write_slope(rasters[0].path.parent, name, **profile))
+    for shown in (drawn(api, path) for path in ("slope/preview.png", "holed/preview.png", "holed/preview.png?bidx=1")):
+        grey, alpha = shown[-1, :, 0].astype(int), shown[..., 1]
+        assert (grey[0], grey[-1]) == (0, 255)
+        assert np.all(np.diff(grey) >= 0)
+        assert 115 < grey[32] < 140
+        assert not alpha[:16, :16].any()
+        assert alpha[16:, 16:].all()
+    assert drawn(api, "slope/preview.png?rescale=0,100000")[-1, -1, 0] < 10
+    assert drawn(api, "slope/preview.png?colormap_name=viridis")[-1, -1, :2].tolist() == [253, 231]
+    assert len(np.unique(drawn(api, "slope/tiles/WebMercatorQuad/8/134/89.png")[..., 0])) > 10
+
+
+@pytest.mark.parametrize("words", ["bands", "raster:bands"])
+def test_without_hints_values_are_drawn_between_those_that_the_item_tells(
+    api: httpx.Client, url: str, rasters: list[Raster], words: str
+) -> None:
+    slope = write_slope(rasters[0].path.parent, words.replace(":", "-"), nodata=-9999)
+    told = {"minimum": 500, "maximum": 1_000_000, "mean": 1000, "stddev": 1000}
+    add_item(url, slope, asset={words: [{"statistics": told}]})
+    shown = drawn(api, f"{slope.name}/preview.png")
+    assert shown[-1, [0, -1], 0].tolist() == [0, round(255 * 1000 / 2500)]
+    assert not shown[:16, :16, 1].any()
+
+
 def test_a_palette_in_the_hints_is_drawn(api: httpx.Client, url: str, rasters: list[Raster]) -> None:
     path = rasters[2].path.with_name("painted.tif")
     path.write_bytes(rasters[2].path.read_bytes())
@@ -336,6 +381,21 @@ def test_values_are_those_of_the_raster(api: httpx.Client) -> None:
     assert edges == [0, 600, 1200]
     counted = api.get(f"{ITEMS}/classes/statistics?categorical=true&c=0&c=9").json()["b1"]["histogram"]
     assert counted[1] == [0, 9]
+
+
+def test_a_raster_across_180_degrees_is_served_on_both_sides(
+    api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    add_item(url, write_crossing(rasters[0].path.parent))
+    told = api.get(f"{ITEMS}/crossing/WebMercatorQuad/tilejson.json").json()
+    assert told["bounds"] == [-180, -10, 180, 10]
+    assert told["center"] == [-180, 0, told["minzoom"]]
+    for x, colors in ((31, [200, 0, 0, 255]), (0, [0, 0, 200, 255])):
+        assert drawn(api, f"crossing/tiles/WebMercatorQuad/5/{x}/15.png")[-9, 100].tolist() == colors
+    for lon, values in ((179.9, [200, 0, 0]), (180.1, [0, 0, 200]), (-179.9, [0, 0, 200])):
+        assert api.get(f"{ITEMS}/crossing/point/{lon},1").json()["values"] == values
+    assert api.get(f"{ITEMS}/crossing/info.geojson").json()["geometry"]["type"] == "MultiPolygon"
+    assert drawn(api, "crossing/preview.png").shape == (64, 64, 4)
 
 
 def test_r3_a_palette_is_what_is_drawn(api: httpx.Client) -> None:
@@ -401,6 +461,20 @@ def test_r6_bands_count_with_pixels(api: httpx.Client, url: str, rasters: list[R
     assert api.get(f"{tile}&bidx=80&bidx=1").is_success
     problem(api.get(f"{ITEMS}/many/preview/512x512.npy"), 422, "raster.size")
     assert len(api.get(f"{ITEMS}/many/point/9.05,47.05").json()["values"]) == 80
+
+
+def test_r6_values_count_by_their_size_and_little_is_kept(
+    served: Served, api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    wide = np.ones((9, 64, 64), "int64")
+    add_item(url, write_raster(rasters[0].path.with_name("wide.tif"), wide, (9.0, 47.0, 9.1, 47.1), {}))
+    assert "bytes" in problem(api.get(f"{ITEMS}/wide/preview/1000x1000.npy"), 422, "raster.size")["detail"]
+    assert api.get(f"{ITEMS}/wide/statistics").json().keys() == {f"b{band}" for band in range(1, 10)}
+    assert api.get(f"{ITEMS}/wide/preview/900x900.npy").is_success
+    before = resident(served)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(lambda _: api.get(f"{ITEMS}/wide/preview/900x900.npy").is_success, range(4)))
+    assert resident(served) - before < 40_000_000  # each is of 58 MB
 
 
 def test_s4_where_gdal_was_used_before_nothing_is_opened() -> None:
@@ -545,25 +619,20 @@ def test_a_published_file_that_is_gone_or_cut_is_told(api: httpx.Client, url: st
 # ---- the process and its database
 
 
-def test_s1_all_of_it_needs_a_key_where_keys_are_asked_for(url: str, home: Path) -> None:
-    paths = ["/", "/ui/page.js", "/stac", "/stac/search", f"{ITEMS}/hills/info", FILE]
+def test_s1_all_data_needs_a_key_where_keys_are_asked_for(url: str, home: Path) -> None:
+    paths = ["/stac", "/stac/search", f"{ITEMS}/hills/info", FILE, "/openapi.json"]
     with serve_api(url, home.with_name("keyed"), auth="keys", storage__silver=(home / "silver").as_uri()) as keyed:
         for path in paths:
             problem(keyed.client.get(path), 401, "auth.missing")
+        # The pages are files of the package: a browser can't send a key for them, and they ask for it.
+        for path in ("/", "/docs", "/ui/page.js"):
+            assert keyed.client.get(path).is_success, path
+        assert "gdal" not in maps(keyed)  # a stranger makes nothing load
         key = make_key(url)
-        for path in paths:
-            assert keyed.client.get(path, headers={"Authorization": f"Bearer {key}"}).is_success, path
-
-
-def make_key(url: str) -> str:
-    import asyncio
-
-    async def make() -> str:
-        async with open_keys(url) as keys:
-            _, credential = await keys.make(KeyRequest("reader", Scope.READ), "a test")
-            return credential.text
-
-    return asyncio.run(make())
+        for path in ("/stac", FILE, "/openapi.json"):
+            answer = keyed.client.get(path, headers={"Authorization": f"Bearer {key}"})
+            assert answer.is_success, path
+            assert answer.headers["vary"] == "Authorization"
 
 
 def test_a_database_without_a_catalog_is_told_and_what_serves_maps_is_loaded_late(
@@ -622,7 +691,17 @@ def test_the_page_is_whole_and_asks_nobody_else(api: httpx.Client) -> None:
     policy = page.headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "http" not in policy
-    for part in ("page.js", "page.css", "map.js", "items.js", "facts.js", "tiles.js", "land.geojson", "icon.svg"):
+    for part in (
+        "page.js",
+        "page.css",
+        "key.js",
+        "map.js",
+        "items.js",
+        "facts.js",
+        "tiles.js",
+        "land.geojson",
+        "icon.svg",
+    ):
         answer = api.get(f"/ui/{part}")
         assert answer.is_success, part
         assert "https://" not in answer.text, part

@@ -24,7 +24,9 @@ log = structlog.get_logger()
 
 HEADER = "X-Correlation-ID"
 CORRELATION_ID = r"[\x20-\x7e]{1,128}"
-OPEN = frozenset({"/livez", "/readyz"})
+# Probes, and the files of the pages: they are those of the package, and a browser can't send a key for them (S1).
+OPEN = frozenset({"/livez", "/readyz", "/", "/docs"})
+PARTS = "/ui/"
 LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
 
@@ -52,7 +54,7 @@ class Edge:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                _mark(message, state["correlation_id"])
+                _mark(message, state["correlation_id"], keyed=self._asks_for_key(scope))
                 if state.get("unread"):
                     MutableHeaders(scope=message)["Connection"] = "close"
                 log.debug("request.answered", method=scope["method"], path=scope["path"], status=message["status"])
@@ -78,11 +80,11 @@ class Edge:
         await respond(error, path=scope["path"], correlation_id=state["correlation_id"])(scope, receive, send_marked)
 
     async def _admit(self, scope: Scope) -> Principal | None:
-        """Who calls; None is a stranger, who may look at the probes."""
+        """Who calls; None is a stranger, who may look at the probes and at the pages, which hold no data."""
         _check_places(scope)
         headers = Headers(scope=scope)
         if self._asks_for_key(scope):
-            return None if scope["path"] in OPEN else await self._authenticate(headers)
+            return None if _is_open(scope["path"]) else await self._authenticate(headers)
         _check_host(headers.getlist("host"))
         _check_origin(headers.getlist("origin"), headers.getlist("host"))
         structlog.contextvars.bind_contextvars(principal=LOCAL.name)
@@ -125,11 +127,13 @@ def _identify(headers: Headers) -> str:
     return correlation_id
 
 
-def _mark(start: Message, correlation_id: str) -> None:
+def _mark(start: Message, correlation_id: str, *, keyed: bool) -> None:
     headers = MutableHeaders(scope=start)
     headers[HEADER] = correlation_id
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Cache-Control", "no-store")
+    if keyed:
+        headers.add_vary_header("Authorization")  # what a browser kept for one key is not for another, or for none
 
 
 def _check_places(scope: Scope) -> None:
@@ -147,6 +151,10 @@ def _check_places(scope: Scope) -> None:
             f"a key stands in the header {found[0]}",
             remedy="Send it as `Authorization: Bearer anb_…`.",
         )
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN or path.startswith(PARTS)
 
 
 def _check_host(hosts: Iterable[str]) -> None:

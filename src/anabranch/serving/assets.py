@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ class Rasters:
 
     addresses: Mapping[str, str]
     renders: object = None  # as whoever wrote the item put it
+    assets: Mapping[str, Any] = field(default_factory=dict)  # the same, by the names of the addresses
 
 
 class Assets:
@@ -56,7 +57,8 @@ class Assets:
         # An item may have been written by others: only what is published is opened.
         published = await self._published.find_all(set(addresses.values()))
         addresses = {name: address for name, address in addresses.items() if address in published}
-        found = Rasters(addresses, (document.get("properties") or {}).get("renders"))
+        assets = {name: document["assets"][name] for name in addresses}
+        found = Rasters(addresses, (document.get("properties") or {}).get("renders"), assets)
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._known[collection, item] = time.monotonic(), found

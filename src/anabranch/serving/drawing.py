@@ -1,4 +1,4 @@
-"""An item is drawn as its hints say, where the caller doesn't say how; values are never changed by them."""
+"""An item is drawn as its hints say, or its statistics, where the caller doesn't; values are never changed by them."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -10,6 +10,7 @@ from titiler.core.dependencies import DefaultDependency
 
 from anabranch.serving.assets import Assets
 from anabranch.serving.hints import Hints, hints_of
+from anabranch.serving.stretch import Stretches, Wanted, ranges_of
 
 __all__ = ["DrawnRoute", "Purpose"]
 
@@ -52,8 +53,11 @@ async def _complete(request: Request) -> Query:
     query = request.query_params.multi_items()
     if request.scope["route"].name == "tilejson":
         return await _complete_tilejson(request, query)
-    hints = await _hints(request) if _is_drawn(request) else None
-    return query + _missing(query, [*_asset(hints), *hints.queries()]) if hints else query
+    if not _is_drawn(request):
+        return query
+    hints = await _hints(request)
+    hinted = query + _missing(query, [*_asset(hints), *hints.queries()]) if hints else query
+    return hinted + await _stretch(request, hinted)
 
 
 async def _complete_tilejson(request: Request, query: Query) -> Query:
@@ -61,6 +65,28 @@ async def _complete_tilejson(request: Request, query: Query) -> Query:
     form = request.query_params.get("tile_format") or "png"
     hints = await _hints(request) if form in IMAGES else None
     return query + _missing(query, [("tile_format", form), *_asset(hints)])
+
+
+async def _stretch(request: Request, query: Query) -> Query:
+    """What the values are drawn between, where neither caller nor hints say; colors by value need none."""
+    named = dict(query)
+    if {"rescale", "colormap"} & named.keys():
+        return []
+    assets: Assets = request.app.state.assets
+    collection, item = request.path_params["collection_id"], request.path_params["item_id"]
+    rasters = await assets.find(collection, item)
+    asset = named.get("asset") or next(iter(rasters.addresses), "")
+    if asset not in rasters.addresses:
+        return []  # which the route tells
+    stretches: Stretches = request.app.state.stretches
+    wanted = Wanted(rasters.addresses[asset], tuple(_bands(query)), named.get("nodata"))
+    told = ranges_of(rasters.assets[asset])
+    found = await stretches.find(wanted, told, lambda: assets.locate(collection, item, asset))
+    return [("rescale", f"{low!r},{high!r}") for low, high in found]
+
+
+def _bands(query: Query) -> list[int]:
+    return [int(value) for name, value in query if name == "bidx" and value.isdecimal()]
 
 
 def _missing(query: Query, more: Query) -> Query:

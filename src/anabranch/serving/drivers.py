@@ -6,16 +6,18 @@ import subprocess
 import sys
 
 from anabranch.engine.errors import Unavailable
+from anabranch.serving.memory import CACHE_BYTES
 
 __all__ = ["ALLOWED", "CONFIG", "check_drivers", "close_drivers"]
 
 # VRT is how a raster is warped in memory; a file is opened as a GeoTIFF or not at all.
 ALLOWED = frozenset({"GTiff", "JPEG", "MEM", "PNG", "VRT", "WEBP"})
-# No sidecar files, no other files, no network: all that a file says is in the file.
-CONFIG = {
+# No sidecar files, no other files, no network: all that a file says is in the file. And little is kept of it.
+CONFIG: dict[str, str | int] = {
     "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
     "GDAL_PAM_ENABLED": "NO",
     "GDAL_HTTP_PROXY": "127.0.0.1:9",
+    "GDAL_CACHEMAX": CACHE_BYTES,
 }
 LIST = "import json, rasterio\nwith rasterio.Env() as env: print(json.dumps(sorted(env.drivers())))"
 

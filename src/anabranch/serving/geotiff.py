@@ -1,21 +1,31 @@
-"""Reads GeoTIFFs, and as much of one as can be computed at once."""
+"""Reads GeoTIFFs wherever they lie on Earth, and as much of one as can be computed at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import attr
+import numpy as np
 import rasterio
+from affine import Affine
+from rasterio.crs import CRS
+from rasterio.warp import transform
+from rio_tiler.constants import WGS84_CRS
 from rio_tiler.io import Reader
-from rio_tiler.models import ImageData
+from rio_tiler.io.base import SpatialMixin
+from rio_tiler.models import BandStatistics, ImageData, PointData
 from rio_tiler.utils import non_alpha_indexes, output_size
 
 from anabranch.engine.errors import InputError
+from anabranch.serving.around import Box, move, moves_of, pixel_in, turn_of, within_globe
 from anabranch.serving.objects import Remote
 
 __all__ = ["GeoTiff"]
 
 MOST_VALUES = 2**24
+MOST_BYTES = 2**26
 COLORS = 3
+LESS = "Ask for less: choose bands by bidx, or a smaller size."
 
 
 @attr.s
@@ -31,22 +41,93 @@ class GeoTiff(Reader):
 
     def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as theirs
         """All of the raster, at a size that can be computed."""
-        height, width = output_size(
-            dataset_height=self.dataset.height,
-            dataset_width=self.dataset.width,
-            output_height=options.get("height"),
-            output_width=options.get("width"),
-            max_size=options.get("max_size"),
-        )
         indexes = indexes or self._choose()
-        self._check(indexes, height, width)
-        return super().read(indexes, expression, **options)
+        self._check(indexes, *self._size(options))
+        return self._hide(super().read(indexes, expression, **options))
 
     def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # a tile knows its size
         """A tile of the raster, of as many bands as can be computed."""
         indexes = indexes or self._choose()
         self._check(indexes, height, width)
-        return super().part(bbox, height=height, width=width, indexes=indexes, **options)
+        return self._hide(super().part(bbox, height=height, width=width, indexes=indexes, **options))
+
+    def statistics(self, *, indexes: Any = None, **options: Any) -> dict[str, BandStatistics]:  # type: ignore[override]  # all that we are asked for is named
+        """What the values of bands are, counted one band after the other."""
+        bands = indexes or non_alpha_indexes(self.dataset)
+        self._check(bands, *self._size(options))
+        found: dict[str, BandStatistics] = {}
+        for band in bands:
+            found |= super().statistics(indexes=[band], **options)
+        return found
+
+    def tile(self, tile_x: int, tile_y: int, tile_z: int, **options: Any) -> ImageData:  # type: ignore[override]  # all that we are asked for is named
+        """A tile, with what of the raster lies in it past 180 degrees."""
+        first, *more = self._moves_into(tile_x, tile_y, tile_z) or [0.0]
+        drawn = super().tile(tile_x, tile_y, tile_z, **{**options, **self._placed(first)})
+        for east in more:
+            _lay_under(drawn, super().tile(tile_x, tile_y, tile_z, **{**options, **self._placed(east)}))
+        return drawn
+
+    def tile_exists(self, tile_x: int, tile_y: int, tile_z: int) -> bool:
+        """Whether a tile meets the raster, also past 180 degrees."""
+        return bool(self._moves_into(tile_x, tile_y, tile_z))
+
+    def point(self, lon: float, lat: float, coord_crs: CRS = WGS84_CRS, **options: Any) -> PointData:  # type: ignore[override]  # as above
+        """The values at a place, whichever way its longitude is counted."""
+        if coord_crs != self.crs:
+            (lon,), (lat,) = transform(coord_crs, self.crs, [lon], [lat])
+        turn = turn_of(self.crs, self.bounds)
+        near = [lon + east for east in (0.0, turn, -turn) if self.bounds[0] < lon + east < self.bounds[2]]
+        return super().point(near[0] if near else lon, lat, self.crs, **options)
+
+    def get_geographic_bounds(self, crs: CRS) -> Box:
+        """The bounds in degrees; west is greater than east where they cross 180."""
+        return within_globe(super().get_geographic_bounds(crs))
+
+    @cached_property
+    def _moves(self) -> tuple[float, ...]:
+        return moves_of(self.crs, self.bounds)
+
+    @cached_property
+    def _dst_geom_in_tms_crs(self) -> tuple[Affine, int, int]:
+        """The grid from which zooms are told; theirs of a raster that crosses 180 degrees is as wide as the world."""
+        west, _, east, _ = self.get_geographic_bounds(WGS84_CRS)
+        crosses = west > east or len(self._moves) > 1
+        side = self._pixel() if crosses else None
+        if side is None:
+            theirs: tuple[Affine, int, int] = super()._dst_geom_in_tms_crs
+            return theirs
+        return Affine.scale(side, -side), self.dataset.width, self.dataset.height
+
+    def _pixel(self) -> float | None:
+        left, _, right, _ = self.tms.xy_bbox
+        middle = self.dataset.width / 2, self.dataset.height / 2
+        corners = [self.dataset.transform * (x, y) for x, y in (middle, (middle[0] + 1, middle[1] + 1))]
+        return pixel_in(self.tms.rasterio_crs, corners, self.crs, right - left)
+
+    def _moves_into(self, tile_x: int, tile_y: int, tile_z: int) -> list[float]:
+        place, found = SpatialMixin(tms=self.tms), []
+        place.crs = self.crs
+        for east in self._moves:
+            place.bounds = move(self.bounds, east)
+            if place.tile_exists(tile_x, tile_y, tile_z):
+                found.append(east)
+        return found
+
+    def _placed(self, east: float) -> dict[str, Any]:  # options of theirs
+        moved = Affine.translation(east, 0) * self.dataset.transform
+        return {"vrt_options": {"src_transform": moved}} if east else {}
+
+    def drawn(self) -> Sequence[int]:
+        """The bands that an image is made of where none are named."""
+        chosen: Sequence[int] = self._choose() or non_alpha_indexes(self.dataset)
+        return chosen
+
+    def _hide(self, image: ImageData) -> ImageData:
+        """What is no number is nothing to draw, whether the raster calls it nodata or not."""
+        if self.draws and image.array.dtype.kind == "f":
+            image.array = np.ma.masked_invalid(image.array, copy=False)
+        return image
 
     def _choose(self) -> Sequence[int] | None:
         bands: Sequence[int] = non_alpha_indexes(self.dataset)
@@ -54,11 +135,35 @@ class GeoTiff(Reader):
             return None
         return bands[:COLORS] if len(bands) > COLORS else bands[:1]
 
+    def _size(self, options: Mapping[str, Any]) -> tuple[int, int]:  # options of theirs
+        """The height and width at which all of the raster is read."""
+        height, width = output_size(
+            dataset_height=self.dataset.height,
+            dataset_width=self.dataset.width,
+            output_height=options.get("height"),
+            output_width=options.get("width"),
+            max_size=options.get("max_size"),
+        )
+        return height, width
+
     def _check(self, indexes: Any, height: int, width: int) -> None:
         count = height * width * len(indexes or self.dataset.indexes)
         if count > MOST_VALUES:
             told = f"these are {count} values, and at most {MOST_VALUES} are computed at once"
-            raise InputError("raster.size", told, remedy="Ask for less: choose bands by bidx, or a smaller size.")
+            raise InputError("raster.size", told, remedy=LESS)
+        size = count * max(np.dtype(kind).itemsize for kind in self.dataset.dtypes)
+        if size > MOST_BYTES:
+            told = f"these are {size} bytes, and at most {MOST_BYTES} are computed at once"
+            raise InputError("raster.size", told, remedy=LESS)
+
+
+def _lay_under(image: ImageData, other: ImageData) -> None:
+    """Fill the image with the other where it is empty."""
+    empty = np.ma.getmaskarray(image.array)
+    image.array.data[empty] = other.array.data[empty]
+    image.array.mask = empty & np.ma.getmaskarray(other.array)
+    if image.alpha_mask is not None and other.alpha_mask is not None:
+        image.alpha_mask = np.maximum(image.alpha_mask, other.alpha_mask)
 
 
 def _open(source: Any) -> Any:  # a Path or Remote in, a dataset of rasterio's out, which has no types

@@ -19,12 +19,15 @@ from titiler.core import dependencies
 from titiler.core.factory import TilerFactory
 
 from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.serving.around import for_maps
 from anabranch.serving.assets import Assets
 from anabranch.serving.drawing import DrawnRoute, Purpose
 from anabranch.serving.drivers import CONFIG, check_drivers
 from anabranch.serving.geotiff import GeoTiff
+from anabranch.serving.memory import give_back
 from anabranch.serving.objects import Remote
 from anabranch.serving.refusals import Translate, let_out
+from anabranch.serving.stretch import Stretches
 from anabranch.serving.turns import Turns
 
 __all__ = ["make_raster"]
@@ -35,6 +38,7 @@ PREFIX = "/collections/{collection_id}/items/{item_id}"
 GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 # What a caller may ask to be computed at once; the defaults are far below.
 MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
+MOST_COUNTED = 1024  # of statistics: every value is sorted and counted, which takes many times its own room
 LEAST = 1  # none at all is taken for all there are
 MOST_LISTED = {"bidx": 64, "c": 64, "p": 64, "rescale": 64}
 # Every step of a formula and every color goes over all pixels.
@@ -50,12 +54,16 @@ class Tiler(TilerFactory):
     def register_routes(self) -> None:
         for register in (self.info, self.statistics, self.tile, self.tilejson, self.point, self.preview):
             register()  # type: ignore[no-untyped-call]  # as above
+        for route in self.router.routes:
+            if route.name == "tilejson":  # type: ignore[attr-defined]  # all are of FastAPI
+                route.endpoint = for_maps(route.endpoint)  # type: ignore[attr-defined]  # as above
         self.router.routes = [route for route in self.router.routes if route.methods == {"GET"}]  # type: ignore[attr-defined]  # all are of FastAPI
 
 
 def make_raster(assets: Assets) -> ASGIApp:
     """The application; it opens what these assets are, and nothing else."""
     check_drivers()
+    give_back()
     app = FastAPI(
         title="Anabranch rasters",
         openapi_url="/api",
@@ -65,6 +73,7 @@ def make_raster(assets: Assets) -> ASGIApp:
         dependencies=[Depends(_check_zoom), Depends(_check_sizes)],
     )
     app.state.assets = assets
+    app.state.stretches = Stretches()
     tiler = Tiler(
         router=APIRouter(route_class=DrawnRoute),
         reader=GeoTiff,
@@ -105,7 +114,7 @@ def _check_zoom(request: Request) -> None:
 
 def _check_sizes(request: Request) -> None:
     for name, value in (*request.query_params.multi_items(), *request.path_params.items()):
-        most = MOST.get(name)
+        most = min(MOST.get(name, 0), MOST_COUNTED) if request.scope["route"].name == "statistics" else MOST.get(name)
         if most and not _fits(value, most):
             told = f"{name} is at least {LEAST} and at most {most}"
             raise InputError("raster.size", told, remedy="Ask for less, several times.")

@@ -1,5 +1,6 @@
 """Rasters made by code, published, and the API that serves them, in a process of its own."""
 
+import asyncio
 import hashlib
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,9 +18,23 @@ import httpx
 import psycopg
 from psycopg.types.json import Jsonb
 
+from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.postgres.keys import open_keys
 from anabranch.testing.server import free_port
 
-__all__ = ["COG", "JOB", "Raster", "Served", "add_item", "add_old_items", "serve_api", "write_raster", "write_rasters"]
+__all__ = [
+    "COG",
+    "JOB",
+    "Raster",
+    "Served",
+    "add_item",
+    "add_old_items",
+    "make_key",
+    "serve_api",
+    "write_crossing",
+    "write_raster",
+    "write_rasters",
+]
 
 COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 JOB = "5e" * 32
@@ -63,16 +79,17 @@ def write_raster(
     bbox: tuple[float, float, float, float],
     properties: Mapping[str, Any],
     palette: Mapping[int, Sequence[int]] | None = None,
+    crs: str = "EPSG:4326",
     **profile: Any,
 ) -> Raster:
-    """A tiled GeoTIFF of these values, bands first."""
+    """A tiled GeoTIFF of these values, bands first; its box is in degrees, unless another system is named."""
     import rasterio
     from affine import Affine
 
     path.parent.mkdir(parents=True, exist_ok=True)
     (count, height, width), (west, south, east, north) = data.shape, bbox
     shape = {"count": count, "height": height, "width": width, "dtype": str(data.dtype).replace("float64", "float32")}
-    grid = {"crs": "EPSG:4326", "transform": Affine((east - west) / width, 0, west, 0, (south - north) / height, north)}
+    grid = {"crs": crs, "transform": Affine((east - west) / width, 0, west, 0, (south - north) / height, north)}
     tiled = {"driver": "GTiff", "tiled": True, "blockxsize": 256, "blockysize": 256, "compress": "deflate"}
     with rasterio.open(path, "w", **tiled, **shape, **grid, **profile) as file:
         file.write(data.astype(shape["dtype"]))
@@ -81,14 +98,31 @@ def write_raster(
     return Raster(path.stem, path, bbox, properties)
 
 
-def add_item(url: str, raster: Raster, *, created: str = "2026-11-15T10:00:00Z", published: bool = True) -> None:
+def write_crossing(folder: Path) -> Raster:
+    """A raster from 170 to 190 degrees: red on this side of 180, and blue on the other."""
+    import numpy as np
+
+    colors = np.zeros((3, 64, 64), "uint8")
+    colors[0, :, :32] = colors[2, :, 32:] = 200
+    raster = write_raster(folder / "crossing.tif", colors, (170.0, -10.0, 190.0, 10.0), {}, photometric="RGB")
+    return replace(raster, bbox=(170.0, -10.0, -170.0, 10.0))
+
+
+def add_item(
+    url: str,
+    raster: Raster,
+    *,
+    created: str = "2026-11-15T10:00:00Z",
+    published: bool = True,
+    asset: Mapping[str, Any] | None = None,
+) -> None:
     """Publish a raster as an item of the collection `scenes`, or leave its file unpublished."""
     key = f"jobs/{JOB}/cog/{raster.path.name}"
     content = raster.path.read_bytes()
-    asset = {"href": f"silver://{key}", "type": COG, "roles": ["data"], "file:size": len(content), "title": "COG"}
+    told = {"href": f"silver://{key}", "type": COG, "roles": ["data"], "file:size": len(content), "title": "COG"}
     output = {"name": raster.path.name, "kind": "cog", "tier": "silver", "key": key, "media_type": COG}
     known = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    document = _item(raster, {"data": asset}, created)
+    document = _item(raster, {"data": {**told, **(asset or {})}}, created)
     if published:
         rows = [{"id": raster.name, "document": document, "outputs": [{**output, **known}]}]
         with psycopg.connect(url, autocommit=True) as connection:
@@ -116,19 +150,25 @@ def _collection() -> dict[str, Any]:
 
 
 def _item(raster: Raster, assets: Mapping[str, Any], created: str) -> dict[str, Any]:
-    west, south, east, north = raster.bbox
-    ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
     return {
         "type": "Feature",
         "stac_version": "1.1.0",
         "id": raster.name,
         "collection": "scenes",
         "bbox": list(raster.bbox),
-        "geometry": {"type": "Polygon", "coordinates": [ring]},
+        "geometry": _geometry(*raster.bbox),
         "properties": {"datetime": "2026-06-01T00:00:00Z", "created": created, **raster.properties},
         "assets": dict(assets),
         "links": [],
     }
+
+
+def _geometry(west: float, south: float, east: float, north: float) -> dict[str, Any]:
+    spans = [(west, east)] if west <= east else [(west, 180.0), (-180.0, east)]
+    rings = [[[[a, south], [b, south], [b, north], [a, north], [a, south]]] for a, b in spans]
+    if len(rings) == 1:
+        return {"type": "Polygon", "coordinates": rings[0]}
+    return {"type": "MultiPolygon", "coordinates": rings}
 
 
 @dataclass(frozen=True)
@@ -143,6 +183,18 @@ class Served:
     def url(self) -> str:
         """Its address."""
         return str(self.client.base_url).rstrip("/")
+
+
+def make_key(url: str) -> str:
+    """A key of this database's own that may read."""
+
+    async def make() -> str:
+        async with open_keys(url) as keys:
+            _, credential = await keys.make(KeyRequest("reader", Scope.READ), "a test")
+            return credential.text
+
+    with ThreadPoolExecutor(1) as pool:  # a test in a browser has a loop in its own thread
+        return pool.submit(asyncio.run, make()).result()
 
 
 @contextmanager

@@ -8,7 +8,9 @@ export function show(item) {
   panel.querySelector("h2").textContent = item.title;
   panel.querySelector("dl").replaceChildren(...factsOf(item).flatMap(([name, value]) => [cell("dt", name), cell("dd", value)]));
   document.querySelector("#files").replaceChildren(...item.assets.filter(([, asset]) => isOurs(asset.href)).map(file));
-  document.querySelector("#document").href = `stac/collections/${encodeURIComponent(item.collection)}/items/${encodeURIComponent(item.id)}`;
+  const whole = document.querySelector("#document");
+  whole.dataset.name = `${item.id}.json`;
+  whole.href = `stac/collections/${encodeURIComponent(item.collection)}/items/${encodeURIComponent(item.id)}`;
   document.querySelector("#fade").hidden = true;
   panel.hidden = false;
   panel.scrollTop = 0;
@@ -53,6 +55,8 @@ function file([name, asset]) {
   link.textContent = asset.title ?? decodeURIComponent(link.pathname.split("/").pop());
   link.title = name;
   link.download = "";
+  link.dataset.keyed = "";
+  link.dataset.size = asset["file:size"] ?? 0;
   const line = document.createElement("li");
   line.append(link);
   if (asset["file:size"]) {

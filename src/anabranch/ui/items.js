@@ -1,10 +1,12 @@
 // Published items, from the STAC API: the newest first, in pages.
+import { fetchKeyed } from "./key.js";
+
 const PAGE = 50;
 
 export async function fetchJson(url) {
   let answer;
   try {
-    answer = await fetch(url, { headers: { Accept: "application/json" } });
+    answer = await fetchKeyed(url, { Accept: "application/json" });
   } catch {
     throw new Error("The API does not answer. Is it running?");
   }

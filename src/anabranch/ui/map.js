@@ -1,4 +1,5 @@
 // The map: the land of Natural Earth, the footprints of items, and the tiles of one.
+import { headersFor } from "./key.js";
 import { Map, NavigationControl, ScaleControl, setWorkerUrl } from "./vendor/maplibre-gl.mjs";
 
 setWorkerUrl(new URL("./vendor/maplibre-gl-worker.mjs", import.meta.url).href);
@@ -9,6 +10,9 @@ const LIGHT = { water: "#cfe1e6", land: "#f3f1ea", coast: "#b6c4c2", print: "#0b
 const DARK = { water: "#10191d", land: "#26302f", coast: "#3d4a49", print: "#5fc7bf" };
 const WORLD = [[-170, -56], [179, 78]];
 const NONE = { type: "FeatureCollection", features: [] };
+
+const LINES = ["==", "$type", "LineString"];
+const linesOf = (index) => ["all", LINES, ["==", "index", index]];
 
 const colours = () => (dark.matches ? DARK : LIGHT);
 
@@ -25,8 +29,8 @@ function style() {
       { id: "land", type: "fill", source: "land", paint: { "fill-color": land } },
       { id: "coast", type: "line", source: "land", paint: { "line-color": coast, "line-width": 0.8 } },
       { id: "prints", type: "fill", source: "prints", filter: ["==", "$type", "Polygon"], paint: { "fill-color": print, "fill-opacity": 0.18 } },
-      { id: "edges", type: "line", source: "prints", paint: { "line-color": print, "line-width": 1.5 } },
-      { id: "chosen", type: "line", source: "prints", filter: ["==", "index", -1], paint: { "line-color": print, "line-width": 3.5 } },
+      { id: "edges", type: "line", source: "prints", filter: LINES, paint: { "line-color": print, "line-width": 1.5 } },
+      { id: "chosen", type: "line", source: "prints", filter: linesOf(-1), paint: { "line-color": print, "line-width": 3.5 } },
       { id: "dots", type: "circle", source: "prints", filter: ["==", "$type", "Point"], maxzoom: 7, paint: { "circle-color": print, "circle-radius": 5, "circle-stroke-color": land, "circle-stroke-width": 1.5 } },
     ],
   };
@@ -34,7 +38,7 @@ function style() {
 
 export class WorldMap {
   constructor(element, onChoose) {
-    this.map = new Map({ container: element, style: style(), bounds: WORLD, fitBoundsOptions: { padding: 8 }, maxZoom: 22, attributionControl: { compact: true }, dragRotate: false });
+    this.map = new Map({ container: element, style: style(), bounds: WORLD, fitBoundsOptions: { padding: 8 }, maxZoom: 22, attributionControl: { compact: true }, dragRotate: false, transformRequest: (url) => ({ url, headers: headersFor(url) }) });
     this.map.addControl(new NavigationControl({ showCompass: false }), "bottom-right");
     this.map.addControl(new ScaleControl(), "bottom-left");
     this.ready = new Promise((done) => this.map.once("load", done));
@@ -46,12 +50,13 @@ export class WorldMap {
     dark.addEventListener("change", () => this.recolour());
     this.items = [];
     this.watches = [];
+    this.tiles = [];
   }
 
   async showFootprints(items) {
     this.items = [...items];
     await this.ready;
-    const features = this.items.flatMap((item, index) => [footprint(item, index), centre(item, index)]).filter(Boolean);
+    const features = this.items.flatMap((item, index) => [footprint(item, index), outline(item, index), centre(item, index)]).filter(Boolean);
     this.map.getSource("prints").setData({ type: "FeatureCollection", features });
   }
 
@@ -67,31 +72,39 @@ export class WorldMap {
 
   async highlight(item) {
     await this.ready;
-    this.map.setFilter("chosen", ["==", "index", item ? this.items.indexOf(item) : -1]);
+    this.map.setFilter("chosen", linesOf(item ? this.items.indexOf(item) : -1));
     this.map.setPaintProperty("prints", "fill-opacity", item ? 0.05 : 0.18);
   }
 
-  async showTiles({ tiles, bounds, minzoom, maxzoom }, onDone, onError) {
+  // One box for each side of 180 degrees, so that no tile is asked for where there is none.
+  async showTiles({ tiles, boxes, minzoom, maxzoom }, onDone, onError) {
     await this.ready;
     this.clearTiles();
-    this.map.addSource("tiles", { type: "raster", tiles, bounds, minzoom, maxzoom, tileSize: 256 });
-    this.map.addLayer({ id: "tiles", type: "raster", source: "tiles", paint: { "raster-opacity": this.opacity ?? 1, "raster-fade-duration": 150 } }, "edges");
+    this.tiles = boxes.map((_, side) => `tiles-${side}`);
+    for (const [side, id] of this.tiles.entries()) {
+      this.map.addSource(id, { type: "raster", tiles, bounds: boxes[side], minzoom, maxzoom, tileSize: 256 });
+      this.map.addLayer({ id, type: "raster", source: id, paint: { "raster-opacity": this.opacity ?? 1, "raster-fade-duration": 150 } }, "edges");
+    }
+    const ours = (event) => this.tiles.includes(event.sourceId);
     this.watches = [
-      this.map.on("error", (event) => event.sourceId === "tiles" && onError(`A tile can't be shown: ${event.error.message}`)),
-      this.map.on("sourcedata", (event) => event.sourceId === "tiles" && event.isSourceLoaded && onDone()),
+      this.map.on("error", (event) => ours(event) && onError(`A tile can't be shown: ${event.error.message}`, event.error.status)),
+      this.map.on("sourcedata", (event) => ours(event) && this.tiles.every((id) => this.map.isSourceLoaded(id)) && onDone()),
     ];
   }
 
   clearTiles() {
     for (const watch of this.watches) watch.unsubscribe();
+    for (const id of this.tiles) {
+      this.map.removeLayer(id);
+      this.map.removeSource(id);
+    }
     this.watches = [];
-    if (this.map.getLayer("tiles")) this.map.removeLayer("tiles");
-    if (this.map.getSource("tiles")) this.map.removeSource("tiles");
+    this.tiles = [];
   }
 
   fade(opacity) {
     this.opacity = opacity;
-    if (this.map.getLayer("tiles")) this.map.setPaintProperty("tiles", "raster-opacity", opacity);
+    for (const id of this.tiles) this.map.setPaintProperty(id, "raster-opacity", opacity);
   }
 
   recolour() {
@@ -103,6 +116,21 @@ export class WorldMap {
 
 function footprint(item, index) {
   return item.geometry && { type: "Feature", geometry: item.geometry, properties: { index } };
+}
+
+// The edges of the footprint; where it is cut at 180 degrees it has none.
+function outline(item, index) {
+  const polygons = { Polygon: [item.geometry?.coordinates], MultiPolygon: item.geometry?.coordinates }[item.geometry?.type];
+  return polygons && { type: "Feature", geometry: { type: "MultiLineString", coordinates: polygons.flat().flatMap(uncut) }, properties: { index } };
+}
+
+function uncut(ring) {
+  const lines = [[]];
+  for (const [at, point] of ring.entries()) {
+    if (at && Math.abs(point[0]) >= 180 && ring[at - 1][0] === point[0]) lines.push([]);
+    lines.at(-1).push(point);
+  }
+  return lines.filter((line) => line.length > 1);
 }
 
 function centre(item, index) {

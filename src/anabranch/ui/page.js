@@ -77,10 +77,15 @@ async function choose(item) {
   try {
     const tiles = await tilesOf(item);
     if (chosen !== item) return;
-    world.showTiles(tiles, () => chosen === item && say(""), (text) => chosen === item && say(text, true));
+    world.showTiles(tiles, () => chosen === item && say(""), (text, status) => chosen === item && fail(item, text, status));
   } catch (error) {
     if (chosen === item) say(error.message, true);
   }
+}
+
+function fail(item, text, status) {
+  if (status === 401) choose(item); // which asks for another key
+  else say(text, true);
 }
 
 function leave() {

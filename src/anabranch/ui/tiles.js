@@ -1,4 +1,4 @@
-// The tiles of an item: drawn by the server as its render hints say, else by what its statistics are.
+// The tiles of an item: drawn by the server as its render hints say, else by what its statistics are, one band in colours.
 import { fetchJson } from "./items.js";
 
 export async function tilesOf(item) {
@@ -6,7 +6,14 @@ export async function tilesOf(item) {
   const query = hasHints(item) ? "" : await guess(root, `asset=${encodeURIComponent(item.raster[0])}`);
   const told = await fetchJson(`${root}/WebMercatorQuad/tilejson.json?tilesize=256&${query}`);
   const tiles = told.tiles.map((tile) => here(tile));
-  return { tiles, bounds: told.bounds, minzoom: Math.max(told.minzoom - 2, 0), maxzoom: told.maxzoom };
+  return { tiles, boxes: boxesOf(item, told.bounds), minzoom: Math.max(told.minzoom - 2, 0), maxzoom: told.maxzoom };
+}
+
+// Where there are tiles: on both sides of 180 degrees where the item's box begins east of where it ends.
+function boxesOf(item, bounds) {
+  const [west, , east] = item.bbox ?? bounds;
+  const [, south, , north] = bounds;
+  return west > east ? [[west, south, 180, north], [-180, south, east, north]] : [bounds];
 }
 
 // A URL of this page's origin, with the braces that the map fills in.
@@ -21,10 +28,6 @@ function hasHints(item) {
 
 async function guess(root, asset) {
   const info = await fetchJson(`${root}/info?${asset}`);
-  const bands = info.count >= 3 ? [1, 2, 3] : [1];
-  const chosen = bands.map((band) => `bidx=${band}`).join("&");
-  if (info.dtype === "uint8" || info.colorinterp[0] === "palette") return `${asset}&${chosen}`;
-  const statistics = await fetchJson(`${root}/statistics?${asset}&${chosen}`);
-  const ranges = Object.values(statistics).map((band) => `rescale=${band.percentile_2},${Math.max(band.percentile_98, band.percentile_2 + 1e-9)}`);
-  return [asset, chosen, ...ranges, ...(bands.length === 1 ? ["colormap_name=viridis"] : [])].join("&");
+  const plain = info.count > 2 || info.dtype === "uint8" || info.colorinterp[0] === "palette";
+  return plain ? asset : `${asset}&bidx=1&colormap_name=viridis`;
 }

@@ -1,12 +1,11 @@
-"""The pages: a map of what is published, and the description of the API."""
+"""The pages: a map of what is published, and the description of the API; they hold no data, and ask for it by a key."""
 
 from functools import cache
 from pathlib import Path
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
-from anabranch.access import Scope
-from anabranch.api.deps import CurrentServing, needs
+from anabranch.api.deps import CurrentServing
 from anabranch.api.etags import IfNoneMatch, answer_once
 from anabranch.engine.errors import NotFound
 
@@ -40,20 +39,21 @@ POLICY = "; ".join(
 )
 
 
-@router.get("/", dependencies=[needs(Scope.READ)])
-async def show_page(serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
-    """The page; what it will ask for begins to load."""
-    serving.warm()
+@router.get("/")
+async def show_page(request: Request, serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
+    """The page; what it will ask for begins to load, unless a stranger looks who may have no key."""
+    if request.state.principal:
+        serving.warm()
     return _answer("index.html", if_none_match)
 
 
-@router.get("/docs", dependencies=[needs(Scope.READ)])
+@router.get("/docs")
 async def show_reference(if_none_match: IfNoneMatch = None) -> Response:
     """The description of the API, for people."""
     return _answer("reference.html", if_none_match)
 
 
-@router.get("/ui/{name:path}", dependencies=[needs(Scope.READ)])
+@router.get("/ui/{name:path}")
 async def show_part(name: str, if_none_match: IfNoneMatch = None) -> Response:
     """A file of the page."""
     if name not in _files():
