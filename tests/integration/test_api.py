@@ -845,3 +845,14 @@ async def test_o6_the_client_raises_what_the_api_tells(url: str) -> None:
                 client.submit("pair", {"note": "x" * 3_000_000})
 
     await asyncio.to_thread(ask)
+
+
+async def test_readers_are_answered_when_all_connections_were_ended_while_idle(
+    api: httpx.AsyncClient, database_url: str
+) -> None:
+    await asyncio.gather(*(api.get("/api/jobs") for _ in range(8)))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        others = "datname = current_database() and pid <> pg_backend_pid()"
+        connection.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where {others}")
+    answers = await asyncio.gather(*(api.get("/api/jobs") for _ in range(8)))
+    assert {answer.status_code for answer in answers} == {200}

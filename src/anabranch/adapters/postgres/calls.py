@@ -13,16 +13,22 @@ from psycopg_pool import AsyncConnectionPool
 
 from anabranch.adapters.postgres.connect import Role, conninfo, unreachable
 from anabranch.adapters.postgres.files import Files
+from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 
 __all__ = ["Database", "call_text", "query_text", "translate"]
 
 GONE = "AN001"
+SHUTDOWN = "57P"
 # The server itself gives up after a minute; whoever is silent for longer is not there.
 ANSWER_SECONDS = 75.0
 # Connection, rollback, resources, operator, lock: what these refuse may be taken later; all else never.
 PASSING = ("08", "40", "53", "55P03", "57")
+
+
+class Silent(psycopg.OperationalError):
+    """A server that does not answer."""
 
 
 class Database:
@@ -58,7 +64,13 @@ class Database:
         return await self._fetch(call_text(function), arguments)
 
     async def query(self, name: str, **parameters: object) -> list[DictRow]:
-        """The rows of a file in `queries/`."""
+        """The rows of a file in `queries/`: these only read, so one that meets a dead connection is asked again."""
+        try:
+            return await self._fetch(query_text(name), parameters)
+        except Unavailable as error:
+            if not _was_dead(error.__cause__):
+                raise
+        await self._pool.check()
         return await self._fetch(query_text(name), parameters)
 
     async def _fetch(self, text: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[DictRow]:
@@ -70,7 +82,7 @@ class Database:
             except (TimeoutError, asyncio.CancelledError) as error:
                 await _hang_up(connection, asking)
                 if isinstance(error, TimeoutError):
-                    raise psycopg.OperationalError(f"it did not answer in {ANSWER_SECONDS:g} s") from None
+                    raise Silent(f"it did not answer in {ANSWER_SECONDS:g} s") from None
                 raise
 
     @asynccontextmanager
@@ -94,6 +106,13 @@ async def _ask(
 ) -> list[DictRow]:
     cursor = await connection.execute(text.encode(), parameters)
     return await cursor.fetchall()
+
+
+def _was_dead(cause: BaseException | None) -> bool:
+    """Whether a connection broke, as idle ones do unnoticed; what was waited for in vain is not waited for again."""
+    if isinstance(cause, psycopg.OperationalError) and cause.sqlstate:
+        return cause.sqlstate.startswith(SHUTDOWN)
+    return type(cause) is psycopg.OperationalError
 
 
 async def _hang_up(connection: AsyncConnection[DictRow], asking: asyncio.Task[list[DictRow]]) -> None:

@@ -42,7 +42,7 @@ class PostgresReads:
         """Nothing is opened yet; large results are brought back from where they were put aside."""
         self._results = results
         self._definitions = Definitions(self)
-        self._database = Database(url, Role.READER, name=name, size=connections, checked=True)
+        self._database = Database(url, Role.READER, name=name, size=connections, checked=False)
 
     async def open(self) -> None:
         """Start connecting."""
@@ -62,8 +62,9 @@ class PostgresReads:
 
     async def detail(self, job: Job) -> JobDetail:
         """A job that was found, with its nodes and its whole result."""
-        async with self._or_purged(job.id):
-            job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
+        if job.result is not None:
+            async with self._or_purged(job.id):
+                job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
         parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
         return JobDetail(job, await self.nodes(job.id), parent[0]["job_id"] if parent else None)
 

@@ -4,7 +4,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.pgstac import EXTENSIONS, Catalog, Found, judge
-from anabranch.engine.errors import Unavailable
 from anabranch.engine.views import Duty, Gauges, StuckJobs, Vitals
 
 __all__ = ["PostgresSigns"]
@@ -34,10 +33,7 @@ class PostgresSigns:
 
     async def vitals(self) -> Vitals:
         """What health is judged by."""
-        try:
-            (row,) = await self._database.query("vitals")
-        except Unavailable:  # the connection may have died with a server that is long back
-            (row,) = await self._database.query("vitals")
+        (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
         return Vitals(duties=duties, **row)
 
