@@ -155,7 +155,7 @@ CODES: tuple[Code, ...] = (
     Code("handler.crashed", Kind.TASK_AGAIN, "The process that ran the handler died.", "See what it printed with `anabranch logs`; give it more memory or less to do."),
     Code("handler.loading", Kind.TASK_AGAIN, "The plugins took too long to load in the handler's process.", "Make importing them cheaper."),
     Code("handler.missing", Kind.UNAVAILABLE, "No plugin of this worker brings the handler.", "Install the plugin where the workers run, or name it in ANABRANCH_PLUGINS.", LOCAL),
-    Code("handler.output", Kind.TASK_AGAIN, "The handler printed too much.", "Print less; write large output to `ctx.scratch`."),
+    Code("handler.output", Kind.TASK, "The handler printed too much.", "Print less; write large output to `ctx.scratch`."),
     Code("handler.parameters", Kind.TASK, "The handler does not take the parameters that it was given.", "Mend the workflow's `params`, or the handler's model."),
     Code("handler.permanent", Kind.TASK, "The handler failed, and trying again can't help.", "See the message, and what it printed with `anabranch logs`."),
     Code("handler.resource", Kind.TASK_AGAIN, "Memory, disk or time ran out for the handler.", "Give it more, or less to do; see `anabranch doctor` for the disk."),
