@@ -541,3 +541,19 @@ def test_a_shell_gets_a_script_that_asks_for_completions(shell: str, capsys: pyt
 def test_where_nothing_runs_nothing_is_completed_and_nothing_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert [*complete_job("a"), *complete_workflow("a")] == []
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", ["status abc --watch", "events abc --follow", "logs abc --follow"])
+def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    monkeypatch.setenv("ANABRANCH_API_URL", url)
+    for module in ("operations", "follow"):
+        monkeypatch.setattr(f"anabranch.client.{module}.PATIENCE_SECONDS", -1)
+    assert call(command.split()) == 9
+    said, remedy = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"error: job abc can't be followed: the API at {url} does not answer: ")
+    assert said.endswith(". The job is kept, and goes on while a stack is up")
+    assert remedy == "When the API answers again, see it with `anabranch status abc --watch`."

@@ -34,7 +34,7 @@ class Line:
         _import_httpx()
         import httpx
 
-        self._errors = httpx.RequestError
+        self._errors, self._timeouts = httpx.RequestError, (httpx.ReadTimeout, httpx.WriteTimeout)
         try:
             url = httpx.URL(base_url)
         except httpx.InvalidURL as error:
@@ -68,6 +68,12 @@ class Line:
     def _reached(self) -> Iterator[None]:
         try:
             yield
+        except self._timeouts as error:
+            raise Unavailable(
+                "api.silent",
+                f"the API at {self._where} took a request, and did not answer in time",
+                remedy="See which part hangs with `anabranch doctor`.",
+            ) from error
         except self._errors as error:
             raise Unavailable(
                 "api.unreachable",
