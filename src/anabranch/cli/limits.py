@@ -6,7 +6,7 @@ import typer
 
 from anabranch.cli.options import Json
 from anabranch.cli.place import connect
-from anabranch.cli.show import age, print_json, print_line, print_table
+from anabranch.cli.show import age, note, print_json, print_line, print_table
 
 __all__ = ["cli"]
 
@@ -70,6 +70,7 @@ def set_limit(
     """Let so many tasks of a queue, workflow, handler or key run at once."""
     with connect() as client:
         limit = client.set_limit(kind, name, most, reason)
+    _warn(limit.warning)
     if json:
         print_json(limit.raw)
     else:
@@ -90,7 +91,8 @@ def remove_limit(kind: Kind, name: Name, json: Json = False) -> None:
 def pause(kind: str, name: str, reason: str, *, json: bool) -> None:
     """Pause a queue or a workflow, and say so."""
     with connect() as client:
-        client.pause(kind, name, reason)
+        paused = client.pause(kind, name, reason)
+    _warn(paused.warning)
     _say(kind, name, json=json, paused=True)
 
 
@@ -99,6 +101,11 @@ def resume(kind: str, name: str, *, json: bool) -> None:
     with connect() as client:
         client.resume(kind, name)
     _say(kind, name, json=json, paused=False)
+
+
+def _warn(warning: str | None) -> None:
+    if warning:
+        note(f"warning: {warning}")
 
 
 def _say(kind: str, name: str, *, json: bool, paused: bool) -> None:
