@@ -96,6 +96,7 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("up --workers none", 2),
         ("up --port 70000", 2),
         ("down --purge", 2),
+        ("down --bronze", 2),
         ("db reset", 2),
         ("keys", 2),
         ("keys create ci", 2),
@@ -557,3 +558,31 @@ def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
     assert said.startswith(f"error: job abc can't be followed: the API at {url} does not answer: ")
     assert said.endswith(". The job is kept, and goes on while a stack is up")
     assert remedy == "When the API answers again, see it with `anabranch status abc --watch`."
+
+
+@pytest.mark.parametrize(
+    ("words", "database", "left"),
+    [
+        ("", None, {"bronze/uploads/a", "bronze/own.tif", "silver/own.tif"}),
+        ("--bronze", None, {"silver/own.tif"}),
+        (
+            "",
+            "postgresql://elsewhere/x",
+            {"bronze/uploads/a", "bronze/own.tif", "silver/jobs/j/a", "silver/own.tif", "gold/jobs/j/a", "work/jobs/j"},
+        ),
+    ],
+)
+def test_a_purge_removes_what_the_stack_made_and_nothing_of_others(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: str, database: str | None, left: set[str]
+) -> None:
+    if database:
+        monkeypatch.setenv("ANABRANCH_DATABASE_URL", database)
+    made = ["work/jobs/j", "cache/files/x", "scratch/1/x", "logs/api.log", "incoming/x", "bronze/.incoming/x"]
+    jobs = ["silver/jobs/j/a", "gold/jobs/j/a", "silver/.incoming/x"]
+    for name in (*made, *jobs, "bronze/uploads/a", "bronze/own.tif", "silver/own.tif", "anabranch.toml"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).touch()
+    assert call(f"down --purge {words} --yes".split()) == 0
+    found = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
+    assert found - {"id", "lock", "cluster.json", "anabranch.toml"} == left
+    assert {path.name for path in home.iterdir() if path.is_dir()} - {"run"} == {name.split("/")[0] for name in left}
