@@ -7,17 +7,20 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.progress import Progress
 
-from anabranch.cli import history, jobs
-from anabranch.cli.completion import complete_job, complete_workflow
+from anabranch.cli import completion, history, jobs
+from anabranch.cli.completion import complete_job, complete_queue, complete_workflow
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
 from anabranch.cli.follow import require_success
 from anabranch.cli.main import call
@@ -537,6 +540,44 @@ def test_a_shell_gets_a_script_that_asks_for_completions(shell: str, capsys: pyt
     assert "_ANABRANCH_COMPLETE" in script
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+class Listing(BaseHTTPRequestHandler):
+    """An API that has one queue for the caller with the right key."""
+
+    def do_GET(self) -> None:
+        queue = {"name": "heavy", "ready": 1, "running": 0, "held": 0, "workers": 1, "most": None, "paused": False}
+        knows = self.headers.get("Authorization") == "Bearer anb_key"
+        self.send_response(200 if knows else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps([{**queue, "reason": ""}] if knows else {"code": "auth.missing"}).encode())
+
+    def log_message(self, *args: object) -> None:
+        """Nobody reads it."""
+
+
+def test_another_api_is_asked_for_completions_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), Listing) as server:
+        Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(completion, "PATIENCE_SECONDS", 10)
+        assert complete_queue("he") == []
+        monkeypatch.setenv("ANABRANCH_API_KEY", "anb_key")
+        assert complete_queue("he") == [("heavy", "1 ready, 0 running")]
+        server.shutdown()
+
+
+def test_an_api_that_hangs_holds_no_shell_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        began = time.monotonic()
+        assert complete_job("a") == []
+        assert time.monotonic() - began < 2
+    monkeypatch.setenv("ANABRANCH_API_URL", "nonsense")
+    assert complete_job("a") == []
+    assert capsys.readouterr() == ("", "")
 
 
 def test_where_nothing_runs_nothing_is_completed_and_nothing_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from anabranch.cli.completion import complete_queue
 from anabranch.cli.options import Json
 from anabranch.cli.place import connect
 from anabranch.cli.show import age, note, print_json, print_line, print_table
@@ -16,8 +17,13 @@ limits = typer.Typer(name="limits", help="List, set and remove limits of what ma
 cli.add_typer(queues)
 cli.add_typer(limits)
 
-Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
-Kind = Annotated[str, typer.Argument(metavar="KIND", help="queue, workflow, handler or key.")]
+KINDS = ("queue", "workflow", "handler", "key")
+
+Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", autocompletion=complete_queue)]
+Kind = Annotated[
+    str,
+    typer.Argument(metavar="KIND", help="queue, workflow, handler or key.", autocompletion=lambda: list(KINDS)),
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for others to read.")]
 
