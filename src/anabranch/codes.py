@@ -247,7 +247,7 @@ CODES: tuple[Code, ...] = (
     Code("resource.memory", Kind.TASK_AGAIN, "A file took more memory than it may.", "Raise the bound on memory, or send a smaller file."),
     Code("retry.child", Kind.CONFLICT, "The job was run by another job.", "Retry that one: its `parent`."),
     Code("retry.choice", Kind.INVALID, "A retry is of failed tasks of nodes, or of a node whole.", "Give one of both."),
-    Code("retry.nothing_failed", Kind.CONFLICT, "Nothing failed that could be tried again.", "Name the node to run from."),
+    Code("retry.nothing_failed", Kind.CONFLICT, "Nothing failed that could be tried again.", "Name the node to run from: `--from NODE`, over HTTP `from_node`."),
     Code("retry.older", Kind.CONFLICT, "The job is not the newest of its parameters.", "Retry the newest, or submit it again."),
     Code("retry.open", Kind.CONFLICT, "The job has not ended.", "Cancel it first, or wait for its end."),
     Code("sandbox.answer", Kind.TASK, "A file gave more facts than anybody reads.", "Look whether the file is sound."),

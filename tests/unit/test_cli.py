@@ -100,6 +100,7 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("up --port 70000", 2),
         ("down --purge", 2),
         ("down --bronze", 2),
+        ("limits set qeue default 3", 2),
         ("db reset", 2),
         ("keys", 2),
         ("keys create ci", 2),
@@ -531,6 +532,47 @@ def test_a_failed_job_points_to_what_there_is_to_see(failed: int, command: str) 
     with pytest.raises(JobFailed) as raised:
         require_success(job)
     assert raised.value.remedy == f"See `anabranch {command}`."
+
+
+def test_a_failed_job_says_what_to_do_by_its_code() -> None:
+    error = {"code": "handler.output", "message": "the handler printed more than 256 MB"}
+    with pytest.raises(JobFailed) as raised:
+        require_success({"job_id": "abc", "status": "failed", "error": error, "tasks": {"failed": 1}})
+    assert raised.value.remedy == (
+        "Print less; write large output to `ctx.scratch`. See `anabranch tasks abc --status failed`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "environment", "said"),
+    [
+        ("storage cp nowhere.tif silver://a", {}, ["there is no file nowhere.tif", "Name one that is there"]),
+        ("storage stat silver://a", {}, ["there is no silver://a", "`anabranch storage ls silver://`"]),
+        ("storage stat /tmp/a.tif", {}, ["'/tmp/a.tif' is not an address", "-p KEY=@FILE"]),
+        ("jobs", {"API_URL": "127.0.0.1:1"}, ["must begin with http://", "Mend ANABRANCH_API_URL"]),
+        (
+            "jobs",
+            {"API_URL": "http://127.0.0.1:1"},
+            ["127.0.0.1:1 does not answer", "or mend ANABRANCH_API_URL"],
+        ),
+        ("up", {"PLUGINS": "/nowhere"}, ["error: /nowhere: there is no folder /nowhere", "ANABRANCH_PLUGINS"]),
+        ("up", {"STORAGE__SILVER": "ftp://x"}, ["ANABRANCH_STORAGE__SILVER: write it as file:///folder", "Mend"]),
+        ("jobs --state done", {}, ["Invalid value for '--state': 'done' is not one of", "--help"]),
+        ("keys create", {}, ["Missing argument 'NAME'", "--help"]),
+    ],
+)
+def test_an_error_says_what_and_where_and_what_to_do(
+    command: str,
+    environment: Mapping[str, str],
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(f"ANABRANCH_{name}", value)
+    assert call(command.split()) in (2, 3, 5, 9)
+    told = capsys.readouterr().err
+    assert [words for words in said if words not in told] == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

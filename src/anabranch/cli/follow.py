@@ -103,8 +103,15 @@ def require_success(job: JobView) -> None:
     raise JobFailed(
         error.get("code") or "job.failed",
         f"job {job['job_id']} {job['status']}{place}{reason}",
-        remedy=error.get("remedy") or f"See `anabranch {_where_to_look(job)}`.",
+        remedy=error.get("remedy") or _advise(str(error.get("code")), job),
     )
+
+
+def _advise(code: str, job: JobView) -> str:
+    from anabranch.codes import find_code
+
+    known = find_code(code)
+    return f"{known.remedy if known else ''} See `anabranch {_where_to_look(job)}`.".lstrip()
 
 
 def _where_to_look(job: JobView) -> str:

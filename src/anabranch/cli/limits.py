@@ -1,6 +1,6 @@
 """`queues` and `limits`: how much waits, and how much may run at once."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,12 +17,10 @@ limits = typer.Typer(name="limits", help="List, set and remove limits of what ma
 cli.add_typer(queues)
 cli.add_typer(limits)
 
-KINDS = ("queue", "workflow", "handler", "key")
-
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", autocompletion=complete_queue)]
 Kind = Annotated[
-    str,
-    typer.Argument(metavar="KIND", help="queue, workflow, handler or key.", autocompletion=lambda: list(KINDS)),
+    Literal["queue", "workflow", "handler", "key"],
+    typer.Argument(metavar="KIND", help="queue, workflow, handler or key."),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for others to read.")]

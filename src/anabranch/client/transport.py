@@ -78,7 +78,7 @@ class Line:
             raise Unavailable(
                 "api.unreachable",
                 f"the API at {self._where} does not answer: {str(error) or type(error).__name__}",
-                remedy="Start it with `anabranch up`.",
+                remedy="Start it with `anabranch up`, or mend ANABRANCH_API_URL where that names another.",
             ) from error
 
     def _check(self, call: Call[Any], answer: "httpx.Response") -> None:
@@ -222,4 +222,5 @@ def _is_problem(answer: "httpx.Response") -> bool:
 
 
 def _bad_url(reason: str) -> InputError:
-    return InputError("api.url_invalid", f"the API's URL can't be used: {reason}")
+    remedy = "Mend ANABRANCH_API_URL, or what was given in its place, like http://127.0.0.1:8787."
+    return InputError("api.url_invalid", f"the API's URL can't be used: {reason}", remedy=remedy)
