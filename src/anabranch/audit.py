@@ -152,16 +152,16 @@ class Leftovers:
     def remove(self, job_id: str, most: int) -> int:
         """Remove up to so many of a job's; how many, and 0 when there are none."""
         storage = self._open_storage()
-        found = [
+        found = (
             f"{tier}://{stat.key}" for tier in WRITTEN for stat in storage.walk(f"{tier}://{FOLDER}/{segment(job_id)}")
-        ]
-        if not found:
-            return 0
-        with self._open_records() as records:
-            kept = records.published(found)
-        spare = [address for address in found if address not in kept][:most]
-        storage.delete(spare)
-        return len(spare)
+        )
+        while batch := list(islice(found, most)):
+            with self._open_records() as records:
+                kept = records.published(batch)
+            if spare := [address for address in batch if address not in kept]:
+                storage.delete(spare)
+                return len(spare)
+        return 0
 
 
 def _judge(record: JobRecord | None) -> Fault | None:

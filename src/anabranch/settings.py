@@ -234,7 +234,9 @@ def load_settings(**given: Any) -> Settings:  # any field of Settings, as the co
     except tomllib.TOMLDecodeError as error:
         raise InputError("settings.invalid", f"the configuration file is not TOML: {error}") from error
     except ValidationError as error:
-        mistakes = "; ".join(f"{_spelled(item['loc'])}: {item['msg']}" for item in error.errors())
+        mistakes = "; ".join(
+            f"{_spelled(item['loc'])}: {item['msg'].removeprefix('Value error, ')}" for item in error.errors()
+        )
         raise InputError(
             "settings.invalid", mistakes, remedy="Mend the variables or the file; `anabranch config show` lists them."
         ) from error

@@ -186,6 +186,22 @@ async def test_queues_tell_what_waits_and_runs(api: httpx.AsyncClient, engine: E
     assert (queues["default"]["ready"], queues["default"]["running"], queues["default"]["workers"]) == (2, 1, 1)
 
 
+async def test_a_limit_or_pause_for_a_name_that_nothing_has_is_taken_with_a_warning(api: httpx.AsyncClient) -> None:
+    known = ("handler/do", "queue/default", "workflow/wide")
+    warnings = {
+        "handler/doo": "there is no handler 'doo' yet. Did you mean 'do'?",
+        "queue/defalt": "there is no queue 'defalt' yet. Did you mean 'default'?",
+        "workflow/narrow": "there is no workflow 'narrow' yet.",
+        "key/gpu": "no node names the key 'gpu' yet.",
+    }
+    for path, warning in [*dict.fromkeys(known).items(), *warnings.items(), *warnings.items()]:
+        told = (await api.put(f"/api/limits/{path}", json={"most": 1})).json()
+        assert (told["most"], told["warning"]) == (1, warning)
+    told = (await api.post("/api/queues/hevy/pause", json={})).json()
+    assert (told["paused"], told["warning"]) == (True, "there is no queue 'hevy' yet.")
+    assert (await api.post("/api/queues/default/pause", json={})).json()["warning"] is None
+
+
 async def test_an_unknown_workflow_is_not_paused(api: httpx.AsyncClient) -> None:
     assert (await api.post("/api/workflows/wid/pause")).status_code == 404
 

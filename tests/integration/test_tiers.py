@@ -63,6 +63,7 @@ def test_s3_a_link_in_a_folder_is_refused_and_not_listed(folder: Folder, tmp_pat
         lambda: folder.delete([key]),
         lambda: folder.locate(key),
         lambda: folder.list("sub"),
+        lambda: folder.walk("sub"),
     ):
         with pytest.raises(AnabranchError) as caught:
             act()
@@ -77,6 +78,24 @@ def test_s3_a_folder_checks_what_the_address_should_have_checked(folder: Folder,
     with pytest.raises(AnabranchError) as caught:
         folder.stat(key)
     assert caught.value.code == "storage.path"
+
+
+def test_a_walk_reads_each_folder_once_however_many_objects_it_has(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.put("many/more/x", b"x")
+    for number in range(1_001):
+        (tmp_path / "silver" / "many" / f"{number:04}").touch()
+    read: list[str] = []
+    scan = os.scandir
+
+    def count(path: Path) -> object:
+        read.append(path.name)
+        return scan(path)
+
+    monkeypatch.setattr("os.scandir", count)
+    assert sum(1 for _ in folder.walk("many")) == 1_002
+    assert read == ["many", "more"]
 
 
 def test_s3_a_pipe_is_no_object(folder: Folder, tmp_path: Path) -> None:

@@ -102,10 +102,12 @@ async def test_w2_a_handler_that_eats_memory_fails_alone(stack: Stack) -> None:
     assert (eater.error["category"], fine.status) == ("resource", "completed")
 
 
-async def test_a_handler_that_prints_without_end_fails_alone(stack: Stack) -> None:
+async def test_e9_a_handler_that_prints_without_end_fails_alone_and_once(stack: Stack) -> None:
     job = await stack.run("long", acts=["print"])
-    assert job.job.error is not None
-    assert job.job.error["code"] == "handler.output"
+    (task,) = await stack.tasks(job, "act")
+    assert task.error is not None
+    assert (task.error["code"], task.error["category"], task.attempts) == ("handler.output", "permanent", 1)
+    assert "256 MB" in str(task.error["message"])
 
 
 async def test_e20_a_large_result_is_read_like_any_other(stack: Stack, database_url: str, tmp_path: Path) -> None:

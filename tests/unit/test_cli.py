@@ -7,17 +7,20 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.progress import Progress
 
-from anabranch.cli import history, jobs
-from anabranch.cli.completion import complete_job, complete_workflow
+from anabranch.cli import completion, history, jobs
+from anabranch.cli.completion import complete_job, complete_queue, complete_workflow
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
 from anabranch.cli.follow import require_success
 from anabranch.cli.main import call
@@ -96,6 +99,8 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("up --workers none", 2),
         ("up --port 70000", 2),
         ("down --purge", 2),
+        ("down --bronze", 2),
+        ("limits set qeue default 3", 2),
         ("db reset", 2),
         ("keys", 2),
         ("keys create ci", 2),
@@ -529,6 +534,47 @@ def test_a_failed_job_points_to_what_there_is_to_see(failed: int, command: str) 
     assert raised.value.remedy == f"See `anabranch {command}`."
 
 
+def test_a_failed_job_says_what_to_do_by_its_code() -> None:
+    error = {"code": "handler.output", "message": "the handler printed more than 256 MB"}
+    with pytest.raises(JobFailed) as raised:
+        require_success({"job_id": "abc", "status": "failed", "error": error, "tasks": {"failed": 1}})
+    assert raised.value.remedy == (
+        "Print less; write large output to `ctx.scratch`. See `anabranch tasks abc --status failed`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "environment", "said"),
+    [
+        ("storage cp nowhere.tif silver://a", {}, ["there is no file nowhere.tif", "Name one that is there"]),
+        ("storage stat silver://a", {}, ["there is no silver://a", "`anabranch storage ls silver://`"]),
+        ("storage stat /tmp/a.tif", {}, ["'/tmp/a.tif' is not an address", "-p KEY=@FILE"]),
+        ("jobs", {"API_URL": "127.0.0.1:1"}, ["must begin with http://", "Mend ANABRANCH_API_URL"]),
+        (
+            "jobs",
+            {"API_URL": "http://127.0.0.1:1"},
+            ["127.0.0.1:1 does not answer", "or mend ANABRANCH_API_URL"],
+        ),
+        ("up", {"PLUGINS": "/nowhere"}, ["error: /nowhere: there is no folder /nowhere", "ANABRANCH_PLUGINS"]),
+        ("up", {"STORAGE__SILVER": "ftp://x"}, ["ANABRANCH_STORAGE__SILVER: write it as file:///folder", "Mend"]),
+        ("jobs --state done", {}, ["Invalid value for '--state': 'done' is not one of", "--help"]),
+        ("keys create", {}, ["Missing argument 'NAME'", "--help"]),
+    ],
+)
+def test_an_error_says_what_and_where_and_what_to_do(
+    command: str,
+    environment: Mapping[str, str],
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(f"ANABRANCH_{name}", value)
+    assert call(command.split()) in (2, 3, 5, 9)
+    told = capsys.readouterr().err
+    assert [words for words in said if words not in told] == []
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_gets_a_script_that_asks_for_completions(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["completion", shell]) == 0
@@ -538,6 +584,88 @@ def test_a_shell_gets_a_script_that_asks_for_completions(shell: str, capsys: pyt
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
 
+class Listing(BaseHTTPRequestHandler):
+    """An API that has one queue for the caller with the right key."""
+
+    def do_GET(self) -> None:
+        queue = {"name": "heavy", "ready": 1, "running": 0, "held": 0, "workers": 1, "most": None, "paused": False}
+        knows = self.headers.get("Authorization") == "Bearer anb_key"
+        self.send_response(200 if knows else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps([{**queue, "reason": ""}] if knows else {"code": "auth.missing"}).encode())
+
+    def log_message(self, *args: object) -> None:
+        """Nobody reads it."""
+
+
+def test_another_api_is_asked_for_completions_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), Listing) as server:
+        Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(completion, "PATIENCE_SECONDS", 10)
+        assert complete_queue("he") == []
+        monkeypatch.setenv("ANABRANCH_API_KEY", "anb_key")
+        assert complete_queue("he") == [("heavy", "1 ready, 0 running")]
+        server.shutdown()
+
+
+def test_an_api_that_hangs_holds_no_shell_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        began = time.monotonic()
+        assert complete_job("a") == []
+        assert time.monotonic() - began < 2
+    monkeypatch.setenv("ANABRANCH_API_URL", "nonsense")
+    assert complete_job("a") == []
+    assert capsys.readouterr() == ("", "")
+
+
 def test_where_nothing_runs_nothing_is_completed_and_nothing_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert [*complete_job("a"), *complete_workflow("a")] == []
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", ["status abc --watch", "events abc --follow", "logs abc --follow"])
+def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    monkeypatch.setenv("ANABRANCH_API_URL", url)
+    for module in ("operations", "follow"):
+        monkeypatch.setattr(f"anabranch.client.{module}.PATIENCE_SECONDS", -1)
+    assert call(command.split()) == 9
+    said, remedy = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"error: job abc can't be followed: the API at {url} does not answer: ")
+    assert said.endswith(". The job is kept, and goes on while a stack is up")
+    assert remedy == "When the API answers again, see it with `anabranch status abc --watch`."
+
+
+@pytest.mark.parametrize(
+    ("words", "database", "left"),
+    [
+        ("", None, {"bronze/uploads/a", "bronze/own.tif", "silver/own.tif"}),
+        ("--bronze", None, {"silver/own.tif"}),
+        (
+            "",
+            "postgresql://elsewhere/x",
+            {"bronze/uploads/a", "bronze/own.tif", "silver/jobs/j/a", "silver/own.tif", "gold/jobs/j/a", "work/jobs/j"},
+        ),
+    ],
+)
+def test_a_purge_removes_what_the_stack_made_and_nothing_of_others(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: str, database: str | None, left: set[str]
+) -> None:
+    if database:
+        monkeypatch.setenv("ANABRANCH_DATABASE_URL", database)
+    made = ["work/jobs/j", "cache/files/x", "scratch/1/x", "logs/api.log", "incoming/x", "bronze/.incoming/x"]
+    jobs = ["silver/jobs/j/a", "gold/jobs/j/a", "silver/.incoming/x"]
+    for name in (*made, *jobs, "bronze/uploads/a", "bronze/own.tif", "silver/own.tif", "anabranch.toml"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).touch()
+    assert call(f"down --purge {words} --yes".split()) == 0
+    found = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
+    assert found - {"id", "lock", "cluster.json", "anabranch.toml"} == left
+    assert {path.name for path in home.iterdir() if path.is_dir()} - {"run"} == {name.split("/")[0] for name in left}

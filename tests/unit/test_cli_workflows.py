@@ -189,10 +189,20 @@ def test_a_file_is_checked_and_never_run(said: Said, folder: Path) -> None:
     assert not (folder / "ran").exists()
 
 
-@pytest.mark.parametrize("command", ["workflows validate mine.yaml none.yaml", "workflows graph none.yaml"])
-def test_a_file_that_is_not_there_exits_5_before_anything_is_said(command: str, said: Said, folder: Path) -> None:
-    (folder / "mine.yaml").write_text(BROKEN)
-    assert said(command, 5) == ""
+def test_a_file_that_is_not_there_is_told_beside_the_mistakes_of_the_others(said: Said, folder: Path) -> None:
+    (folder / "b.yaml").write_text(BROKEN)
+    alone = said("workflows validate b.yaml", 5).splitlines()
+    lines = said("workflows validate none.yaml b.yaml gone.yaml b.yaml", 5).splitlines()
+    assert lines[1:-1] == alone
+    assert [lines[0], lines[-1]] == [
+        f"{name}.yaml: can't be read: No such file or directory. Name a YAML file with a workflow in it."
+        for name in ("none", "gone")
+    ]
+    assert said.json("workflows validate none.yaml", 5)[0]["line"] is None
+
+
+def test_a_file_that_is_not_there_is_not_drawn(said: Said) -> None:
+    assert said("workflows graph none.yaml", 5) == ""
     assert said.err.startswith("error: none.yaml can't be read: No such file or directory\n")
 
 

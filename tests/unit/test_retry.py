@@ -90,7 +90,8 @@ def test_what_was_skipped_is_judged_anew() -> None:
 def test_where_nothing_failed_there_is_nothing_to_retry() -> None:
     with pytest.raises(Conflict) as refused:
         choose_again(FORK, DONE, {"left": 0})
-    assert (refused.value.code, refused.value.remedy) == ("retry.nothing_failed", "Name the node to run from.")
+    assert refused.value.code == "retry.nothing_failed"
+    assert "--from NODE" in str(refused.value.remedy)
 
 
 def test_a_node_without_failures_can_only_be_run_whole() -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "QueueView",
     "ReplayView",
     "RetryView",
+    "SetLimitView",
     "SignalView",
     "WorkerDrainView",
 ]
@@ -76,6 +77,17 @@ class LimitView(View):
         return cls(**vars(limit))
 
 
+class SetLimitView(LimitView):
+    """A limit that was set."""
+
+    warning: str | None = Field(None, description="Where nothing has this name yet, says so.")
+
+    @classmethod
+    def of(cls, limit: Limit, warning: str | None = None) -> Self:
+        """The view of a limit."""
+        return cls(**vars(limit), warning=warning)
+
+
 class PausedView(View):
     """Whether a queue or a workflow is paused."""
 
@@ -83,6 +95,7 @@ class PausedView(View):
     name: str
     paused: bool
     reason: str
+    warning: str | None = Field(None, description="Where nothing has this name yet, says so.")
 
 
 class QueueView(View):

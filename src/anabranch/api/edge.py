@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anabranch.access import LOCAL, Principal, holds_key
 from anabranch.api.authentication import Authenticator
-from anabranch.api.errors import respond
+from anabranch.api.errors import for_strangers, respond
+from anabranch.api.guard import Guard, silent
 from anabranch.embedded.listener import is_address, is_loopback
 from anabranch.engine.errors import AnabranchError, InputError
 
@@ -29,14 +30,16 @@ OPEN = frozenset({"/livez", "/readyz", "/", "/docs"})
 PARTS = "/ui/"
 LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
+SHORT_BYTES = 2_000_000
 
 
 class Edge:
     """Gives every request an id, refuses who may not call, and lets no exception out."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, keys: bool) -> None:
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, keys: bool, guard: Guard) -> None:
         """Before an application whose callers need keys, or none on loopback."""
         self._app = app
+        self._guard = guard
         self._authenticator = authenticator
         self._keys = keys
 
@@ -48,23 +51,12 @@ class Edge:
         state = scope.setdefault("state", {})
         state["correlation_id"] = _identify(Headers(scope=scope))
         state["principal"] = None
-        started = False
-
-        async def send_marked(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                _mark(message, state["correlation_id"], keyed=self._asks_for_key(scope))
-                if state.get("unread"):
-                    MutableHeaders(scope=message)["Connection"] = "close"
-                log.debug("request.answered", method=scope["method"], path=scope["path"], status=message["status"])
-            elif state.get("unread") and not message.get("more_body"):
-                message = await _linger(message, receive, send)
-            await send(message)
-
+        state["keyed"] = self._asks_for_key(scope)
+        exchange = _Exchange(scope, receive, send)
         try:
-            state["principal"] = await self._admit(scope)
-            await self._app(scope, receive, send_marked)
+            with self._guard.over(lambda: exchange.waits, exchange.give_up):
+                state["principal"] = await self._admit(scope)
+                await self._app(scope, receive, exchange.send)
             return
         except ClientDisconnect:
             log.info("request.abandoned", path=scope["path"])
@@ -74,16 +66,16 @@ class Edge:
             error = refusal
         except Exception:  # a mistake of ours: the caller gets an answer, the log gets the rest
             log.exception("request.crashed", method=scope["method"], path=scope["path"])
-            if started:
+            if exchange.started:
                 raise
             error = AnabranchError("internal", "something went wrong inside the API", remedy="Its log says what.")
-        await respond(error, path=scope["path"], correlation_id=state["correlation_id"])(scope, receive, send_marked)
+        await exchange.tell(error)
 
     async def _admit(self, scope: Scope) -> Principal | None:
         """Who calls; None is a stranger, who may look at the probes and at the pages, which hold no data."""
         _check_places(scope)
         headers = Headers(scope=scope)
-        if self._asks_for_key(scope):
+        if scope["state"]["keyed"]:
             return None if _is_open(scope["path"]) else await self._authenticate(headers)
         _check_host(headers.getlist("host"))
         _check_origin(headers.getlist("origin"), headers.getlist("host"))
@@ -100,6 +92,55 @@ class Edge:
         # The person who acts, in every line of this request (P7).
         structlog.contextvars.bind_contextvars(principal=principal.name, key=principal.key_id)
         return principal
+
+
+class _Exchange:
+    """What is sent back for one request, marked with its id; once it is given up, the application is not heard."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._state = scope["state"]
+        self._given_up = False
+        self.started = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the caller waits for the first word of an answer; what still comes in waits for nobody."""
+        length = Headers(scope=self._scope).get("content-length", "")
+        is_read = self._scope["method"] not in ("POST", "PUT") or (length.isdecimal() and int(length) <= SHORT_BYTES)
+        return is_read and not self.started
+
+    async def send(self, message: Message) -> None:
+        """Pass on what the application answers."""
+        if not self._given_up:
+            await self._mark_and_send(message)
+
+    async def tell(self, error: AnabranchError) -> None:
+        """Answer with an error."""
+        await self._respond(error, self.send)
+
+    async def give_up(self) -> None:
+        """Answer that the database is silent, in place of the application that waits for it."""
+        self._given_up = True
+        log.warning("request.given_up", method=self._scope["method"], path=self._scope["path"])
+        error = silent() if self._state["principal"] else for_strangers(silent())
+        await self._respond(error, self._mark_and_send)
+
+    async def _respond(self, error: AnabranchError, send: Send) -> None:
+        answer = respond(error, path=self._scope["path"], correlation_id=self._state["correlation_id"])
+        await answer(self._scope, self._receive, send)
+
+    async def _mark_and_send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            _mark(message, self._state["correlation_id"], keyed=self._state["keyed"])
+            if self._state.get("unread"):
+                MutableHeaders(scope=message)["Connection"] = "close"
+            request = {"method": self._scope["method"], "path": self._scope["path"]}
+            log.debug("request.answered", **request, status=message["status"])
+        elif self._state.get("unread") and not message.get("more_body"):
+            message = await _linger(message, self._receive, self._send)
+        await self._send(message)
 
 
 async def _linger(last: Message, receive: Receive, send: Send) -> Message:

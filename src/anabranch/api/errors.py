@@ -18,7 +18,17 @@ from anabranch.codes import find_code
 from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 from anabranch.engine.ports import Refused, SessionGone
 
-__all__ = ["STATUS", "InvalidRequest", "Mistake", "Problem", "add_handlers", "describe", "respond", "status_of"]
+__all__ = [
+    "STATUS",
+    "InvalidRequest",
+    "Mistake",
+    "Problem",
+    "add_handlers",
+    "describe",
+    "for_strangers",
+    "respond",
+    "status_of",
+]
 
 log = structlog.get_logger()
 
@@ -132,7 +142,7 @@ async def _answer(request: Request, error: Exception) -> Response:
     if status >= 500:
         log.warning("request.failed", code=error.code, reason=error.message, path=request.url.path, status=status)
     if request.state.principal is None:
-        error = _for_strangers(error)
+        error = for_strangers(error)
     return respond(error, path=request.url.path, correlation_id=request.state.correlation_id)
 
 
@@ -169,7 +179,8 @@ def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
     return InputError("request.invalid", str(error.detail), remedy=ROUTES)
 
 
-def _for_strangers(error: AnabranchError) -> AnabranchError:
+def for_strangers(error: AnabranchError) -> AnabranchError:
+    """What those are told who have not said who they are."""
     # Which part fails is not for those who only look whether any does.
     if isinstance(error, Unavailable | SessionGone):
         return Unavailable("api.not_ready", "this API can't serve now", remedy="Try again.")
@@ -180,6 +191,6 @@ def _detail(error: AnabranchError) -> str:
     # What a driver says names servers, users and rows: that is for the log.
     if isinstance(error, Refused):
         return "the database refused what it was given; the API's log says why"
-    if error.code.startswith("database.") and isinstance(error, Unavailable):
+    if error.code.startswith("database.") and error.code != "database.silent" and isinstance(error, Unavailable):
         return "the database can't be used now; the API's log says why"
     return error.message

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from anabranch.api.authentication import Authenticator
 from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
+from anabranch.api.guard import Guard
 from anabranch.api.lookout import Lookout
 from anabranch.api.measure import Measure, Requests
 from anabranch.api.monitor import Monitor
@@ -43,6 +44,7 @@ from anabranch.api.tick import Tick
 from anabranch.app import CATALOG, Gateway
 from anabranch.embedded.listener import asks_for_keys
 from anabranch.engine.errors import InputError
+from anabranch.engine.views import Vitals
 from anabranch.logs import configure_logs
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.mounts import Serving
@@ -73,6 +75,10 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
             await app.state.serving.close()
             await app.state.gateway.close()
 
+    async def look() -> Vitals:
+        monitor: Monitor = app.state.monitor  # made when the application starts
+        return await monitor.vitals()
+
     app = Api(
         title="Anabranch",
         summary="Durable geospatial workflows on PostgreSQL.",
@@ -91,6 +97,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
         Edge,
         authenticator=Authenticator(lambda: app.state.gateway.keys),
         keys=asks_for_keys(settings.auth, settings.host),
+        guard=Guard(look),
     )
     app.add_middleware(Measure, requests=app.state.requests)
     add_handlers(app)

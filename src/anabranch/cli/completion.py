@@ -1,6 +1,8 @@
 """`completion`: what a shell needs to complete commands, options, workflows and jobs."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -10,13 +12,13 @@ from anabranch.cli.show import print_line
 if TYPE_CHECKING:
     from anabranch.client import Client
 
-__all__ = ["ASKED", "cli", "complete", "complete_job", "complete_workflow"]
+__all__ = ["ASKED", "cli", "complete", "complete_job", "complete_queue", "complete_workflow"]
 
 cli = typer.Typer()
 
 # A shell asks for completions by this variable.
 ASKED = "_ANABRANCH_COMPLETE"
-PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 0.3
 NEWEST = 100
 Completions = list[tuple[str, str]]
 
@@ -44,6 +46,14 @@ def complete_workflow(incomplete: str) -> Completions:
     )
 
 
+def complete_queue(incomplete: str) -> Completions:
+    """The queues of the running stack whose name begins so."""
+    return _offer(
+        incomplete,
+        lambda client: [(each.name, f"{each.ready} ready, {each.running} running") for each in client.queues()],
+    )
+
+
 def complete_job(incomplete: str) -> Completions:
     """The newest jobs whose id begins so."""
     length = max(12, len(incomplete))
@@ -56,10 +66,17 @@ def complete_job(incomplete: str) -> Completions:
 def _offer(incomplete: str, ask: "Callable[[Client], Completions]") -> Completions:
     """What the running stack knows that begins so; a shell that completes is told of nothing that goes wrong."""
     from anabranch.cli.place import connect
-    from anabranch.engine.errors import AnabranchError
 
-    try:
-        with connect(timeout=PATIENCE_SECONDS) as client:
-            return [(name, about) for name, about in ask(client) if name.startswith(incomplete)]
-    except AnabranchError:
-        return []
+    found: Completions = []
+
+    def look(client: "Client") -> None:
+        with suppress(Exception):
+            found.extend(offer for offer in ask(client) if offer[0].startswith(incomplete))
+
+    with suppress(Exception), connect(timeout=PATIENCE_SECONDS) as client:
+        # In a thread, for the client bounds each step of a request and not the whole.
+        looking = Thread(target=look, args=[client], daemon=True)
+        looking.start()
+        looking.join(PATIENCE_SECONDS)
+        return [] if looking.is_alive() else found
+    return []

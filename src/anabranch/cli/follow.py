@@ -1,17 +1,18 @@
 """A job handed in, followed to its end, and what its end means for the command."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.exits import JobFailed
 from anabranch.cli.parameters import Parameters
 from anabranch.cli.show import note, print_json, span, spell_error
-from anabranch.engine.errors import InputError
+from anabranch.engine.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.client import Client
 
-__all__ = ["JobView", "follow", "hand_in", "outcome", "print_end", "require_success", "took", "watch"]
+__all__ = ["JobView", "follow", "hand_in", "in_sight", "outcome", "print_end", "require_success", "took", "watch"]
 
 JobView = Mapping[str, Any]  # a job as the API tells it
 
@@ -51,12 +52,28 @@ def watch(client: "Client", job_id: str, timeout: float | None, *, quiet: bool) 
     from anabranch.cli.progress import show_progress
 
     try:
-        with show_progress(quiet) as show:
+        with in_sight(job_id), show_progress(quiet) as show:
             return client.wait(job_id, timeout, lambda job: show(job.raw)).raw
     except KeyboardInterrupt:
         see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
         note(f"job {job_id} goes on while a stack is up; see it with {see}, end it with {end}")
         raise
+
+
+@contextmanager
+def in_sight(job_id: str) -> Iterator[None]:
+    """Say what becomes of a job when the API that tells of it stays away."""
+    from anabranch.cli.place import find_remote
+
+    try:
+        yield
+    except Unavailable as error:
+        first = "When the API answers again," if find_remote().url else "Start the stack with `anabranch up`; then"
+        raise Unavailable(
+            "job.out_of_sight",
+            f"job {job_id} can't be followed: {error.message}. The job is kept, and goes on while a stack is up",
+            remedy=f"{first} see it with `anabranch status {job_id[:12]} --watch`.",
+        ) from error
 
 
 def print_end(job: JobView, *, json: bool) -> None:
@@ -86,8 +103,15 @@ def require_success(job: JobView) -> None:
     raise JobFailed(
         error.get("code") or "job.failed",
         f"job {job['job_id']} {job['status']}{place}{reason}",
-        remedy=error.get("remedy") or f"See `anabranch {_where_to_look(job)}`.",
+        remedy=error.get("remedy") or _advise(str(error.get("code")), job),
     )
+
+
+def _advise(code: str, job: JobView) -> str:
+    from anabranch.codes import find_code
+
+    known = find_code(code)
+    return f"{known.remedy if known else ''} See `anabranch {_where_to_look(job)}`.".lstrip()
 
 
 def _where_to_look(job: JobView) -> str:

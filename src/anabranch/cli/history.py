@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from anabranch.cli.exits import UsageMistake
-from anabranch.cli.follow import JobView
+from anabranch.cli.follow import JobView, in_sight
 from anabranch.cli.live import Wanted, new_events, new_logs
 from anabranch.cli.options import After, All, Follow, JobId, Json
 from anabranch.cli.place import connect
@@ -30,8 +30,9 @@ def events(
     """List what happened to a job, in order."""
     with connect() as client:
         if follow:
-            for event in new_events(client, job, after):
-                _show_event(event.raw, json=json or all)
+            with in_sight(job):
+                for event in new_events(client, job, after):
+                    _show_event(event.raw, json=json or all)
             return
         if all:
             for event in client.all_events(job):
@@ -70,8 +71,9 @@ def logs(
             print_line(str(client.bundle(job, bundle)))
             return
         if follow:
-            for log in new_logs(client, job, Wanted(node=node, index=index, attempt=attempt)):
-                _show_log(log.raw, json=json or all)
+            with in_sight(job):
+                for log in new_logs(client, job, Wanted(node=node, index=index, attempt=attempt)):
+                    _show_log(log.raw, json=json or all)
             return
         if all:
             for log in client.all_logs(job, node=node, index=index, attempt=attempt):

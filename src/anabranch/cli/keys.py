@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 
 @cli.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What or who uses it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What or who uses it.")],
     scope: Annotated[Scope, typer.Option(help="What it may do; each includes those before it.")],
     owner: Annotated[str | None, typer.Option(help="Whose jobs it submits; keys of one owner share them.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="TIME", help="How long it lasts: 90m, 12h, 30d, 4w.")] = None,

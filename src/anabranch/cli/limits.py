@@ -1,12 +1,13 @@
 """`queues` and `limits`: how much waits, and how much may run at once."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from anabranch.cli.completion import complete_queue
 from anabranch.cli.options import Json
 from anabranch.cli.place import connect
-from anabranch.cli.show import age, print_json, print_line, print_table
+from anabranch.cli.show import age, note, print_json, print_line, print_table
 
 __all__ = ["cli"]
 
@@ -16,8 +17,11 @@ limits = typer.Typer(name="limits", help="List, set and remove limits of what ma
 cli.add_typer(queues)
 cli.add_typer(limits)
 
-Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
-Kind = Annotated[str, typer.Argument(metavar="KIND", help="queue, workflow, handler or key.")]
+Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", autocompletion=complete_queue)]
+Kind = Annotated[
+    Literal["queue", "workflow", "handler", "key"],
+    typer.Argument(metavar="KIND", help="queue, workflow, handler or key."),
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for others to read.")]
 
@@ -70,6 +74,7 @@ def set_limit(
     """Let so many tasks of a queue, workflow, handler or key run at once."""
     with connect() as client:
         limit = client.set_limit(kind, name, most, reason)
+    _warn(limit.warning)
     if json:
         print_json(limit.raw)
     else:
@@ -90,7 +95,8 @@ def remove_limit(kind: Kind, name: Name, json: Json = False) -> None:
 def pause(kind: str, name: str, reason: str, *, json: bool) -> None:
     """Pause a queue or a workflow, and say so."""
     with connect() as client:
-        client.pause(kind, name, reason)
+        paused = client.pause(kind, name, reason)
+    _warn(paused.warning)
     _say(kind, name, json=json, paused=True)
 
 
@@ -99,6 +105,11 @@ def resume(kind: str, name: str, *, json: bool) -> None:
     with connect() as client:
         client.resume(kind, name)
     _say(kind, name, json=json, paused=False)
+
+
+def _warn(warning: str | None) -> None:
+    if warning:
+        note(f"warning: {warning}")
 
 
 def _say(kind: str, name: str, *, json: bool, paused: bool) -> None:

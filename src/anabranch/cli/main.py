@@ -141,7 +141,8 @@ def _describe(error: Exception) -> AnabranchError:
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "anabranch"
-        return UsageMistake("usage", error.format_message().strip(), remedy=f"See `{path} --help`.")
+        said = error.format_message().strip().replace(": Value error, ", ": ")
+        return UsageMistake("usage", said, remedy=f"See `{path} --help`.")
     return _unexpected(error)
 
 

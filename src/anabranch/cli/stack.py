@@ -50,7 +50,8 @@ def up(
 
 @cli.command()
 def down(
-    purge: Annotated[bool, typer.Option("--purge", help="Remove the embedded database, too.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove the database and all that jobs made, too.")] = False,
+    bronze: Annotated[bool, typer.Option("--bronze", help="Purge what was sent to the bronze tier, too.")] = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
@@ -61,21 +62,24 @@ def down(
     if purge and not yes:
         raise UsageMistake(
             "down.unconfirmed",
-            f"`--purge` removes the embedded database of {home.path} with all its data",
+            f"`--purge` removes the embedded database of {home.path} with all its data, and what jobs made there",
             remedy="Say so with `--yes`.",
         )
+    if bronze and not purge:
+        raise UsageMistake("usage", "`--bronze` says what to purge", remedy="Give `--purge --yes`, too.")
     stopped = stop(home)
-    if purge:
-        _purge(home)
+    kept = _purge(home, bronze=bronze) if purge else []
     if json:
         facts = {"home": str(home.path), "stopped": stopped.supervisor, "orphans": stopped.orphans, "purged": purge}
-        print_json(facts)
+        print_json({**facts, "kept": kept})
         return
     note(f"stopped the stack in {home.path}" if stopped.supervisor else f"nothing ran in {home.path}")
     if stopped.orphans:
         note(f"cleared {stopped.orphans} processes that a killed stack had left")
     if purge:
-        note("removed the embedded database")
+        note("removed the embedded database, and what jobs made in the home")
+    for folder in kept:
+        note(f"kept {folder}" + ("; `--bronze` removes it, too" if folder.endswith("/bronze") else ""))
 
 
 def start(settings: "Settings") -> Stack:
@@ -201,11 +205,17 @@ def _show(stack: Stack, settings: "Settings", json: bool) -> None:
         note("It listens on loopback only, so no key is asked for.")
 
 
-def _purge(home: Home) -> None:
+def _purge(home: Home, *, bronze: bool) -> list[str]:
+    """Remove the embedded database and what the stack made; the tiers that still hold something."""
     from anabranch.embedded.cluster import Cluster
+    from anabranch.embedded.leavings import remove_leavings
 
-    if home.path.exists():
-        try:
-            Cluster(home).purge()
-        finally:
-            home.release()
+    if not home.path.exists():
+        return []
+    # A database elsewhere still knows of its jobs' files.
+    ours = prepare(quiet=True).database_url is None
+    try:
+        Cluster(home).purge()
+        return [str(kept) for kept in remove_leavings(home, jobs=ours, bronze=bronze)]
+    finally:
+        home.release()

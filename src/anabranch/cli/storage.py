@@ -178,7 +178,7 @@ def _upload(storage: "Storage", file: Path, target: str, *, overwrite: bool) -> 
     try:
         stored = storage.upload(target, file, if_absent=not overwrite, media_type=guess_type(target)[0])
     except FileNotFoundError:
-        raise NotFound("file.not_found", f"there is no file {file}") from None
+        raise NotFound("file.not_found", f"there is no file {file}", remedy="Name one that is there.") from None
     except OSError as error:
         raise InputError("upload.unreadable", f"{file} can't be read: {error.strerror}") from None
     return stored.size, stored.sha256

@@ -1,10 +1,11 @@
 """Whether workflows are sound, and every mistake of those that are not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.cli.catalogue import read_file
+from anabranch.engine.errors import InputError
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.from_yaml import Loaded, load_yaml
 from anabranch.engine.plugin import Registry
@@ -43,18 +44,32 @@ class Verdict:
 
 def judge_files(files: Sequence[Path], registry: Registry) -> Verdict:
     """The verdict on files, which are read and never run, beside each other and all that is registered."""
-    texts = {str(file): read_file(file) for file in files}  # before anything is said
-    judged = list(_judge(texts, registry).values())
-    return Verdict(tuple(mistake for found in judged for mistake in found), sum(not found for found in judged))
+    texts, unread = _read([str(file) for file in files])
+    judged = {**unread, **_judge(texts, registry)}
+    told = [judged[str(file)] for file in dict.fromkeys(files)]
+    return Verdict(tuple(mistake for found in told for mistake in found), sum(not found for found in told))
 
 
 def judge_registry(registry: Registry) -> Verdict:
     """The verdict on all that the plugins bring; of a file of workflows, every mistake with its place."""
     names = [name for name in registry.refused if Path(name).suffix in (".yaml", ".yml")]
-    told = _judge({name: read_file(Path(name)) for name in names}, registry)
+    texts, _ = _read(names)  # what can't be read was refused for that
+    told = _judge(texts, registry)
     refused = registry.refused.items()
     found = (told.get(name) or (Found(name, None, None, reason),) for name, reason in refused)
     return Verdict(tuple(mistake for mistakes in found for mistake in mistakes), len(registry.declarations))
+
+
+def _read(files: Iterable[str]) -> tuple[dict[str, bytes], dict[str, tuple[Found, ...]]]:
+    """What each file holds, or why it can't be read."""
+    texts: dict[str, bytes] = {}
+    unread: dict[str, tuple[Found, ...]] = {}
+    for file in files:
+        try:
+            texts[file] = read_file(Path(file))
+        except InputError as error:
+            unread[file] = (Found(file, None, None, error.message.removeprefix(f"{file} "), error.remedy or ""),)
+    return texts, unread
 
 
 def _judge(texts: Mapping[str, bytes], registry: Registry) -> dict[str, tuple[Found, ...]]:

@@ -21,7 +21,7 @@ from anabranch.client.answers import (
 )
 from anabranch.client.async_client import AsyncAdmin, AsyncClient
 from anabranch.client.client import Admin, Client
-from anabranch.client.control import DeadLetter, Limit, NodeAgain, Queue, Replay, Retry
+from anabranch.client.control import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.files import Uploaded
 from anabranch.client.follow import JobProgress
@@ -54,6 +54,7 @@ __all__ = [
     "NodeAgain",
     "NotAllowed",
     "Page",
+    "Paused",
     "Progress",
     "Queue",
     "Reloaded",

@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch.client.answers import JobError
 
-__all__ = ["DeadLetter", "Limit", "NodeAgain", "Queue", "Replay", "Retry"]
+__all__ = ["DeadLetter", "Limit", "NodeAgain", "Paused", "Queue", "Replay", "Retry"]
 
 Raw = dict[str, Any]  # a JSON object of the API
 
@@ -76,11 +76,29 @@ class Limit:
     set_by: str
     set_at: datetime
     raw: Raw = field(repr=False)
+    warning: str | None = None
 
     @classmethod
     def of(cls, raw: Raw) -> "Limit":
         """Read a limit."""
         return cls(**{**_known(cls, raw), "set_at": datetime.fromisoformat(raw["set_at"])}, raw=raw)
+
+
+@dataclass(frozen=True)
+class Paused:
+    """Whether a queue or a workflow is paused; the warning says that nothing has this name yet."""
+
+    kind: str
+    name: str
+    paused: bool
+    reason: str
+    raw: Raw = field(repr=False)
+    warning: str | None = None
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Paused":
+        """Read an answer."""
+        return cls(**_known(cls, raw), raw=raw)
 
 
 @dataclass(frozen=True)

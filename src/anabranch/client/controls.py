@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.client.answers import Page
 from anabranch.client.calls import Call
-from anabranch.client.control import DeadLetter, Limit, Queue, Replay, Retry
+from anabranch.client.control import DeadLetter, Limit, Paused, Queue, Replay, Retry
 from anabranch.client.paths import encode_body, job_path, list_of, segment
 
 if TYPE_CHECKING:
@@ -86,15 +86,15 @@ def remove_limit(kind: str, name: str) -> Call[None]:
     return Call(_nothing, "DELETE", f"/api/limits/{segment(kind)}/{segment(name)}")
 
 
-def pause(kind: str, name: str, reason: str = "") -> Call[None]:
+def pause(kind: str, name: str, reason: str = "") -> Call[Paused]:
     """Give out no more tasks of a `queue` or a `workflow`."""
     path = f"/api/{segment(kind)}s/{segment(name)}/pause"
-    return Call(_nothing, "POST", path, body=encode_body({"reason": reason}))
+    return Call(Paused.of, "POST", path, body=encode_body({"reason": reason}))
 
 
-def resume(kind: str, name: str) -> Call[None]:
+def resume(kind: str, name: str) -> Call[Paused]:
     """Give out tasks of a `queue` or a `workflow` again."""
-    return Call(_nothing, "POST", f"/api/{segment(kind)}s/{segment(name)}/resume")
+    return Call(Paused.of, "POST", f"/api/{segment(kind)}s/{segment(name)}/resume")
 
 
 def drain(session: int, *, draining: bool = True) -> Call[None]:

@@ -323,8 +323,6 @@ def _remaining(began: float, timeout: float | None) -> float:
 
 def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
     state = f"is still {seen.status}" if seen else "could not be asked for"
-    return TimedOut(
-        "job.timed_out",
-        f"job {job_id} {state} after {timeout:g} s",
-        remedy="It goes on; wait again, look with `anabranch status`, or end it with `anabranch cancel`.",
-    )
+    see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
+    remedy = f"It goes on: see it with {see}, or end it with {end}."
+    return TimedOut("job.timed_out", f"job {job_id} {state} after {timeout:g} s", remedy=remedy)

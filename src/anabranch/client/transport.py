@@ -34,7 +34,7 @@ class Line:
         _import_httpx()
         import httpx
 
-        self._errors = httpx.RequestError
+        self._errors, self._timeouts = httpx.RequestError, (httpx.ReadTimeout, httpx.WriteTimeout)
         try:
             url = httpx.URL(base_url)
         except httpx.InvalidURL as error:
@@ -68,11 +68,17 @@ class Line:
     def _reached(self) -> Iterator[None]:
         try:
             yield
+        except self._timeouts as error:
+            raise Unavailable(
+                "api.silent",
+                f"the API at {self._where} took a request, and did not answer in time",
+                remedy="See which part hangs with `anabranch doctor`.",
+            ) from error
         except self._errors as error:
             raise Unavailable(
                 "api.unreachable",
                 f"the API at {self._where} does not answer: {str(error) or type(error).__name__}",
-                remedy="Start it with `anabranch up`.",
+                remedy="Start it with `anabranch up`, or mend ANABRANCH_API_URL where that names another.",
             ) from error
 
     def _check(self, call: Call[Any], answer: "httpx.Response") -> None:
@@ -216,4 +222,5 @@ def _is_problem(answer: "httpx.Response") -> bool:
 
 
 def _bad_url(reason: str) -> InputError:
-    return InputError("api.url_invalid", f"the API's URL can't be used: {reason}")
+    remedy = "Mend ANABRANCH_API_URL, or what was given in its place, like http://127.0.0.1:8787."
+    return InputError("api.url_invalid", f"the API's URL can't be used: {reason}", remedy=remedy)

@@ -62,7 +62,7 @@ def _split(text: str) -> tuple[str, str]:
         raise InputError(
             "storage.address",
             f"{text[:200]!r} is not an address of storage",
-            remedy="Write tier://path, like bronze://uploads/dem.tif.",
+            remedy="Write tier://path, like bronze://uploads/dem.tif; commands send a local file by `-p KEY=@FILE`.",
         )
     return tier, path
 

@@ -79,10 +79,17 @@ class ChildDied(Exception):
 class Overdue(Exception):
     """The child was killed: its time was up, it was silent too long, or it printed too much."""
 
-    def __init__(self, code: str, message: str, log: str | None) -> None:
+    def __init__(self, code: str, message: str, log: str | None, *, permanent: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.log = log
+        self.permanent = permanent
+
+    @property
+    def error(self) -> dict[str, Json]:
+        """What is kept of it."""
+        category = "permanent" if self.permanent else "transient"
+        return {"code": self.code, "message": str(self), "category": category}
 
 
 class Child:
@@ -149,7 +156,9 @@ class Child:
         if not ready and (over := patience.exceeded(waits=waits)):
             raise self._overdue(*over, printed)
         if self._output in ready and not printed.read():
-            raise self._overdue("handler.output", f"it printed more than {printed.MOST // 2**20} MB", printed)
+            # It would print as much another time.
+            message = f"the handler printed more than {printed.MOST // 2**20} MB"
+            raise self._overdue("handler.output", message, printed, permanent=True)
         if self._connection not in ready:
             return None
         patience.heard()
@@ -181,9 +190,9 @@ class Child:
         self.kill()  # it may have closed its end only, or left processes of its own
         return ChildDied(code, printed.text())
 
-    def _overdue(self, code: str, message: str, printed: Printed) -> Overdue:
+    def _overdue(self, code: str, message: str, printed: Printed, *, permanent: bool = False) -> Overdue:
         self.kill()
-        return Overdue(code, message, printed.text())
+        return Overdue(code, message, printed.text(), permanent=permanent)
 
 
 class _Patience:

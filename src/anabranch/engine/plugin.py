@@ -194,7 +194,8 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
                     registry.add_folder(folder)
                     registry.add_folder(folder / "workflows")
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a plugin's code may do anything when imported
-                registry.refuse(name, f"{type(error).__name__}: {error}")
+                ours = isinstance(error, DefinitionError)  # it says by itself what is wrong
+                registry.refuse(name, str(error) if ours else f"{type(error).__name__}: {error}")
         if is_folder(plugin):
             registry.add_folder(Path(plugin).expanduser())
     registry.resolve()

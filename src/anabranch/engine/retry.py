@@ -52,7 +52,8 @@ def choose_again(
             remedy=f"Run it whole, with all that is behind it: `anabranch retry --from {unfailed[0]}`.",
         )
     if not chosen and not from_node:
-        raise Conflict("retry.nothing_failed", "nothing of the job failed", remedy="Name the node to run from.")
+        remedy = "Name the node to run from: `--from NODE`, over HTTP `from_node`."
+        raise Conflict("retry.nothing_failed", "nothing of the job failed", remedy=remedy)
     whole = {from_node} if from_node else set()
     behind = workflow.behind(chosen | whole)
     skipped = {name for name, state in states.items() if state is NodeState.SKIPPED}

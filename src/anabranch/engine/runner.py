@@ -240,8 +240,7 @@ class Runner:
         except ChildDied as error:
             return self._died(held, error, time.perf_counter() - begun)
         except Overdue as error:
-            fault: dict[str, Json] = {"code": error.code, "message": str(error), "category": "transient"}
-            performed = Performed(error=fault, log=error.log)
+            performed = Performed(error=error.error, log=error.log)
         except Unavailable as error:
             log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
             return _for_others(held, error)

@@ -1,6 +1,6 @@
 """Objects in tiers: what a store can do, and the tiers by name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -70,6 +70,10 @@ class Tier(Protocol):
     def list(self, folder: str = "", *, after: str = "", limit: int = PAGE) -> Page:
         """The first objects below a folder whose keys come after one, in the order of their keys."""
 
+    def walk(self, folder: str = "") -> Iterator[Stat]:
+        """All objects below a folder in the order of their keys, over one listing; what is written or removed meanwhile
+        may be among them or not."""
+
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """The bytes of a range, in pieces; what of it lies behind the end is left out."""
 
@@ -125,9 +129,10 @@ class Storage:
         at = parse_folder(folder)
         return self.tier(at.tier).list(at.path, after=after, limit=limit)
 
-    def walk(self, folder: str, *, page: int = PAGE) -> Iterator[Stat]:
-        """All objects below a folder, a page at a time."""
-        return _walk(lambda after: self.list(folder, after=after, limit=page), page)
+    def walk(self, folder: str) -> Iterator[Stat]:
+        """All objects below `tier://folder` in the order of their keys, over one listing."""
+        at = parse_folder(folder)
+        return self.tier(at.tier).walk(at.path)
 
     def stream(self, address: str | Address, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """The bytes of a range, in pieces."""
@@ -167,12 +172,3 @@ class Storage:
         """Remove what killed processes had begun to write."""
         for tier in self.tiers.values():
             tier.clear()
-
-
-def _walk(look: Callable[[str], Page], size: int) -> Iterator[Stat]:
-    after, more = "", True
-    while more:
-        found = look(after)
-        yield from found
-        more = len(found) == size
-        after = found[-1].key if found else ""

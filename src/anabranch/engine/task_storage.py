@@ -1,6 +1,6 @@
 """Storage as a handler has it: sources come to its scratch, and what it makes goes under a key of its attempt."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +84,10 @@ class TaskStorage:
     def list(self, folder: str, *, after: str = "", limit: int = 1_000) -> Page:
         """The first objects below `tier://folder` whose keys come after one, in the order of their keys."""
         return self._storage.list(folder, after=after, limit=limit)
+
+    def walk(self, folder: str) -> Iterator[Stat]:
+        """All objects below `tier://folder` in the order of their keys, over one listing."""
+        return self._storage.walk(folder)
 
     def read(self, address: str, start: int = 0, length: int | None = None) -> bytes:
         """The bytes of a range."""

@@ -71,10 +71,12 @@ class TierSuite:
         keys = ["a", "d-e/1", "d/1", "d/2/x", "d/2/y", "d/3", "d0", "dd/1", "é"]
         for key in reversed(keys):
             tier.put(key, b"x")
+        assert tuple(tier.walk()) == tier.list()
         assert [found.key for found in tier.list()] == keys
+        assert tuple(tier.walk("d")) == tier.list("d")
         assert [found.key for found in tier.list("d")] == ["d/1", "d/2/x", "d/2/y", "d/3"]
         assert [found.key for found in tier.list("d/2")] == ["d/2/x", "d/2/y"]
-        assert tier.list("nothing") == tier.list("a") == ()
+        assert tier.list("nothing") == tier.list("a") == tuple(tier.walk("nothing")) == ()
         listed: list[str] = []
         while page := tier.list(after=listed[-1] if listed else "", limit=2):
             assert len(page) <= 2

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ PART_BYTES = 16 * 2**20
 PARTS = 9_000
 PARTS_AT_ONCE = 4
 BATCH = 256
+PAGE = 1_000
 BEHIND_THE_END = ("status code: 416", "Wanted range starting at")
 OPEN = ("allow_http", "region", "endpoint", "account_name", "credential_type", "use_emulator", "skip_signature")
 
@@ -43,17 +45,10 @@ class Bucket:
             return _stat(obstore.head(self._store, key))
 
     def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
-        import obstore
+        return tuple(islice(self._walk(folder, after, min(limit, PAGE)), limit))
 
-        found: list[Stat] = []
-        with self._told(folder):
-            pages = obstore.list(self._store, folder or None, offset=after or None, chunk_size=min(limit, 1_000))
-            for page in pages:
-                # Not every store knows an offset.
-                found += (_stat(each) for each in page if each["path"] > after)
-                if len(found) >= limit:
-                    break
-        return tuple(found[:limit])
+    def walk(self, folder: str = "") -> Iterator[Stat]:
+        return self._walk(folder, "", PAGE)
 
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         if length == 0:
@@ -105,6 +100,14 @@ class Bucket:
 
     def clear(self) -> None:
         clear_asides(self._spool)
+
+    def _walk(self, folder: str, after: str, page: int) -> Iterator[Stat]:
+        import obstore
+
+        with self._told(folder):
+            for found in obstore.list(self._store, folder or None, offset=after or None, chunk_size=page):
+                # Not every store knows an offset.
+                yield from (_stat(each) for each in found if each["path"] > after)
 
     def _get(self, key: str, options: Any) -> "GetResult | None":
         """What a store answers; None where the range begins behind the end."""

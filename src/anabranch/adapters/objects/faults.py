@@ -19,7 +19,9 @@ AGAIN = ("408", "425", "429")
 def not_found(tier: str, key: str) -> NotFound:
     """There is no such object."""
     return NotFound(
-        "storage.not_found", f"there is no {tier}://{key}", remedy="List what there is: `anabranch storage ls`."
+        "storage.not_found",
+        f"there is no {tier}://{key}",
+        remedy=f"List what there is: `anabranch storage ls {tier}://`.",
     )
 
 

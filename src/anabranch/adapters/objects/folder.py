@@ -37,11 +37,10 @@ class Folder:
             return _stat(key, os.fstat(file.fileno()))
 
     def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
-        with told(self._name, folder):
-            if not folder:
-                self._require()
-                return tuple(islice(_walk(self._root, "", after), limit))
-            return tuple(islice(_walk(self._path(folder), f"{folder}/", after), limit))
+        return tuple(islice(self._below(folder, after), limit))
+
+    def walk(self, folder: str = "") -> Iterator[Stat]:
+        return self._below(folder, "")
 
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         file = self._open(key)  # now, and not with the first piece: who asks for what is not there hears it at once
@@ -83,6 +82,16 @@ class Folder:
 
     def clear(self) -> None:
         clear_asides(self._root / INCOMING)
+
+    def _below(self, folder: str, after: str) -> Iterator[Stat]:
+        with told(self._name, folder):  # now, and not with the first object: what can't be listed is told at once
+            self._require()
+            path, prefix = (self._path(folder), f"{folder}/") if folder else (self._root, "")
+        return self._tell_of(folder, _walk(path, prefix, after))
+
+    def _tell_of(self, folder: str, found: Iterator[Stat]) -> Iterator[Stat]:
+        with told(self._name, folder):
+            yield from found
 
     def _write(self, key: str, pieces: Iterator[bytes], if_absent: bool) -> Stored:
         with told(self._name, key):
@@ -183,25 +192,36 @@ class Folder:
 
 def _walk(folder: Path, prefix: str, after: str) -> Iterator[Stat]:
     """Every file below a folder in the order of its key, those up to `after` left out without looking at them."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        found = sorted(filter(None, (_entry(entry, prefix) for entry in entries)))
-        for key, path in found:
-            if key.endswith("/"):
-                if key > after or after.startswith(key):
-                    yield from _walk(Path(path), key, after)
-            elif key > after:
-                with suppress(FileNotFoundError):
-                    yield _stat(key, Path(path).lstat())
+    for name in _scan(folder, prefix):
+        key = prefix + name
+        if name.endswith("/"):
+            if key > after or after.startswith(key):
+                yield from _walk(folder / name, key, after)
+        elif key > after:
+            with suppress(FileNotFoundError):
+                yield _stat(key, os.lstat(f"{folder}/{name}"))
 
 
-def _entry(entry: os.DirEntry[str], prefix: str) -> tuple[str, str] | None:
-    """The key of an entry, with a slash behind that of a folder; None where nothing can be addressed."""
-    key = prefix + entry.name
-    if key == INCOMING or any("\ud800" <= character <= "\udfff" for character in entry.name):
+def _scan(folder: Path, prefix: str) -> list[str]:
+    """The names in a folder that is read once, in the order of their keys; none where it is gone, or is a file."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(filter(None, (_name(entry, prefix) for entry in entries)))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _name(entry: os.DirEntry[str], prefix: str) -> str | None:
+    """The name of an entry, with a slash behind that of a folder; None where nothing can be addressed."""
+    try:
+        entry.name.encode()
+    except UnicodeEncodeError:
+        return None
+    if prefix + entry.name == INCOMING:
         return None
     if entry.is_dir(follow_symlinks=False):
-        return f"{key}/", entry.path
-    return (key, entry.path) if entry.is_file(follow_symlinks=False) else None
+        return f"{entry.name}/"
+    return entry.name if entry.is_file(follow_symlinks=False) else None
 
 
 def _stat(key: str, found: os.stat_result) -> Stat:

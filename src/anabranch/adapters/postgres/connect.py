@@ -103,7 +103,7 @@ def unreachable(url: str, error: psycopg.Error) -> AnabranchError:
     return Unavailable(
         "database.unreachable",
         f"PostgreSQL can't be used at {mask(url)}: {reason}",
-        remedy="Start the server, or mend ANABRANCH_DATABASE_URL.",
+        remedy="Start the server, or mend ANABRANCH_DATABASE_URL; `anabranch doctor` looks at both.",
     )
 
 

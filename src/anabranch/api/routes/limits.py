@@ -5,7 +5,7 @@ from fastapi import APIRouter
 
 from anabranch.access import Scope
 from anabranch.api.body import JsonObject, check_body
-from anabranch.api.control import LimitView, PausedView, QueueView
+from anabranch.api.control import LimitView, PausedView, QueueView, SetLimitView
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi import body, problems
 from anabranch.api.paths import Kind, LimitedName
@@ -13,6 +13,7 @@ from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.app import Gateway
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import NotFound
+from anabranch.engine.limited import warn_of_unknown
 from anabranch.engine.model import LimitKind
 
 __all__ = ["router"]
@@ -73,7 +74,7 @@ async def list_limits(gateway: CurrentGateway) -> list[LimitView]:
 )
 async def set_limit(
     kind: Kind, name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
-) -> LimitView:
+) -> SetLimitView:
     """Let so many tasks of a queue, workflow, handler or key run at once."""
     wanted = check_body(LimitRequest, given)
     change: dict[str, Json] = {"most": wanted.most, "reason": wanted.reason}
@@ -81,7 +82,7 @@ async def set_limit(
     log.info("limit.set", kind=kind, name=name, most=wanted.most)
     if limit is None:  # somebody took it away in the same moment
         raise _no_limit(kind, name)
-    return LimitView.of(limit)
+    return SetLimitView.of(limit, await _warn(gateway, kind, name))
 
 
 @router.delete("/limits/{kind}/{name}", dependencies=[OPERATE], responses=PROBLEMS)
@@ -98,13 +99,18 @@ async def _pause(gateway: Gateway, caller: Caller, kind: LimitKind, name: str, g
     reason = check_body(PauseRequest, given).reason
     await gateway.controls.limit(kind, name, {"paused": True, "reason": reason}, caller.principal.name)
     log.info("limit.paused", kind=kind, name=name, reason=reason)
-    return PausedView(kind=kind, name=name, paused=True, reason=reason)
+    warning = await _warn(gateway, kind, name)
+    return PausedView(kind=kind, name=name, paused=True, reason=reason, warning=warning)
 
 
 async def _resume(gateway: Gateway, caller: Caller, kind: LimitKind, name: str) -> PausedView:
     await gateway.controls.limit(kind, name, {"paused": False}, caller.principal.name)
     log.info("limit.resumed", kind=kind, name=name)
     return PausedView(kind=kind, name=name, paused=False, reason="")
+
+
+async def _warn(gateway: Gateway, kind: LimitKind, name: str) -> str | None:
+    return warn_of_unknown(kind, name, gateway.registry, await gateway.reads.queues())
 
 
 def _no_limit(kind: LimitKind, name: str) -> NotFound:

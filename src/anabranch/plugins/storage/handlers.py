@@ -11,7 +11,7 @@ from anabranch.engine.handler import handler
 __all__ = ["list_files", "stage"]
 
 MOST_FILES = 50_000
-PAGE = 1_000
+TOLD = 1_000
 
 
 class Strict(BaseModel):
@@ -82,15 +82,13 @@ def list_files(params: ListParams, ctx: Context) -> Listed:
     """List the files below a folder of a tier."""
     tier = params.folder.partition("://")[0]
     found: list[File] = []
-    after = ""
-    while len(found) <= params.limit and (page := ctx.storage.list(params.folder, after=after, limit=PAGE)):
-        after = page[-1].key
-        found += (
-            File(address=f"{tier}://{one.key}", size=one.size, modified=one.modified.isoformat())
-            for one in page
-            if _is_wanted(one.key, one.size, params)
-        )
-        ctx.progress(len(found), None, after)
+    for number, one in enumerate(ctx.storage.walk(params.folder), 1):
+        if _is_wanted(one.key, one.size, params):
+            found.append(File(address=f"{tier}://{one.key}", size=one.size, modified=one.modified.isoformat()))
+        if number % TOLD == 0:
+            ctx.progress(len(found), None, one.key)
+        if len(found) > params.limit:
+            break
     kept = tuple(found[: params.limit])
     return Listed(
         files=kept, count=len(kept), total_bytes=sum(one.size for one in kept), more=len(found) > params.limit

@@ -1,0 +1,66 @@
+"""Requests that wait for a database which hangs: they are told so, and soon."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from anabranch.engine.errors import Unavailable
+
+__all__ = ["Guard", "silent"]
+
+# Long enough for what only takes a while; together just under ten seconds, for a look takes one itself.
+FIRST_LOOK_SECONDS = 4.0
+PAUSE_SECONDS = 1.0
+LOOKS = 3
+
+
+class Guard:
+    """Looks at the database while a request waits; after some looks in vain, the request is answered without it."""
+
+    def __init__(self, look: Callable[[], Awaitable[object]]) -> None:
+        """`look` is a round trip to the database, bounded in time; Unavailable when there was no answer."""
+        self._look = look
+        self._looking: set[asyncio.Task[None]] = set()
+
+    @contextmanager
+    def over(self, waits: Callable[[], bool], answer: Callable[[], Awaitable[None]]) -> Iterator[None]:
+        """Guard one request: `waits` says whether nothing was answered yet, and `answer` tells why."""
+        is_over = False
+        alarm = asyncio.get_running_loop().call_later(
+            FIRST_LOOK_SECONDS, self._begin, lambda: waits() and not is_over, answer
+        )
+        try:
+            yield
+        finally:
+            alarm.cancel()
+            is_over = True
+
+    def _begin(self, waits: Callable[[], bool], answer: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.create_task(self._watch(waits, answer))
+        self._looking.add(task)  # the loop itself holds no task
+        task.add_done_callback(self._looking.discard)
+
+    async def _watch(self, waits: Callable[[], bool], answer: Callable[[], Awaitable[None]]) -> None:
+        in_vain = 0
+        while waits():
+            in_vain = 0 if await self._answers() else in_vain + 1
+            if in_vain == LOOKS and waits():
+                await answer()
+                return
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _answers(self) -> bool:
+        try:
+            await self._look()
+        except Unavailable as error:
+            return error.code != "database.unreachable"
+        return True
+
+
+def silent() -> Unavailable:
+    """What a request is told that waited in vain."""
+    return Unavailable(
+        "database.silent",
+        "the database does not answer",
+        remedy="See what is wrong with `anabranch doctor`; where the server hangs, start it anew. Then try again.",
+    )

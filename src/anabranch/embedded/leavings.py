@@ -1,0 +1,46 @@
+"""What a stack made in its home beside the database, and its removal."""
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from anabranch.embedded.home import Home
+from anabranch.engine.errors import InputError
+
+__all__ = ["remove_leavings"]
+
+MACHINE = ("cache", "scratch", "incoming", "logs")
+# Of jobs: what passed between their tasks, and what they wrote.
+JOBS = ("work", "silver/jobs", "gold/jobs")
+ASIDE = tuple(f"{tier}/.incoming" for tier in ("bronze", "silver", "gold"))
+TIERS = ("bronze", "silver", "gold")
+
+
+def remove_leavings(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
+    """Remove it: without `jobs`, what no job of another database needs; with `bronze`, what users sent, too.
+
+    The tiers that still hold something are told. The home's id and lock stay, and what others put there.
+    """
+    chosen = (*MACHINE, *ASIDE, *(JOBS if jobs else ()), *(("bronze",) if bronze else ()))
+    try:
+        for name in chosen:
+            _empty(home.path / name)
+    except OSError as error:
+        raise InputError(
+            "home.unusable",
+            f"{error.filename} can't be removed: {error.strerror}",
+            remedy="Remove it as its owner, and purge again.",
+        ) from error
+    for name in (*chosen, *TIERS):
+        with suppress(OSError):  # it holds something, or is not there
+            (home.path / name).rmdir()
+    return [tier for name in TIERS if (tier := home.path / name).exists()]
+
+
+def _empty(folder: Path) -> None:
+    """Remove all that is in a folder; the folder itself may be a link to another disk."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
