@@ -111,7 +111,7 @@ class Stage(Scene):
             call("report retry", "report", a, reports["retry"]),
             call("turn", "turn", a, reports["both"], ["default"], 10, "{}"),
             call("claim", "claim", c, ["default"], 10, "{}", True),
-            call("cancel", "cancel", self.job, "test"),
+            call("cancel", "cancel", self.job, "test", "test"),
             call("apply", "apply", done.id, a, done.takes, done.version, _changes(completed)),
             call("apply failure", "apply", bad.id, d, bad.takes, bad.version, _changes(failed)),
             call("take rights", "take_rights", c, 10),

@@ -224,7 +224,7 @@ class Stage:
         given = {"notes": str(self.notes), **parameters}
         while True:
             try:
-                job = await self.gateway.submit(workflow, given, scope="test", correlation_id="test")
+                job = await self.gateway.submit(workflow, given, scope="test", by="test", correlation_id="test")
             except Unavailable:
                 await asyncio.sleep(0.1)
             else:

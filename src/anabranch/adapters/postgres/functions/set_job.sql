@@ -17,6 +17,7 @@ begin
          where id in (select id from app.lanes where job = _job and not closed order by id for update);
         update app.children set ended_at = app.now() where job = _job;
     end if;
-    perform app.add_event(_job, 'job.' || _state, null, coalesce(nullif(_change -> 'error', 'null'), '{}'));
+    perform app.add_event(_job, 'job.' || _state, null, coalesce(nullif(_change -> 'error', 'null'), '{}')
+                                                        || jsonb_strip_nulls(jsonb_build_object('by', _change -> 'by')));
 end;
 $$;
