@@ -1,7 +1,8 @@
-"""A job's events are its audit: they say who did what (P7)."""
+"""A job's events are its audit: they say who did what (P7), and what was tried in vain."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.keys import open_keys
 from anabranch.api.main import create_app
 from anabranch.client.history import Event
+from anabranch.engine.model import NodeState, Report
+from anabranch.engine.retry import Again
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, open_harness
+from anabranch.testing.clock import Clock
+from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 BASE = "http://anabranch.example"
@@ -107,3 +111,81 @@ async def fail(engine: EngineHarness) -> None:
             await asyncio.sleep(0.02)
     _, rights = await engine.end(found, "failed")
     await engine.advance(rights)
+
+
+async def repeats(engine: EngineHarness, job_id: str) -> list[tuple[str | None, dict[str, Any]]]:
+    """What the job's events tell of attempts that did not end their task."""
+    job = await engine.reads.find(job_id)
+    return [(event.node, event.data) for event in await engine.reads.events(job.id) if event.kind == "tasks.repeated"]
+
+
+async def test_ten_failures_of_a_node_are_one_event_while_it_runs_and_one_at_its_end(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(10))).job_id
+    await engine.end(await engine.claim(), "retry", {"code": "handler.transient", "message": "busy"})
+    await engine.sweep()
+    await engine.sweep()
+    ((node, told),) = await repeats(engine, job_id)
+    assert (node, told["attempts"], told["tasks"], told["failed"]) == ("work", 10, 10, 10)
+    assert told["error"] == {"code": "handler.transient", "message": "busy"}
+    assert told["message"] == "tried again: 10 attempts, of 10 tasks (10 failed); the last: busy"
+
+    first, *rest = await engine.claim()
+    await engine.end([first], "crashed", {"code": "handler.crashed", "message": "SIGSEGV"})
+    await engine.sweep()
+    await engine.finish([*rest, *await engine.claim()])
+
+    _, (_, summed) = await repeats(engine, job_id)
+    assert (summed["attempts"], summed["tasks"], summed["failed"], summed["crashed"]) == (11, 10, 10, 1)
+    assert await engine.nodes(job_id) == {"work": NodeState.COMPLETED, "join": NodeState.RUNNING}
+
+
+async def test_what_is_told_already_is_not_told_again(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(1))).job_id
+    await engine.end(await engine.claim(), "retry", {"code": "task.timed_out", "message": "it ran longer than 1 s"})
+    await engine.sweep()
+    await engine.finish(await engine.claim())
+    ((_, told),) = await repeats(engine, job_id)
+    assert told["message"] == "tried again: 1 attempts, of 1 tasks (1 timed out); the last: it ran longer than 1 s"
+
+
+async def test_a_node_that_ends_before_a_sweep_tells_of_its_failures_first(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(2))).job_id
+    await engine.end(await engine.claim(1), "retry")
+    await engine.store.cancel(job_id, "test")
+    await engine.sweep()
+    job = await engine.reads.find(job_id)
+    kinds = [(event.kind, event.node) for event in await engine.reads.events(job.id)]
+    assert kinds[-4:] == [
+        ("tasks.repeated", "work"),
+        ("node.cancelled", "work"),
+        ("node.cancelled", "join"),
+        ("job.cancelled", None),
+    ]
+
+
+async def test_a_worker_that_died_is_told_and_one_that_stopped_is_not(engine: EngineHarness, clock: Clock) -> None:
+    job_id = (await engine.submit(fan_out(1))).job_id
+    reports = [Report(claim.key, claim.attempt, "handed_back") for claim in await engine.claim()]
+    await engine.store.report(engine.session, reports)
+    await engine.sweep()
+    assert await repeats(engine, job_id) == []
+
+    other = await engine.new_session()
+    await engine.claim(session=other)
+    await engine.let_pass(clock, timedelta(seconds=90))
+    ((_, told),) = await repeats(engine, job_id)
+    assert (told["lost"], told["error"]["code"]) == (1, "worker.died")
+
+
+async def test_a_retry_of_a_job_tells_of_its_own_failures_only(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(1))).job_id
+    await engine.end(await engine.claim(), "retry")
+    _, rights = await engine.end(await engine.claim(), "failed")
+    await engine.advance(rights)
+    job = await engine.reads.find(job_id)
+    again = Again(("work", "join"), frozenset({"work"}))
+    verdict = await engine.store.retry(job_id, job.last_event, again, engine.session)
+    assert verdict.right
+    await engine.advance([verdict.right])
+    await engine.finish(await engine.claim())
+    assert [told["attempts"] for _, told in await repeats(engine, job_id)] == [1]

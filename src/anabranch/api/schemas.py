@@ -266,7 +266,8 @@ class EventView(View):
     seq: int = Field(description="From 1, without gaps.")
     at: datetime
     kind: str = Field(
-        description="`job.` or `node.` and the state it went to, or `job.submitted`, `job.retried`, `gate.signalled`."
+        description="`job.` or `node.` and the state it went to, or `job.submitted`, `job.retried`, "
+        "`gate.signalled`, `tasks.repeated`."
     )
     node: str | None
     by: str | None = Field(description="Who did it, where a caller did: the principal of the request.")

@@ -67,6 +67,7 @@ __all__ = ["PostgresStore"]
 SWEEP_BATCH = 1000
 KNOWN_SECONDS = 3600.0
 ORPHANS = 50
+TOLD = 100
 KEY_BATCHES = 50  # ten thousand keys a second, more than can be submitted
 
 
@@ -287,6 +288,7 @@ class PostgresStore:
         overdue += await self._value("end_expired", session, SWEEP_BATCH)
         unserved = await self._value("end_unserved", session, SWEEP_BATCH)
         await self._value("tidy_due", SWEEP_BATCH)
+        await self._value("tell_repeats", TOLD)
         await self._value("heal_holds", SWEEP_BATCH)
         await self.cancel_orphans()
         for _ in range(KEY_BATCHES):
