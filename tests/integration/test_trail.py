@@ -18,6 +18,7 @@ from anabranch.engine.retry import Again
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.testing.stack import open_stack
 
 pytestmark = pytest.mark.postgres
 BASE = "http://anabranch.example"
@@ -189,3 +190,53 @@ async def test_a_retry_of_a_job_tells_of_its_own_failures_only(engine: EngineHar
     await engine.advance([verdict.right])
     await engine.finish(await engine.claim())
     assert [told["attempts"] for _, told in await repeats(engine, job_id)] == [1]
+
+
+FAILING = """
+from anabranch import Permanent, register_handler
+
+def break_here(kind):
+    password = "hunter2"
+    print("before", kind)
+    raise ValueError(f"{kind} is broken at postgresql://me:{password}@db/x")
+
+async def wait(params, ctx):
+    break_here("waiting")
+
+def run(params, ctx):
+    break_here(ctx.node_id)
+
+for name, kind in (("heavy", {"heavy": True}), ("quick", {"quick": True}), ("child", {})):
+    globals()[name] = register_handler(name, **kind)(lambda params, ctx: run(params, ctx))
+waiting = register_handler("waiting")(wait)
+"""
+FAILS = """
+workflow_id: fails
+nodes:
+  waiting: {handler: waiting, on_failure: continue}
+  child: {handler: child, on_failure: continue}
+  heavy: {handler: heavy, on_failure: continue}
+  quick: {handler: quick, on_failure: continue}
+"""
+
+
+async def test_s5_the_log_of_an_attempt_says_where_its_handler_failed_wherever_it_ran(
+    database_url: str, tmp_path: Path
+) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "failing.py").write_text(FAILING)
+    (plugins / "fails.yaml").write_text(FAILS)
+    async with open_stack(database_url, tmp_path / "home", [str(plugins)]) as stack:
+        job = await stack.run("fails")
+        reads = stack.gateway.reads
+        logs = await reads.logs(job.job.id, limit=10, after=None, node=None, index=None, attempt=None)
+        errors = [task.error for node in job.nodes for task in await stack.tasks(job, node.name)]
+    assert sorted(log.node for log in logs) == ["child", "heavy", "quick", "waiting"]
+    for log in logs:
+        told = log.log or ""
+        assert "in break_here\n    raise ValueError(" in told
+        assert told.endswith(f"ValueError: {log.node} is broken at postgresql://me:***@db/x\n")
+        assert "anabranch/engine" not in told
+        assert told.startswith("before" if log.node in ("child", "heavy") else "Traceback")
+    assert all(error and "Traceback" not in str(error) and "hunter2" not in str(error) for error in errors)
