@@ -14,7 +14,7 @@ create function app.count_repeats(_lanes bigint[]) returns jsonb language sql st
     select jsonb_build_object('attempts', f.attempts, 'tasks', f.tasks)
            || (select coalesce(jsonb_object_agg(c.ended, c.attempts), '{}') from counted c)
            || jsonb_build_object(
-                  'error', jsonb_build_object('code', f.error ->> 'code', 'message', left(f.error ->> 'message', 500)),
+                  'error', jsonb_build_object('message', left(f.error ->> 'message', 500), 'code', f.error -> 'code'),
                   'message', format('tried again: %s attempts, of %s tasks (%s); the last: %s', f.attempts, f.tasks,
                       (select string_agg(c.attempts || ' ' || replace(c.ended, '_', ' '), ', ' order by c.ended) from counted c),
                       left(f.error ->> 'message', 500)))
