@@ -312,6 +312,19 @@ create table app.limits (
     primary key (kind, name)
 );
 
+-- Jobs that ended, for metrics: each end is a row, so that no two wait for each other; the sweeper adds them to a sum.
+create table app.job_endings (
+    workflow text not null,
+    state app.job_state not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+create table app.ended_jobs (
+    workflow text not null,
+    state app.job_state not null,
+    jobs bigint not null,
+    primary key (workflow, state)
+);
+
 create table app.events (
     job bigint not null references app.jobs on delete cascade,
     seq integer not null,

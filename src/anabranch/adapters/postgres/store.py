@@ -68,6 +68,8 @@ SWEEP_BATCH = 1000
 KNOWN_SECONDS = 3600.0
 ORPHANS = 50
 TOLD = 100
+COUNTED_WORKFLOWS = 200
+ENDINGS = 50_000  # ten thousand a second
 KEY_BATCHES = 50  # ten thousand keys a second, more than can be submitted
 
 
@@ -289,6 +291,7 @@ class PostgresStore:
         unserved = await self._value("end_unserved", session, SWEEP_BATCH)
         await self._value("tidy_due", SWEEP_BATCH)
         await self._value("tell_repeats", TOLD)
+        await self._value("sum_endings", COUNTED_WORKFLOWS, ENDINGS)
         await self._value("heal_holds", SWEEP_BATCH)
         await self.cancel_orphans()
         for _ in range(KEY_BATCHES):
