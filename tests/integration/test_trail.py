@@ -1,16 +1,20 @@
 """A job's events are its audit: they say who did what (P7), and what was tried in vain."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.postgres.files import ROOT, Files
 from anabranch.adapters.postgres.keys import open_keys
+from anabranch.adapters.postgres.migrate import migrate
 from anabranch.api.main import create_app
 from anabranch.client.history import Event
 from anabranch.engine.model import NodeState, Report
@@ -240,3 +244,49 @@ async def test_s5_the_log_of_an_attempt_says_where_its_handler_failed_wherever_i
         assert "anabranch/engine" not in told
         assert told.startswith("before" if log.node in ("child", "heavy") else "Traceback")
     assert all(error and "Traceback" not in str(error) and "hunter2" not in str(error) for error in errors)
+
+
+BEFORE = """
+insert into app.workflows (hash, workflow, definition, created_at) values ('h', 'old', '{}', now());
+insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
+                      generation, correlation_id, last_event, created_at)
+values ('ab', 'ab', 0, 'local', 'old', 'h', '{}', 5, 'running', 0, 'c', 2, now());
+insert into app.nodes (job, name, position, state, generation, opened_at) values (1, 'work', 1, 'running', 0, now());
+insert into app.events
+values (1, 1, now(), 'job.submitted', null, '{"ordinal": 0}'),
+       (1, 2, now(), 'gate.signalled', 'gate', '{"payload": {"by": "eve"}, "sender": "acme/ann"}');
+insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy, width,
+                       next_index, running, remaining, failed, tolerated, closed, opened_at, served_at, itemized, ripe)
+values (1, 'work', 'work', 0, 'default', 5, 'do', false, '{}', 2, 1, 0, 2, 0, 0, false, now(), now(), false, true);
+insert into app.attempts values (1, 0, 1, 1, 'crashed', now(), now(), now(), '{"code": "handler.crashed"}');
+insert into app.due values (1, 0, 1, 0, 1, now(), now());
+"""
+
+
+async def test_o4_jobs_of_the_schema_before_tell_their_story(empty_database_url: str, tmp_path: Path) -> None:
+    """What happened before is told as far as it was kept; what happens now is told whole."""
+    for name in ("roles.sql", "grants.sql"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "migrations").mkdir()
+    for migration in (ROOT / "migrations").glob("00[01]*.sql"):
+        if migration.name < "0011":
+            shutil.copy(migration, tmp_path / "migrations")
+    migrate(empty_database_url, files=Files(tmp_path))
+    with psycopg.connect(empty_database_url) as database:
+        database.execute(BEFORE)
+
+    assert [name[:4] for name in migrate(empty_database_url).migrations] == ["0011", "0012"]
+
+    async with open_harness(empty_database_url) as engine:
+        await engine.end(await engine.claim(1), "retry")
+        await engine.sweep()
+        await engine.store.cancel("ab", "test", "acme/bob")
+        events = await engine.reads.events(1)
+    assert [(event.kind, event.by) for event in events] == [
+        ("job.submitted", None),
+        ("gate.signalled", "acme/ann"),
+        ("tasks.repeated", None),
+        ("node.cancelled", None),
+        ("job.cancelled", "acme/bob"),
+    ]
+    assert events[2].data["attempts"] == 2
