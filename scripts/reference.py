@@ -56,8 +56,10 @@ METRICS_HEAD = """# Metrics
 - What the database knows is asked for at most once in two seconds, however many scrapers there are, over a connection
   that is kept for health and metrics. It is bounded: no metric reads the jobs and tasks that have ended. While the
   database does not answer within 1.2 s, `anabranch_database_up` is 0 and only what this process knows is told.
-- `…_total` of jobs, tasks and attempts are counters of PostgreSQL itself, of rows that were ever inserted: they start
-  anew after a crash of the server, lag by a second or so, and count the few that were rolled back.
+- `…_total` of jobs submitted, of tasks and of attempts are counters of PostgreSQL itself, of rows that were ever
+  inserted: they start anew after a crash of the server, lag by a second or so, and count the few that were rolled back.
+- `anabranch_jobs_ended_total` is a sum of our own, which the sweeper brings up to date every five seconds: it is exact,
+  never starts anew, and keeps what was purged. It counts from the migration on that brought it.
 - Labels have few values: routes are templates, never paths, and `none` is what no route answered.
 - With several API processes, each tells its own requests and process, and all tell the same of the database.
 

@@ -253,13 +253,14 @@ class Gateway:
         parameters: Mapping[str, Json],
         *,
         scope: str,
+        by: str,
         correlation_id: str,
         priority: int | None = None,
         rerun: bool = False,
         key: str | None = None,
     ) -> Submitted:
         """Accept a job. The same workflow and parameters are the same job; the same key is the same answer (E15)."""
-        order = Order(workflow_id, parameters, scope, correlation_id, priority, rerun, key)
+        order = Order(workflow_id, parameters, scope, correlation_id, priority, rerun, key, by)
         submitted = await self._submitting().submit(order)
         self._start(submitted.rights)
         return submitted

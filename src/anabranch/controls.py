@@ -56,7 +56,7 @@ class Replayed:
 
 
 class Controls:
-    """Retry, cancel, signal, limit, pause and drain, under the session of this process."""
+    """Retry, cancel, signal, limit, pause and drain, under the session of this process; `by` is who does it (P7)."""
 
     def __init__(
         self,
@@ -73,12 +73,12 @@ class Controls:
         self._start = start
         self._later = later
 
-    async def cancel(self, job_id: str, reason: str) -> JobDetail:
+    async def cancel(self, job_id: str, reason: str, by: str) -> JobDetail:
         """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5)."""
         job = await self._reads.find(job_id)
         if job.state in TERMINAL:
             raise _ended(job.job_id, job.state)
-        state = await self._store.cancel(job.job_id, reason)
+        state = await self._store.cancel(job.job_id, reason, by)
         if state is not JobState.CANCELLED:  # it ended meanwhile
             raise _ended(job.job_id, state)
         if (await self._reads.workflow(job)).parts and await self._store.cancel_orphans():
@@ -90,11 +90,11 @@ class Controls:
         job, again, nodes = await self._choose(job_id, wanted)
         return _plan(job, again, nodes)
 
-    async def retry(self, job_id: str, wanted: Retry) -> RetryPlan:
+    async def retry(self, job_id: str, wanted: Retry, by: str) -> RetryPlan:
         """Run again what failed, in a new generation; Conflict when the job can't be retried."""
         for _ in range(ATTEMPTS):
             job, again, nodes = await self._choose(job_id, wanted)
-            verdict = await self._store.retry(job.job_id, job.last_event, again, self._session())
+            verdict = await self._store.retry(job.job_id, job.last_event, again, self._session(), by)
             if verdict.right:
                 self._start([verdict.right])
                 return _plan(job, again, nodes)
@@ -102,11 +102,11 @@ class Controls:
                 raise _unretryable(job, verdict.word)
         raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
 
-    async def signal(self, job_id: str, node: str, payload: dict[str, Json], sender: str) -> bool:
+    async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str) -> bool:
         """Tell a gate what it waits for; False when it was told the same before, Conflict when something else."""
         job = await self._reads.find(job_id)
         _require_gate(await self._reads.workflow(job), node)
-        verdict = await self._store.signal(job.job_id, node, payload, sender, self._session())
+        verdict = await self._store.signal(job.job_id, node, payload, by, self._session())
         if verdict.right:
             self._start([verdict.right])
         if verdict.word in ("accepted", "same"):
@@ -128,7 +128,14 @@ class Controls:
             )
 
     async def replay(
-        self, *, workflow: str | None, handler: str | None, code: str | None, job_ids: Sequence[str], limit: int
+        self,
+        *,
+        workflow: str | None,
+        handler: str | None,
+        code: str | None,
+        job_ids: Sequence[str],
+        limit: int,
+        by: str,
     ) -> list[Replayed]:
         """Retry the jobs of dead letters, each for the nodes that have some; at most so many letters are looked at."""
         found: dict[str, dict[str, None]] = {}
@@ -139,11 +146,11 @@ class Controls:
             )
             for letter in letters:
                 found.setdefault(letter.job_id, {})[letter.node] = None
-        return [await self._replay(name, tuple(nodes)) for name, nodes in found.items()]
+        return [await self._replay(name, tuple(nodes), by) for name, nodes in found.items()]
 
-    async def _replay(self, job_id: str, nodes: tuple[str, ...]) -> Replayed:
+    async def _replay(self, job_id: str, nodes: tuple[str, ...], by: str) -> Replayed:
         try:
-            await self.retry(job_id, Retry(nodes))
+            await self.retry(job_id, Retry(nodes), by)
         except AnabranchError as error:
             return Replayed(job_id, nodes, error)
         return Replayed(job_id, nodes)

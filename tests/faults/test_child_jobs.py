@@ -28,6 +28,6 @@ async def test_e7_no_child_outlives_its_parent(stage: Stage) -> None:
     await stage.crew.start_ready("orchestrator", "worker")
     job_id = await stage.submit("family", items=list(range(20)), pause=30)
     await until_async(lambda: stage.query("select count(*) > 1 from app.children") == [(True,)])
-    await stage.gateway.controls.cancel(job_id, "test")
+    await stage.gateway.controls.cancel(job_id, "test", "test")
     assert stage.query("select distinct state::text from app.jobs") == [(str(JobState.CANCELLED),)]
     await until_async(lambda: stage.query("select count(*) from app.children") == [(0,)], 30, "the end of every child")

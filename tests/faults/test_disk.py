@@ -149,6 +149,5 @@ async def fill_and_free(url: str, disk: Path, folder: Path) -> None:
 async def fail_to_submit(stage: Stage) -> None:
     """Submit until the database says that it can't any more: nobody is told that a job was taken which was not."""
     for run in itertools.count():
-        await stage.gateway.submit(
-            "steady", {"count": 0, "file": "", "notes": "x" * 100_000, "run": run}, scope="test", correlation_id="test"
-        )
+        given: dict[str, Json] = {"count": 0, "file": "", "notes": "x" * 100_000, "run": run}
+        await stage.gateway.submit("steady", given, scope="test", by="test", correlation_id="test")

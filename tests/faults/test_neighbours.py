@@ -124,7 +124,7 @@ async def test_e7_a_handler_that_ignores_cancel_gives_its_slot_back_after_the_gr
     await stage.crew.start_ready("worker", "orchestrator", slots=1)
     job_id = await stage.submit("endless", act=act)
     await stage.until(job_id, lambda job: job.nodes[0].running == 1)
-    await stage.gateway.controls.cancel(job_id, "test")
+    await stage.gateway.controls.cancel(job_id, "test", "test")
     await stage.complete(await stage.submit("mixed", plain=1), 45)
 
 

@@ -530,13 +530,17 @@ async def test_s5_a_secret_shows_nowhere(server: Server, database_url: str) -> N
 
 
 async def test_p7_the_log_says_who_acts(server: Server, database_url: str) -> None:
-    key = await make(database_url, Scope.SUBMIT)
-    async with httpx.AsyncClient(base_url=server.url) as client:
-        await client.post("/api/jobs/submit/hello_world", headers=bearing(key))
+    key = await make(database_url, Scope.OPERATE)
+    opened = httpx.AsyncClient(base_url=server.url, headers=bearing(key))
+    async with open_harness(database_url) as engine, opened as client:
+        await client.post("/api/jobs/submit/hello_world")
+        await client.post(f"/api/workers/{engine.session}/drain")
+        await client.post("/api/queues/default/pause")
     server.close()
     lines = [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
-    (accepted,) = [line for line in lines if line["event"] == "job.accepted"]
-    assert (accepted["principal"], accepted["key"]) == ("acme/ci", key.key_id)
+    acts = {line["event"]: line for line in lines}
+    for act in ("job.accepted", "worker.drained", "limit.paused"):
+        assert (acts[act]["principal"], acts[act]["key"]) == ("acme/ci", key.key_id)
 
 
 async def test_the_client_sends_its_key_and_administers(server: Server, database_url: str) -> None:

@@ -399,7 +399,7 @@ async def test_e17_events_are_listed_by_page_in_order(api: httpx.AsyncClient, en
         ("node.running", "work"),
     ]
     assert (events[-1]["kind"], events[-1]["data"]["message"]) == ("job.failed", "no pixels")
-    assert (rest["next"], events[0].keys()) == (None, {"seq", "at", "kind", "node", "data"})
+    assert (rest["next"], events[0].keys()) == (None, {"seq", "at", "kind", "node", "by", "data"})
 
 
 async def test_a_jobs_graph_has_the_states_of_its_nodes(api: httpx.AsyncClient, engine: EngineHarness) -> None:

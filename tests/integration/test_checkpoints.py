@@ -100,7 +100,7 @@ async def test_e7_a_checkpoint_of_a_cancelled_task_changes_nothing_and_stops_it(
     stack: Stack, database_url: str, tmp_path: Path
 ) -> None:
     async with standing(stack, tmp_path) as job_id:
-        await stack.gateway.controls.cancel(job_id, "test")
+        await stack.gateway.controls.cancel(job_id, "test", "test")
     await until_async((tmp_path / "file.told").exists)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select phase from app.checkpoints").fetchall() == [("before",)]
@@ -130,7 +130,7 @@ async def test_w3_an_async_handler_saves_when_the_worker_stops_and_is_handed_bac
 async def test_w5_a_retry_in_a_new_generation_goes_on_from_the_checkpoint_of_what_failed(stack: Stack) -> None:
     failed = await stack.run("saves_in_silence", act="and break")
     assert failed.job.state is JobState.FAILED
-    await stack.gateway.controls.retry(failed.job.job_id, Retry())
+    await stack.gateway.controls.retry(failed.job.job_id, Retry(), "test")
     (task,) = await stack.tasks(await stack.wait(failed.job.job_id), "act")
     assert (task.status, task.attempts, task.result) == ("completed", 2, ["half", 7, 1])
 

@@ -177,7 +177,7 @@ def stack(
 
 
 async def submit(stack: Stack, workflow: str) -> str:
-    submitted = await stack.gateway.submit(workflow, {}, scope="local", correlation_id="seed", rerun=True)
+    submitted = await stack.gateway.submit(workflow, {}, scope="local", by="test", correlation_id="seed", rerun=True)
     return submitted.job_id
 
 

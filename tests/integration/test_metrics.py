@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 from fastapi import FastAPI
 
@@ -14,7 +15,7 @@ from anabranch.api import monitor
 from anabranch.api.exposition import METRICS, Sample, expose
 from anabranch.api.main import create_app
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, open_harness
+from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.proxy import Proxy
 
 pytestmark = pytest.mark.postgres
@@ -98,6 +99,7 @@ async def test_metrics_tell_of_jobs_tasks_and_requests(api: httpx.AsyncClient, e
 
 
 async def test_the_page_lists_every_metric_of_the_answer(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    await engine.store.cancel((await engine.submit(fan_out(1))).job_id, "test")
     await engine.store.sweep(engine.session, timedelta(seconds=5), timedelta(seconds=5))
     await api.post("/api/jobs/submit/hello_world", json={"n": 3})
     async with asyncio.timeout(10):
@@ -107,6 +109,29 @@ async def test_the_page_lists_every_metric_of_the_answer(api: httpx.AsyncClient,
     listed = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE)
     answered = {re.sub(r"(?<=request_seconds)_(bucket|sum|count)$", "", name) for name, _ in told}
     assert listed == sorted(answered)
+
+
+async def test_ended_jobs_are_counted_by_workflow_and_state(
+    api: httpx.AsyncClient, engine: EngineHarness, database_url: str
+) -> None:
+    """Of few workflows only: the others share a series, and stay there."""
+    jobs = [await engine.submit(fan_out(0), run=run) for run in range(3)]
+    for job in jobs[:2]:
+        await engine.store.cancel(job.job_id, "test")
+    await engine.finish(await engine.claim())
+    await engine.sweep()
+    with psycopg.connect(database_url) as database:
+        database.execute("insert into app.job_endings values ('late', 'failed')")
+        assert database.execute("select app.sum_endings(1, 100), app.sum_endings(200, 100)").fetchall() == [(1, 0)]
+
+    told = await scrape(api)
+
+    counted = {labels: value for (name, labels), value in told.items() if name == "anabranch_jobs_ended_total"}
+    assert counted == {
+        (("workflow", "fan_out"), ("state", "cancelled")): 2,
+        (("workflow", "fan_out"), ("state", "completed")): 1,
+        (("workflow", "other workflows"), ("state", "failed")): 1,
+    }
 
 
 async def test_labels_of_requests_are_of_a_closed_set(api: httpx.AsyncClient) -> None:

@@ -204,7 +204,7 @@ async def test_e15_the_same_raster_is_the_same_item_and_other_wishes_make_anothe
     first = await publish(stack, "map.tif")
     again = await publish(stack, "map.tif")
     rerun = await stack.gateway.submit(
-        "process_raster", {"source": "bronze://in/map.tif"}, scope="test", correlation_id="x", rerun=True
+        "process_raster", {"source": "bronze://in/map.tif"}, scope="test", by="test", correlation_id="x", rerun=True
     )
     warped = await publish(stack, "map.tif", target_crs="EPSG:3857")
 
@@ -248,7 +248,7 @@ async def test_e7_a_cancel_ends_the_work_at_once(stack: Stack, bronze: Path, cat
     await stack.until(job_id, lambda job: next(node for node in job.nodes if node.name == "cogs").running)
     begun = time.monotonic()
 
-    await stack.gateway.controls.cancel(job_id, "changed my mind")
+    await stack.gateway.controls.cancel(job_id, "changed my mind", "test")
 
     while any(stack.scratch.rglob("*.tif")):  # the folder of an attempt goes with it
         await asyncio.sleep(0.05)

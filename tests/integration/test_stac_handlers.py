@@ -91,7 +91,7 @@ async def test_e7_a_job_that_was_cancelled_meanwhile_publishes_nothing(stack: St
         other.execute("select app.lock_catalog()")
         job_id = await stack.submit("add", items=[raster_facts("a")])
         await stack.until(job_id, lambda _: waits_for_a_lock(catalog_url))
-        await stack.gateway.controls.cancel(job_id, "changed my mind")
+        await stack.gateway.controls.cancel(job_id, "changed my mind", "test")
     async with asyncio.timeout(20):
         while waits_for_a_lock(catalog_url) or is_publishing(catalog_url):  # others' doing
             await asyncio.sleep(0.02)

@@ -165,7 +165,7 @@ async def test_e7_a_cancelled_handler_is_told(stack: Stack, tmp_path: Path) -> N
     heard = tmp_path / "heard"
     job_id = await stack.submit("long", acts=["patient"], file=str(heard))
     await stack.until(job_id, lambda job: job.nodes[0].running == 1)
-    assert (await stack.gateway.controls.cancel(job_id, "test")).job.state is JobState.CANCELLED
+    assert (await stack.gateway.controls.cancel(job_id, "test", "test")).job.state is JobState.CANCELLED
     while not heard.exists():
         await asyncio.sleep(0.02)
     assert heard.read_text() == "cancelled"
@@ -176,7 +176,7 @@ async def test_w2_an_async_handler_that_ignores_cancel_is_ended_after_the_grace(
     for seconds in (600, 601):
         job_id = await stack.submit("endless", seconds=seconds)
         await stack.until(job_id, lambda job: job.nodes[0].running == 1)
-        await stack.gateway.controls.cancel(job_id, "test")
+        await stack.gateway.controls.cancel(job_id, "test", "test")
     job = await stack.run("endless", seconds=0)
     assert job.job.state is JobState.COMPLETED
 
@@ -184,7 +184,7 @@ async def test_w2_an_async_handler_that_ignores_cancel_is_ended_after_the_grace(
 async def test_w2_a_handler_that_ignores_cancel_is_killed_after_the_grace(stack: Stack) -> None:
     job_id = await stack.submit("long", acts=["loop", "loop"])
     await stack.until(job_id, lambda job: job.nodes[0].running == 2)
-    await stack.gateway.controls.cancel(job_id, "test")
+    await stack.gateway.controls.cancel(job_id, "test", "test")
     job = await stack.run("long", acts=["fine"])
     assert job.job.state is JobState.COMPLETED
 

@@ -72,7 +72,7 @@ class Stage(Scene):
         self.actors = {actor.name: actor for actor in self._make_actors(other, parent, orphaned, old)}
         failed = await harness.reads.find(self.jobs["failed"])
         again = (failed.job_id, failed.last_event, ["work", "gate"], ["work"], '{"kept": ["work"]}')
-        self.actors["retry"] = call("retry", "retry", *again, harness.session)
+        self.actors["retry"] = call("retry", "retry", *again, harness.session, "test")
         same = write_batch([Submission(FAILED, {}, "test", 5, False, "c")])
         self.actors["submit again"] = call("submit again", "submit_batch", harness.session, *same)
         self.keep()
@@ -168,8 +168,8 @@ class Stage(Scene):
         new = ("spawned", "", "spawned", "child", CHILD.hash, CHILD.text, ["one", "two"], "{}", None)
         held = encode([_report(claim) | {"started": True} for claim in (parent["limited"], *parent["inner"])])
         return [
-            call("cancel parent", "cancel", self.jobs["parent"], "test"),
-            call("cancel child", "cancel", self.jobs["child3"], "test"),
+            call("cancel parent", "cancel", self.jobs["parent"], "test", "test"),
+            call("cancel child", "cancel", self.jobs["child3"], "test", "test"),
             call("cancel orphan", "cancel_orphan"),
             call("apply the child's end", "apply", ending.id, own, ending.takes, ending.version, parent["end"]),
             call("take children", "take_children", other, 10),

@@ -62,7 +62,7 @@ class Stage(Scene):
         _, done = await harness.end([claims["done0"]])
         _, bad = await harness.end([claims["bad0"]], "failed", session=d)
         _, lost = await harness.end([claims["lost0"]], session=b)
-        await harness.end([claims["right2"]], "handed_back")
+        await harness.end([claims["right2"]], "retry")
         await harness.sweep()
         await harness.store.end_session(d, "test")
         views = [await harness.store.load_right(right, s) for right, s in ((done[0], a), (bad[0], d))]
@@ -71,6 +71,7 @@ class Stage(Scene):
         self.alter("claims", "started_at = claimed_at", f"session = {d}")
         self.alter("rights", "taken_until = made_at", f"id = {lost[0].id}")
         self.alter("lanes", "opened_at = opened_at - interval '1 hour'", "node = 'fresh'")
+        self.alter("lanes", "told = 0", "node in ('left', 'right')")
         self.alter("sessions", "beat_at = beat_at - interval '1 hour', lease = '1 ms'", f"id = {silent}")
         self._make_actors(claims, (a, b, c, d), views)
         self.keep()
@@ -111,7 +112,7 @@ class Stage(Scene):
             call("report retry", "report", a, reports["retry"]),
             call("turn", "turn", a, reports["both"], ["default"], 10, "{}"),
             call("claim", "claim", c, ["default"], 10, "{}", True),
-            call("cancel", "cancel", self.job, "test"),
+            call("cancel", "cancel", self.job, "test", "test"),
             call("apply", "apply", done.id, a, done.takes, done.version, _changes(completed)),
             call("apply failure", "apply", bad.id, d, bad.takes, bad.version, _changes(failed)),
             call("take rights", "take_rights", c, 10),
@@ -125,6 +126,7 @@ class Stage(Scene):
             call("end overdue", "end_overdue", timedelta(seconds=30), 100),
             call("end unserved", "end_unserved", c, 100),
             call("tidy due", "tidy_due", 100),
+            call("tell repeats", "tell_repeats", 100),
             call("bury", "bury", "nobody"),
         ]
         self.actors = {actor.name: actor for actor in made}

@@ -315,6 +315,7 @@ class EngineMachine(RuleBasedStateMachine):
             assert swept.expired == len(self.model.expire())
             assert swept.released == self.model.release_dead() + self.model.end_overdue(GRACE)
             self.model.tidy()
+            self.model.tell_repeats()
             self.model.cancel_orphans()
 
     @invariant()

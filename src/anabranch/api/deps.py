@@ -46,6 +46,11 @@ class Caller:
     correlation_id: str
 
     @property
+    def name(self) -> str:
+        """Who acts, as events and rows tell it (P7)."""
+        return self.principal.name
+
+    @property
     def scope(self) -> str:
         """The scope of their jobs: one owner's keys share them (E15)."""
         return self.principal.owner

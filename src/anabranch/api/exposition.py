@@ -41,6 +41,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("anabranch_http_requests_in_flight", "gauge", (), "Requests that this process is answering."),
     Metric("anabranch_http_requests_total", "counter", ("route", "method", "status"), "Requests that this process answered, by the template of their route."),
     Metric("anabranch_jobs", "gauge", ("state",), "Jobs that have not ended, by state."),
+    Metric("anabranch_jobs_ended_total", "counter", ("workflow", "state"), "Jobs that ended, by workflow and state; one that is retried and ends again counts again. Of more than 200 workflows, those that came later are `other workflows`."),
     Metric("anabranch_jobs_submitted_total", "counter", (), "Jobs that were ever submitted to the database."),
     Metric("anabranch_loop_tick_age_seconds", "gauge", (), "Time since this process's event loop last ticked."),
     Metric("anabranch_rights_oldest_seconds", "gauge", (), "Age of the oldest step of a job that nobody took yet."),

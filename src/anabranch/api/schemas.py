@@ -266,15 +266,18 @@ class EventView(View):
     seq: int = Field(description="From 1, without gaps.")
     at: datetime
     kind: str = Field(
-        description="`job.` or `node.` and the state it went to, or `job.submitted`, `job.retried`, `gate.signalled`."
+        description="`job.` or `node.` and the state it went to, or `job.submitted`, `job.retried`, "
+        "`gate.signalled`, `tasks.repeated`."
     )
     node: str | None
+    by: str | None = Field(description="Who did it, where a caller did: the principal of the request.")
     data: JsonValue = Field(description="The error or the output that came with it; {} where neither did.")
 
     @classmethod
     def of(cls, event: Event) -> Self:
         """The view of an event."""
-        return cls(seq=event.seq, at=event.at, kind=event.kind, node=event.node, data=event.data)
+        data = event.data if event.by is None else {key: event.data[key] for key in event.data.keys() - {"by"}}
+        return cls(seq=event.seq, at=event.at, kind=event.kind, node=event.node, by=event.by, data=data)
 
 
 class LogView(View):

@@ -151,13 +151,13 @@ class Bench:
 
     async def _submit_each(self, numbers: Iterator[int], scope: str) -> None:
         for number in numbers:
-            await self._gateway.submit(ONE, {"number": number}, scope=scope, correlation_id=scope)
+            await self._gateway.submit(ONE, {"number": number}, scope=scope, by="bench", correlation_id=scope)
 
     async def _run(self, workflow: str, parameters: dict[str, Json]) -> tuple[float, float, str]:
         """Submit a job and wait for its end: when it was submitted, what it took, and its id."""
         token = _token()
         begun = time.monotonic()
-        submitted = await self._gateway.submit(workflow, parameters, scope=token, correlation_id=token)
+        submitted = await self._gateway.submit(workflow, parameters, scope=token, by="bench", correlation_id=token)
         while True:
             state, error = await self._eyes.row("job_state", job_id=submitted.job_id)
             wall = time.monotonic() - begun

@@ -43,7 +43,7 @@ def events(
     if json:
         print_json(found)
     else:
-        print_table(["time", "event", "node", "what"], map(_row, found))
+        print_table(["time", "event", "node", "by", "what"], map(_row, found))
     if page.next:
         note(f"There are more: --after {page.next}")
 
@@ -94,7 +94,7 @@ def _show_event(event: JobView, *, json: bool) -> None:
     if json:
         print_json(event, indent=None)
     else:
-        print_row(_row(event), (27, 16, 16, 0))
+        print_row(_row(event), (27, 16, 16, 16, 0))
     sys.stdout.flush()
 
 
@@ -117,4 +117,4 @@ def _print_log(log: JobView) -> None:
 def _row(event: JobView) -> list[object]:
     data = event["data"]
     what = data["message"] if isinstance(data, dict) and isinstance(data.get("message"), str) else data or None
-    return [event["at"], event["kind"], event["node"], cut(what)]
+    return [event["at"], event["kind"], event["node"], event.get("by"), cut(what)]

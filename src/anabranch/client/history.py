@@ -11,19 +11,21 @@ __all__ = ["Event", "Log"]
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened to a job."""
+    """One thing that happened to a job; `by` is who did it, where a caller did."""
 
     seq: int
     at: datetime
     kind: str
     node: str | None
+    by: str | None
     data: JsonValue
     raw: Raw = field(repr=False)
 
     @classmethod
     def of(cls, raw: Raw) -> "Event":
         """Read an event."""
-        return cls(raw["seq"], datetime.fromisoformat(raw["at"]), raw["kind"], raw["node"], raw["data"], raw)
+        moment, by = datetime.fromisoformat(raw["at"]), raw.get("by")  # an older API does not tell
+        return cls(raw["seq"], moment, raw["kind"], raw["node"], by, raw["data"], raw)
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class Child:
             while True:
                 said = self._hear(printed, patience, waits=keeping is not None and not keeping.done())
                 if isinstance(said, Performed):
-                    said.log = printed.text()
+                    said.log = printed.text(said.log)
                     return said
                 if isinstance(said, Saved):
                     keeping = listener.keep(said)

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, ContractViolationError, Throttled
+from anabranch.engine.tracebacks import hide_secrets
 from anabranch.engine.workflow import Backoff
 
 __all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]
@@ -88,4 +89,5 @@ def _category(error: BaseException) -> str:
 
 
 def _storable(text: str) -> str:
-    return text[:_MAX_MESSAGE].encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+    shown = hide_secrets(text[: 2 * _MAX_MESSAGE])[:_MAX_MESSAGE]
+    return shown.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")

@@ -63,6 +63,7 @@ class NodeState(StrEnum):
 
 
 TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+ACTS = frozenset({"job.submitted", "job.cancelled", "job.retried", "gate.signalled"})
 
 
 class Purpose(StrEnum):
@@ -143,6 +144,12 @@ class Event:
     kind: str
     node: str | None
     data: dict[str, Json]
+
+    @property
+    def by(self) -> str | None:
+        """Who did it, where a caller did, as the engine wrote it: data of other kinds may be a caller's own (P7)."""
+        who = (self.data.get("by") or self.data.get("sender")) if self.kind in ACTS else None
+        return who if isinstance(who, str) else None
 
 
 @dataclass(frozen=True)

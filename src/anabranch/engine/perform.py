@@ -15,6 +15,7 @@ from anabranch.engine.handler import Handler, call_handler, check_result
 from anabranch.engine.model import Claim, Purpose
 from anabranch.engine.plugin import Registry
 from anabranch.engine.results import Results, is_reference
+from anabranch.engine.tracebacks import tell_traceback
 from anabranch.engine.workflow import Folding
 
 __all__ = ["Call", "Performed", "perform", "perform_async"]
@@ -65,6 +66,8 @@ class Call:
 class Performed:
     """How an attempt went: its result or its error, what it measured, hands over and printed; values as JSON text.
 
+    What it printed ends with where it failed, if it did.
+
     Interrupted: it was told to stop, and did; there is neither.
     """
 
@@ -101,14 +104,15 @@ async def perform_async(found: Handler, call: Call, voice: Voice, equipment: Equ
         task = asyncio.current_task()
         if task and task.cancelling():
             raise
-        return Performed(error=describe_error(error))  # nobody cancelled it: the handler raised it by itself
+        return _failed(context, voice, error)  # nobody cancelled it: the handler raised it by itself
     except BaseException as error:  # noqa: BLE001  # a handler may raise anything, SystemExit and its kin too
         return _failed(context, voice, error)
 
 
 def _failed(context: Context, voice: Voice, error: BaseException) -> Performed:
     interrupted = isinstance(error, Interrupted) and (voice.stopping or voice.cancelled)
-    return Performed(error=describe_error(error), has_scratch=context.has_scratch, interrupted=interrupted)
+    told = None if interrupted else tell_traceback(error)
+    return Performed(error=describe_error(error), log=told, has_scratch=context.has_scratch, interrupted=interrupted)
 
 
 def _answer(registry: Registry, call: Call, context: Context) -> object:

@@ -31,15 +31,16 @@ class Printed:
         self._tail = (self._tail + chunk[max(room, 0) :])[-self.KEPT :]
         return self._size <= self.MOST
 
-    def text(self) -> str | None:
-        """What is kept, or None if nothing was printed."""
+    def text(self, more: str | None = None) -> str | None:
+        """What is kept, with more behind it; None if nothing was printed and there is no more."""
         while self._output.poll() and self._size <= self.MOST:
             before = self._size
             self.read()
             if self._size == before:
                 break
         if not self._size:
-            return None
+            return more
         left_out = self._size - len(self._head) - len(self._tail)
         middle = f"\n… {left_out} bytes left out …\n".encode() if left_out else b""
-        return (self._head + middle + self._tail).decode("utf-8", "replace").replace("\x00", "\\x00")
+        kept = (self._head + middle + self._tail).decode("utf-8", "replace").replace("\x00", "\\x00")
+        return kept if more is None else kept.removesuffix("\n") + "\n" + more

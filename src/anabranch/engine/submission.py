@@ -40,12 +40,13 @@ class Order:
     priority: int | None = None
     rerun: bool = False
     key: str | None = None
+    by: str | None = None
 
     def named(self, keep: timedelta) -> IdempotencyKey | None:
         """Its key, if it has one, and the hash of what is asked for.
 
         That is what the caller said and not what the workflow made of it: with a new default or without the workflow,
-        the same request is still the same. How it was written is left out, and so is the correlation id.
+        the same request is still the same. How it was written is left out, and so are the correlation id and who asks.
         """
         if self.key is None:
             return None
@@ -57,7 +58,7 @@ class Order:
 class Submission:
     """A job to create; one that `begins` is started in the same commit, where that can be.
 
-    `parts` are the workflows that child jobs of it will run.
+    `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job.
     """
 
     workflow: Workflow
@@ -69,6 +70,7 @@ class Submission:
     key: IdempotencyKey | None = None
     begins: bool = False
     parts: tuple[Workflow, ...] = ()
+    by: str | None = None
 
     @cached_property
     def parameters_text(self) -> str:

@@ -67,4 +67,5 @@ class Submitter:
             key,
             begins=True,
             parts=declared.parts,
+            by=order.by,
         ).sound()

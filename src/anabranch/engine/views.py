@@ -201,9 +201,13 @@ class Vitals:
 
 @dataclass(frozen=True)
 class Gauges:
-    """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages."""
+    """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages.
+
+    `ended` are workflow, state and jobs; a workflow without a name stands for those that are not told apart.
+    """
 
     jobs: dict[str, int]
+    ended: list[tuple[str, str, int]]
     ready: dict[str, int]
     running: dict[str, int]
     due: dict[str, int]

@@ -85,7 +85,7 @@ AUDIT = """
     select 'job ' || e.job || ' was told twice: ' || e.kind || ' ' || coalesce(e.node, '')
       from (select x.*, (select count(*) from app.events r
                           where r.job = x.job and r.kind = 'job.retried' and r.seq <= x.seq) as generation
-              from app.events x where x.kind not in ('job.running', 'job.waiting')) e
+              from app.events x where x.kind not in ('job.running', 'job.waiting', 'tasks.repeated')) e
      group by e.job, e.generation, e.kind, e.node having count(*) > 1
     union all
     select 'job ' || j.id || ' is ' || j.state || ', and its node ' || n.name || ' ' || n.state

@@ -280,7 +280,8 @@ class Model:
             ):
                 self.rights[key] = Right(None, None, right.takes)
         unknown = [attempt for attempt in self.running(session) if attempt not in in_hand]
-        self.release([(a, "lost") for a in unknown if self.task(a).claimed_at < self.now - HEARD])
+        unheard = [(attempt, "lost") for attempt in unknown if self.task(attempt).claimed_at < self.now - HEARD]
+        self.release(unheard, is_fault=False)
 
     def expire(self) -> list[int]:
         """Mark silent sessions dead; the sweeper itself must have watched for a lease."""
@@ -310,11 +311,19 @@ class Model:
                 if lane.closed and task.place == "due":
                     task.place, task.session, task.due_at = "cancelled", task.last_session or 0, None
 
-    def release(self, held: Sequence[tuple[Attempt, str]]) -> int:
+    def tell_repeats(self) -> None:
+        """Tell, once for each open lane, that tasks of it are tried again."""
+        for lane in self.lanes.values():
+            job = self.jobs[lane.key.job]
+            if lane.told == 0 and not lane.closed and job.state not in TERMINAL:
+                lane.told = lane.repeats
+                job.version += 1
+
+    def release(self, held: Sequence[tuple[Attempt, str]], *, is_fault: bool = True) -> int:
         """End attempts on behalf of those who hold them; the rights that come of it are free."""
         closed = {key for key, lane in self.lanes.items() if lane.closed}
         for attempt, ended in held:
-            self._end(attempt, ended, None, 0, is_closed=attempt.lane in closed, by=None)
+            self._end(attempt, ended, None, 0, is_closed=attempt.lane in closed, by=None, is_fault=is_fault)
         for key in {attempt.lane for attempt, _ in held} - closed:
             self._close_if_ended(self.lanes[key], None)
         return len(held)
@@ -339,7 +348,17 @@ class Model:
     def _is_due(self, task: Task) -> bool:
         return task.place == "due" and task.due_at is not None and task.due_at <= self.now
 
-    def _end(self, attempt: Attempt, ended: str, body: Json, delay: int, *, is_closed: bool, by: int | None) -> str:
+    def _end(
+        self,
+        attempt: Attempt,
+        ended: str,
+        body: Json,
+        delay: int,
+        *,
+        is_closed: bool,
+        by: int | None,
+        is_fault: bool = True,
+    ) -> str:
         task = self.task(attempt)
         if not self.holds(attempt):
             return "duplicate" if task.ends.get(attempt.number) == by is not None else "stale"
@@ -353,6 +372,7 @@ class Model:
         else:
             task.place, task.session, task.due_at = "due", None, self.now + delay
             task.last_session = attempt.session
+            self.lanes[attempt.lane].note_repeat(is_fault=is_fault)
             task.crashes = {"crashed": task.crashes + 1, "suspect": max(task.crashes, 1)}.get(ended, task.crashes)
         return "applied"
 
@@ -391,6 +411,7 @@ class Model:
         old = max(self._lanes_of(job, node, Purpose.WORK), key=lambda lane: lane.key.generation)
         key = old.key._replace(generation=job.generation)
         lane = self.lanes[key] = replace(old, key=key, tasks=[self._kept(task) for task in old.tasks], closed=False)
+        lane.repeats, lane.told = 0, None
         lane.next_index = lane.width
         if lane.remaining == 0:
             self._close(lane, session)
@@ -441,10 +462,20 @@ class Model:
         return len(planned) if isinstance(planned, list) else 0
 
     def _set_node(self, job: Job, node: str, state: NodeState) -> None:
-        job.version += job.nodes[node] is not state
+        if job.nodes[node] is not state:
+            job.version += 1 + (state is not NodeState.RUNNING and self._has_untold(job, node))
         job.nodes[node] = state
         if state is not NodeState.RUNNING:
             job.waits.pop(node, None)
+
+    def _has_untold(self, job: Job, node: str) -> bool:
+        generation = job.generations[node]
+        lanes = [
+            lane
+            for key, lane in self.lanes.items()
+            if (key.job, key.node, key.generation) == (job.name, node, generation)
+        ]
+        return any(lane.repeats > (lane.told or 0) for lane in lanes)
 
     def _set_job(self, job: Job, state: JobState) -> None:
         job.state = state

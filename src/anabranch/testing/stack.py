@@ -37,7 +37,7 @@ class Stack:
 
     async def submit(self, workflow: str, **parameters: Json) -> str:
         """The id of a new job."""
-        return (await self.gateway.submit(workflow, parameters, scope="test", correlation_id="test")).job_id
+        return (await self.gateway.submit(workflow, parameters, scope="test", by="test", correlation_id="test")).job_id
 
     async def run(self, workflow: str, **parameters: Json) -> JobDetail:
         """A job at its end."""

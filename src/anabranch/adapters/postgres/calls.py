@@ -140,7 +140,8 @@ def call_text(function: str) -> str:
     """The statement that calls a function, with a cast for every argument."""
     header = Files()[f"functions/{function}.sql"].text.split(f"create function app.{function}", 1)[1]
     listed = header[header.index("(") + 1 : _closing(header)]
-    arguments = [a.split() for a in listed.split(",") if a.strip() and a.split()[0] != "out"]
+    declared = [one.split(" default ")[0] for one in listed.split(",")]
+    arguments = [a.split() for a in declared if a.strip() and a.split()[0] != "out"]
     casts = ", ".join(f"%s::{' '.join(argument[1:])}" for argument in arguments)
     return f"select * from app.{function}({casts})"  # noqa: S608  # names and types are our own files'
 

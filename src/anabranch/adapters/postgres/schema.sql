@@ -88,7 +88,8 @@ create table app.nodes (
 -- values: the outputs that the parameters of its tasks name.
 -- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
 -- handed parameters over to the next stage. tried: the highest attempt of its earlier generations. held: the limit that
--- leaves no room for it now. superseded: its node was retried, and what stands here is history.
+-- leaves no room for it now. superseded: its node was retried, and what stands here is history. told: how many attempts
+-- that did not end their task the job's events tell of; null: there was none.
 create table app.lanes (
     id bigint generated always as identity primary key,
     job bigint not null references app.jobs on delete cascade,
@@ -123,6 +124,7 @@ create table app.lanes (
     claimable boolean not null generated always as (
         not closed and held is null and (next_index < width or ripe) and (max_running is null or running < max_running)
     ) stored,
+    told integer,
     unique (job, node, purpose, generation)
 ) with (fillfactor = 50);
 
@@ -132,6 +134,7 @@ create index lanes_open on app.lanes (queue) where not closed;
 create index lanes_failed on app.lanes (id) where failed > 0 and not superseded;
 create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
+create index lanes_untold on app.lanes (id) where told = 0 and not closed;
 
 -- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none. A task without a key of its own
 -- goes by its index.
@@ -307,6 +310,19 @@ create table app.limits (
     set_by text not null,
     set_at timestamptz not null,
     primary key (kind, name)
+);
+
+-- Jobs that ended, for metrics: each end is a row, so that no two wait for each other; the sweeper adds them to a sum.
+create table app.job_endings (
+    workflow text not null,
+    state app.job_state not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+create table app.ended_jobs (
+    workflow text not null,
+    state app.job_state not null,
+    jobs bigint not null,
+    primary key (workflow, state)
 );
 
 create table app.events (

@@ -67,6 +67,9 @@ __all__ = ["PostgresStore"]
 SWEEP_BATCH = 1000
 KNOWN_SECONDS = 3600.0
 ORPHANS = 50
+TOLD = 100
+COUNTED_WORKFLOWS = 200
+ENDINGS = 50_000  # ten thousand a second
 KEY_BATCHES = 50  # ten thousand keys a second, more than can be submitted
 
 
@@ -216,9 +219,9 @@ class PostgresStore:
         (row,) = await self._database.call("turn", session, write_reports(reports), queues, wanted.limit, fast)
         return Turn(read_answers(row), read_rights(row), read_claims(row["claims"]))
 
-    async def cancel(self, job_id: str, reason: str) -> JobState:
+    async def cancel(self, job_id: str, reason: str, by: str | None = None) -> JobState:
         """Cancel a job; the state it is in now."""
-        state = await self._value("cancel", job_id, reason)
+        state = await self._value("cancel", job_id, reason, by)
         if state is None:
             raise NotFound("job.not_found", f"there is no job {job_id}")
         return JobState(state)
@@ -230,18 +233,18 @@ class PostgresStore:
                 return cancelled
         return ORPHANS
 
-    async def signal(
-        self, job_id: str, node: str, payload: dict[str, Json], sender: str, session: SessionId
-    ) -> Verdict:
+    async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId) -> Verdict:
         """Tell a gate what it waits for."""
-        (row,) = await self._database.call("signal", job_id, node, encode(payload), sender, session)
+        (row,) = await self._database.call("signal", job_id, node, encode(payload), by, session)
         return read_verdict(row)
 
-    async def retry(self, job_id: str, version: int, again: Again, session: SessionId) -> Verdict:
+    async def retry(
+        self, job_id: str, version: int, again: Again, session: SessionId, by: str | None = None
+    ) -> Verdict:
         """Begin a new generation of a job, if it is as it was when it was read."""
         kept = sorted(again.kept)
         data = encode({"kept": list(kept)})
-        (row,) = await self._database.call("retry", job_id, version, list(again.nodes), kept, data, session)
+        (row,) = await self._database.call("retry", job_id, version, list(again.nodes), kept, data, session, by)
         return read_verdict(row)
 
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
@@ -287,6 +290,8 @@ class PostgresStore:
         overdue += await self._value("end_expired", session, SWEEP_BATCH)
         unserved = await self._value("end_unserved", session, SWEEP_BATCH)
         await self._value("tidy_due", SWEEP_BATCH)
+        await self._value("tell_repeats", TOLD)
+        await self._value("sum_endings", COUNTED_WORKFLOWS, ENDINGS)
         await self._value("heal_holds", SWEEP_BATCH)
         await self.cancel_orphans()
         for _ in range(KEY_BATCHES):

@@ -82,6 +82,7 @@ def _submission(place: int, submission: Submission) -> str:
         "priority": submission.priority,
         "rerun": submission.rerun,
         "correlation_id": submission.correlation_id,
+        "submitted_by": submission.by,
     }
     if key := submission.key:
         given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")

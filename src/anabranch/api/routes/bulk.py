@@ -108,6 +108,7 @@ class _Bulk:
             wanted.rerun,
             # A caller's own key has no line break: the keys of lines are no others.
             None if self._key is None else f"{self._key}\n{line.number}",
+            self._caller.name,
         )
 
     def _write(self, line: Line, answer: Submitted | AnabranchError) -> bytes:

@@ -30,10 +30,10 @@ PROBLEMS = problems(404, 409, 410, 413, 415)
     responses=PROBLEMS,
     openapi_extra=body(CancelRequest, required=False),
 )
-async def cancel_job(job_id: JobId, given: JsonObject, gateway: CurrentGateway) -> JobView:
+async def cancel_job(job_id: JobId, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> JobView:
     """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
     wanted = check_body(CancelRequest, given)
-    cancelled = await gateway.controls.cancel(job_id, wanted.reason)
+    cancelled = await gateway.controls.cancel(job_id, wanted.reason, caller.name)
     log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)
     return JobView.of(cancelled)
 
@@ -45,14 +45,16 @@ async def cancel_job(job_id: JobId, given: JsonObject, gateway: CurrentGateway) 
     responses={200: {"model": RetryView, "description": "A dry run: nothing has changed"}, **PROBLEMS},
     openapi_extra=body(RetryRequest, required=False),
 )
-async def retry_job(job_id: JobId, given: JsonObject, gateway: CurrentGateway, response: Response) -> RetryView:
+async def retry_job(
+    job_id: JobId, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, response: Response
+) -> RetryView:
     """Run again what failed of a job that has ended, or a node and all behind it. Results that stand are kept."""
     wanted = check_body(RetryRequest, given)
     choice = Retry(tuple(wanted.nodes), wanted.from_node)
     if wanted.dry_run:
         response.status_code = 200
         return RetryView.of(await gateway.controls.plan_retry(job_id, choice), dry_run=True)
-    plan = await gateway.controls.retry(job_id, choice)
+    plan = await gateway.controls.retry(job_id, choice, caller.name)
     log.info("job.retried", job=plan.job.job_id, nodes=[node.name for node in plan.nodes])
     return RetryView.of(plan, dry_run=False)
 
@@ -68,7 +70,7 @@ async def signal_gate(
 ) -> SignalView:
     """Tell a gate what it waits for: the body becomes its output. The first signal stands."""
     job = await gateway.reads.find(job_id)
-    accepted = await gateway.controls.signal(job.job_id, node, payload, caller.principal.name)
+    accepted = await gateway.controls.signal(job.job_id, node, payload, caller.name)
     log.info("gate.signalled", job=job.job_id, node=node, accepted=accepted)
     return SignalView(job_id=job.job_id, node=node, accepted=accepted)
 
@@ -92,7 +94,7 @@ async def list_dead_letters(
     responses=PROBLEMS,
     openapi_extra=body(ReplayRequest, required=True),
 )
-async def replay_dead_letters(given: JsonObject, gateway: CurrentGateway) -> list[ReplayView]:
+async def replay_dead_letters(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> list[ReplayView]:
     """Retry the jobs of dead letters, each for its nodes that have some."""
     wanted = check_body(ReplayRequest, given)
     if not (wanted.jobs or wanted.workflow or wanted.handler or wanted.code):
@@ -102,7 +104,12 @@ async def replay_dead_letters(given: JsonObject, gateway: CurrentGateway) -> lis
             remedy="Name jobs, a workflow, a handler or a code.",
         )
     replayed = await gateway.controls.replay(
-        workflow=wanted.workflow, handler=wanted.handler, code=wanted.code, job_ids=wanted.jobs, limit=wanted.limit
+        workflow=wanted.workflow,
+        handler=wanted.handler,
+        code=wanted.code,
+        job_ids=wanted.jobs,
+        limit=wanted.limit,
+        by=caller.name,
     )
     log.info("dead_letters.replayed", jobs=[one.job_id for one in replayed if one.error is None])
     return [ReplayView.of(one) for one in replayed]

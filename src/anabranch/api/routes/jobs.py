@@ -140,6 +140,7 @@ async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, key: str
         wanted.workflow,
         wanted.parameters,
         scope=caller.scope,
+        by=caller.name,
         correlation_id=caller.correlation_id,
         priority=wanted.priority,
         rerun=wanted.rerun,

@@ -29,7 +29,7 @@ router = APIRouter(prefix="/api/keys", tags=["keys"])
 async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> NewKeyView:
     """Make a key. What its holder sends is in this answer, and never told again."""
     wanted = check_body(MakeKeyRequest, given).wanted()
-    key, credential = await gateway.keys.make(wanted, caller.principal.name)
+    key, credential = await gateway.keys.make(wanted, caller.name)
     log.info("key.made", made=key.key_id, name=key.name, owner=key.owner, scope=key.scope)
     return NewKeyView.told(key, credential)
 
@@ -45,6 +45,6 @@ async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGatewa
 @router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404))
 async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> KeyView:
     """Revoke a key for good: within a second no process takes it any more."""
-    revoked = await gateway.keys.revoke(key_id, caller.principal.name)
+    revoked = await gateway.keys.revoke(key_id, caller.name)
     log.info("key.revoked", revoked=revoked.key_id, name=revoked.name, owner=revoked.owner)
     return KeyView.of(revoked)

@@ -78,7 +78,7 @@ async def set_limit(
     """Let so many tasks of a queue, workflow, handler or key run at once."""
     wanted = check_body(LimitRequest, given)
     change: dict[str, Json] = {"most": wanted.most, "reason": wanted.reason}
-    limit = await gateway.controls.limit(kind, name, change, caller.principal.name)
+    limit = await gateway.controls.limit(kind, name, change, caller.name)
     log.info("limit.set", kind=kind, name=name, most=wanted.most)
     if limit is None:  # somebody took it away in the same moment
         raise _no_limit(kind, name)
@@ -90,21 +90,21 @@ async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gat
     """Take a limit away; a pause stays."""
     if not any((limit.kind, limit.name) == (kind, name) for limit in await gateway.reads.limits()):
         raise _no_limit(kind, name)
-    left = await gateway.controls.limit(kind, name, {"most": None}, caller.principal.name)
+    left = await gateway.controls.limit(kind, name, {"most": None}, caller.name)
     log.info("limit.removed", kind=kind, name=name)
     return PausedView(kind=kind, name=name, paused=left is not None, reason=left.reason if left else "")
 
 
 async def _pause(gateway: Gateway, caller: Caller, kind: LimitKind, name: str, given: JsonObject) -> PausedView:
     reason = check_body(PauseRequest, given).reason
-    await gateway.controls.limit(kind, name, {"paused": True, "reason": reason}, caller.principal.name)
+    await gateway.controls.limit(kind, name, {"paused": True, "reason": reason}, caller.name)
     log.info("limit.paused", kind=kind, name=name, reason=reason)
     warning = await _warn(gateway, kind, name)
     return PausedView(kind=kind, name=name, paused=True, reason=reason, warning=warning)
 
 
 async def _resume(gateway: Gateway, caller: Caller, kind: LimitKind, name: str) -> PausedView:
-    await gateway.controls.limit(kind, name, {"paused": False}, caller.principal.name)
+    await gateway.controls.limit(kind, name, {"paused": False}, caller.name)
     log.info("limit.resumed", kind=kind, name=name)
     return PausedView(kind=kind, name=name, paused=False, reason="")
 

@@ -38,6 +38,8 @@ def _of_database(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
         return
     for state in ("pending", "running", "waiting"):
         yield Sample("anabranch_jobs", {"state": state}, gauges.jobs.get(state, 0))
+    for workflow, state, jobs in gauges.ended:
+        yield Sample("anabranch_jobs_ended_total", {"workflow": workflow or "other workflows", "state": state}, jobs)
     for name, by_queue in (("ready", gauges.ready), ("running", gauges.running), ("due", gauges.due)):
         for queue, tasks in sorted(by_queue.items()):
             yield Sample("anabranch_tasks", {"queue": queue, "state": name}, tasks)

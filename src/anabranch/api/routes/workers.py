@@ -1,5 +1,6 @@
 """The processes of the stack."""
 
+import structlog
 from fastapi import APIRouter
 
 from anabranch.access import Scope
@@ -11,6 +12,7 @@ from anabranch.api.schemas import WorkerView
 
 __all__ = ["router"]
 
+log = structlog.get_logger()
 router = APIRouter(prefix="/api/workers", tags=["workers"])
 
 
@@ -24,6 +26,7 @@ async def list_workers(gateway: CurrentGateway) -> list[WorkerView]:
 async def drain_worker(session: Session, gateway: CurrentGateway) -> WorkerDrainView:
     """Let a worker take nothing more; what it has goes on."""
     await gateway.controls.drain(session, draining=True)
+    log.info("worker.drained", session=session)
     return WorkerDrainView(id=session, draining=True)
 
 
@@ -31,4 +34,5 @@ async def drain_worker(session: Session, gateway: CurrentGateway) -> WorkerDrain
 async def resume_worker(session: Session, gateway: CurrentGateway) -> WorkerDrainView:
     """Let a worker take tasks again."""
     await gateway.controls.drain(session, draining=False)
+    log.info("worker.resumed", session=session)
     return WorkerDrainView(id=session, draining=False)

@@ -1,5 +1,6 @@
 -- Count ended attempts on their lanes, which the caller holds. A lane whose last task ended, or that failed beyond what
--- it tolerates, is closed and gives its right (E6). Answers these rights.
+-- it tolerates, is closed and gives its right (E6). One with attempts that did not end their task for a fault has that to tell.
+-- Answers these rights.
 create function app.count_endings(_session bigint, _endings app.ending[], _closed bigint[]) returns bigint[]
 language plpgsql as $$
 declare
@@ -10,12 +11,14 @@ begin
     for _lane in
         select e.lane as id, count(*) as ended, count(*) filter (where e.ended = 'failed') as failed,
                count(*) filter (where e.ended in ('completed', 'referenced', 'failed')) as final,
+               bool_or(e.ended not in ('completed', 'referenced', 'failed') and e.body is not null) as repeats,
                min(e.due_at) filter (where e.ended not in ('completed', 'referenced', 'failed')) as due_at
           from unnest(_endings) e where e.lane <> all(_closed) group by e.lane order by e.lane
     loop
         update app.lanes l
            set running = l.running - _lane.ended, remaining = l.remaining - _lane.final,
                failed = l.failed + _lane.failed, due_at = least(l.due_at, _lane.due_at),
+               told = case when _lane.repeats then coalesce(l.told, 0) else l.told end,
                ripe = l.ripe or coalesce(_lane.due_at <= app.now(), false),
                closed = l.remaining - _lane.final = 0 or l.failed + _lane.failed > l.tolerated
          where l.id = _lane.id

@@ -3,7 +3,8 @@
 -- are superseded and stay closed, its rights are gone. Answers `missing`, `open` (it has not ended), `child` (another job
 -- runs it), `older` (not the newest of its parameters), `moved` (it changed since it was read) or `retried`.
 create function app.retry(
-    _job_id text, _version integer, _nodes text[], _kept text[], _data jsonb, _session bigint
+    _job_id text, _version integer, _nodes text[], _kept text[], _data jsonb, _session bigint,
+    _by text default null
 ) returns table (verdict text, right_id bigint) language plpgsql as $$
 declare
     _job app.jobs;
@@ -34,7 +35,8 @@ begin
      where l.id in (select x.id from app.lanes x where x.job = _job.id and x.node = any(_nodes) order by x.id for update);
     delete from app.rights r where r.job = _job.id;
     perform app.add_event(_job.id, 'job.retried', null,
-                          _data || jsonb_build_object('generation', _job.generation + 1, 'nodes', to_jsonb(_nodes)));
+                          _data || jsonb_build_object('generation', _job.generation + 1, 'nodes', to_jsonb(_nodes))
+                                || jsonb_strip_nulls(jsonb_build_object('by', _by)));
     insert into app.rights (job, node, purpose, generation, session, takes, taken_until, made_at)
     select _job.id, '', 'start', _job.generation + 1, s.id, 1, app.now() + s.lease, app.now()
       from (select _session as id) given left join app.sessions s using (id)

@@ -1,8 +1,9 @@
 -- Move a job to a state, with its event. A terminal one closes every open lane: nothing more is claimed, and what still
--- runs reports in vain (E7); and it is noted for the job that waits for it. The result is given, or it is the outputs of the nodes named. The caller holds the job's row.
+-- runs reports in vain (E7); and it is noted for the job that waits for it, and counted. The result is given, or it is the outputs of the nodes named. The caller holds the job's row.
 create function app.set_job(_job bigint, _change jsonb) returns void language plpgsql as $$
 declare
     _state app.job_state := (_change ->> 'state')::app.job_state;
+    _workflow text;
     _ended boolean := _state in ('completed', 'failed', 'cancelled');
 begin
     update app.jobs
@@ -11,12 +12,15 @@ begin
                coalesce(nullif(_change -> 'result', 'null'), app.job_result(_job, _change -> 'results_of')) end,
            started_at = coalesce(started_at, app.now()),
            finished_at = case when _ended then app.now() end
-     where id = _job;
+     where id = _job
+    returning workflow into _workflow;
     if _ended then
         update app.lanes set closed = true
          where id in (select id from app.lanes where job = _job and not closed order by id for update);
         update app.children set ended_at = app.now() where job = _job;
+        insert into app.job_endings (workflow, state) values (_workflow, _state);
     end if;
-    perform app.add_event(_job, 'job.' || _state, null, coalesce(nullif(_change -> 'error', 'null'), '{}'));
+    perform app.add_event(_job, 'job.' || _state, null, coalesce(nullif(_change -> 'error', 'null'), '{}')
+                                                        || jsonb_strip_nulls(jsonb_build_object('by', _change -> 'by')));
 end;
 $$;

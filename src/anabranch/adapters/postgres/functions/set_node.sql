@@ -1,7 +1,11 @@
--- Move a node to a state, with its event. The caller holds the job's row.
+-- Move a node to a state, with its event; where its tasks were tried again since that was told last, the sum of it comes
+-- before. The caller holds the job's row.
 create function app.set_node(_job bigint, _change jsonb) returns void language plpgsql as $$
 declare
     _state app.node_state := (_change ->> 'state')::app.node_state;
+    _lanes bigint[];
+    _told bigint;
+    _repeats jsonb;
 begin
     update app.nodes
        set state = _state, error = nullif(_change -> 'error', 'null'), output = nullif(_change -> 'output', 'null'),
@@ -11,6 +15,14 @@ begin
     if found then
         if _state <> 'running' then
             delete from app.waits where job = _job and node = _change ->> 'node';
+            select array_agg(l.id), sum(l.told) into _lanes, _told from app.lanes l
+             where l.job = _job and l.node = _change ->> 'node' and l.told is not null and not l.superseded;
+        end if;
+        if _lanes is not null then
+            _repeats := app.count_repeats(_lanes);
+            if (_repeats ->> 'attempts')::integer > _told then
+                perform app.add_event(_job, 'tasks.repeated', _change ->> 'node', _repeats);
+            end if;
         end if;
         perform app.add_event(_job, 'node.' || _state, _change ->> 'node', coalesce(
             nullif(_change -> 'error', 'null'), nullif(_change -> 'output', 'null'), '{}'));

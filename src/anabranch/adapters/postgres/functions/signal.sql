@@ -27,7 +27,7 @@ begin
     end if;
     insert into app.signals (job, node, generation, payload, sender, at)
     values (_job.id, _node, _gate.generation, _payload, _sender, app.now());
-    perform app.add_event(_job.id, 'gate.signalled', _node, jsonb_build_object('payload', _payload, 'sender', _sender));
+    perform app.add_event(_job.id, 'gate.signalled', _node, jsonb_build_object('payload', _payload, 'by', _sender));
     return query select 'accepted', app.end_wait(_job.id, _node, 'gate', _session);
 end;
 $$;

@@ -4,11 +4,12 @@
 -- The same identity gives the job that exists, unless that one failed, was cancelled, or a re-run is asked for. The same
 -- key gives the answer of its first time; without a job where the key belongs to another request (E15).
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
--- that is stored already may be left out.
+-- that is stored already may be left out. _by: who submits it, which its first event tells (P7); null where a job does.
 create function app.submit(
     _head text, _tail text, _scope text, _workflow text, _hash text, _definition jsonb, _nodes text[],
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
-    _key text default null, _request text default null, _keep interval default null, _start jsonb default null
+    _key text default null, _request text default null, _keep interval default null, _start jsonb default null,
+    _by text default null
 ) returns table (job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[])
 language plpgsql as $$
 declare
@@ -56,7 +57,8 @@ begin
         insert into app.nodes (job, name, position, state, generation)
         select _job, n.name, n.position, 'pending', 0 from unnest(_nodes) with ordinality as n(name, position);
         insert into app.events (job, seq, at, kind, data)
-        values (_job, 1, app.now(), 'job.submitted', jsonb_build_object('ordinal', _ordinal));
+        values (_job, 1, app.now(), 'job.submitted',
+                jsonb_strip_nulls(jsonb_build_object('ordinal', _ordinal, 'by', _by)));
         insert into app.rights (job, node, purpose, generation, session, takes, taken_until, made_at)
         select _job, '', 'start', 0, s.id, 1, app.now() + s.lease, app.now()
           from (select _session as id) given left join app.sessions s using (id)

@@ -1,0 +1,292 @@
+"""A job's events are its audit: they say who did what (P7), and what was tried in vain."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.postgres.files import ROOT, Files
+from anabranch.adapters.postgres.keys import open_keys
+from anabranch.adapters.postgres.migrate import migrate
+from anabranch.api.main import create_app
+from anabranch.client.history import Event
+from anabranch.engine.model import NodeState, Report
+from anabranch.engine.retry import Again
+from anabranch.settings import Settings
+from anabranch.testing.clock import Clock
+from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.testing.stack import open_stack
+
+pytestmark = pytest.mark.postgres
+BASE = "http://anabranch.example"
+PEOPLE = ("ann", "bob", "eve")
+HANDLER = """
+from anabranch import register_handler
+
+@register_handler("do")
+def do(params):
+    return {}
+"""
+ASK = """
+workflow_id: ask
+inputs: {by: {type: string, default: nobody}}
+nodes:
+  gate: {type: gate}
+  then: {handler: do, depends_on: gate}
+"""
+Events = list[dict[str, Any]]  # as the API tells them
+
+
+@pytest.fixture
+async def api(tmp_path: Path, database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "do.py").write_text(HANDLER)
+    (plugins / "ask.yaml").write_text(ASK)
+    app = create_app(Settings(home=tmp_path / "home", plugins=(str(plugins),), auth="keys"), database_url)
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=BASE) as client:
+        await app.state.gateway.ready()
+        yield client
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
+    async with open_harness(database_url) as harness:
+        yield harness
+
+
+@pytest.fixture
+async def people(database_url: str) -> dict[str, dict[str, str]]:
+    """What each of them sends to be known."""
+    async with open_keys(database_url) as keys:
+        made = {name: await keys.make(KeyRequest(name, Scope.OPERATE, "acme"), "a test") for name in PEOPLE}
+    return {name: {"Authorization": f"Bearer {credential.text}"} for name, (_, credential) in made.items()}
+
+
+async def test_p7_events_say_who_submitted_signalled_cancelled_and_retried(
+    api: httpx.AsyncClient, engine: EngineHarness, people: dict[str, dict[str, str]]
+) -> None:
+    """By the key that was sent: whatever a body says of `by` is data."""
+    ann, bob, eve = people.values()
+    submitted = await api.post("/api/jobs", json={"workflow": "ask", "parameters": {"by": "root"}}, headers=ann)
+    path = f"/api/jobs/{submitted.json()['job_id']}"
+    assert (await api.post(f"{path}/cancel", json={"reason": "not now"}, headers=bob)).status_code == 200
+    assert (await api.post(f"{path}/retry", json={}, headers=eve)).status_code == 202
+    assert (await api.post(f"{path}/signal/gate", json={"by": "root"}, headers=bob)).status_code == 200
+    await fail(engine)
+    answer = await api.post("/api/dead-letters/replay", json={"workflow": "ask"}, headers=ann)
+    assert [one["replayed"] for one in answer.json()] == [True]
+
+    events: Events = (await api.get(f"{path}/events", headers=ann)).json()["items"]
+
+    told = [(Event.of(event).by, event["kind"]) for event in events if event["by"]]
+    assert told == [
+        ("acme/ann", "job.submitted"),
+        ("acme/bob", "job.cancelled"),
+        ("acme/eve", "job.retried"),
+        ("acme/bob", "gate.signalled"),
+        ("acme/ann", "job.retried"),
+    ]
+    data = {event["kind"]: event["data"] for event in events}
+    assert (data["job.cancelled"]["message"], data["node.completed"]) == ("not now", {"by": "root"})
+    assert (data["job.submitted"], data["gate.signalled"]) == ({"ordinal": 0}, {"payload": {"by": "root"}})
+
+
+async def test_p7_each_of_many_submissions_says_who_made_it(
+    api: httpx.AsyncClient, people: dict[str, dict[str, str]]
+) -> None:
+    headers = {**people["ann"], "Content-Type": "application/x-ndjson"}
+    answer = await api.post("/api/jobs/bulk", content='{"workflow": "ask"}\n', headers=headers)
+    events = await api.get(f"/api/jobs/{answer.json()['job_id']}/events", headers=people["bob"])
+    assert events.json()["items"][0]["by"] == "acme/ann"
+
+
+async def fail(engine: EngineHarness) -> None:
+    """Let the next task fail for good."""
+    async with asyncio.timeout(30):
+        while not (found := await engine.claim(1)):
+            await asyncio.sleep(0.02)
+    _, rights = await engine.end(found, "failed")
+    await engine.advance(rights)
+
+
+async def repeats(engine: EngineHarness, job_id: str) -> list[tuple[str | None, dict[str, Any]]]:
+    """What the job's events tell of attempts that did not end their task."""
+    job = await engine.reads.find(job_id)
+    return [(event.node, event.data) for event in await engine.reads.events(job.id) if event.kind == "tasks.repeated"]
+
+
+async def test_ten_failures_of_a_node_are_one_event_while_it_runs_and_one_at_its_end(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(10))).job_id
+    await engine.end(await engine.claim(), "retry", {"code": "handler.transient", "message": "busy"})
+    await engine.sweep()
+    await engine.sweep()
+    ((node, told),) = await repeats(engine, job_id)
+    assert (node, told["attempts"], told["tasks"], told["failed"]) == ("work", 10, 10, 10)
+    assert told["error"] == {"code": "handler.transient", "message": "busy"}
+    assert told["message"] == "tried again: 10 attempts, of 10 tasks (10 failed); the last: busy"
+
+    first, *rest = await engine.claim()
+    await engine.end([first], "crashed", {"code": "handler.crashed", "message": "SIGSEGV"})
+    await engine.sweep()
+    await engine.finish([*rest, *await engine.claim()])
+
+    _, (_, summed) = await repeats(engine, job_id)
+    assert (summed["attempts"], summed["tasks"], summed["failed"], summed["crashed"]) == (11, 10, 10, 1)
+    assert await engine.nodes(job_id) == {"work": NodeState.COMPLETED, "join": NodeState.RUNNING}
+
+
+async def test_what_is_told_already_is_not_told_again(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(1))).job_id
+    await engine.end(await engine.claim(), "retry", {"code": "task.timed_out", "message": "it ran longer than 1 s"})
+    await engine.sweep()
+    await engine.finish(await engine.claim())
+    ((_, told),) = await repeats(engine, job_id)
+    assert told["message"] == "tried again: 1 attempts, of 1 tasks (1 timed out); the last: it ran longer than 1 s"
+
+
+async def test_a_node_that_ends_before_a_sweep_tells_of_its_failures_first(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(2))).job_id
+    await engine.end(await engine.claim(1), "retry")
+    await engine.store.cancel(job_id, "test")
+    await engine.sweep()
+    job = await engine.reads.find(job_id)
+    kinds = [(event.kind, event.node) for event in await engine.reads.events(job.id)]
+    assert kinds[-4:] == [
+        ("tasks.repeated", "work"),
+        ("node.cancelled", "work"),
+        ("node.cancelled", "join"),
+        ("job.cancelled", None),
+    ]
+
+
+async def test_a_worker_that_died_is_told_and_one_that_stopped_is_not(engine: EngineHarness, clock: Clock) -> None:
+    job_id = (await engine.submit(fan_out(1))).job_id
+    reports = [Report(claim.key, claim.attempt, "handed_back") for claim in await engine.claim()]
+    await engine.store.report(engine.session, reports)
+    await engine.sweep()
+    assert await repeats(engine, job_id) == []
+
+    other = await engine.new_session()
+    await engine.claim(session=other)
+    await engine.let_pass(clock, timedelta(seconds=90))
+    ((_, told),) = await repeats(engine, job_id)
+    assert (told["lost"], told["error"]["code"]) == (1, "worker.died")
+
+
+async def test_a_retry_of_a_job_tells_of_its_own_failures_only(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(1))).job_id
+    await engine.end(await engine.claim(), "retry")
+    _, rights = await engine.end(await engine.claim(), "failed")
+    await engine.advance(rights)
+    job = await engine.reads.find(job_id)
+    again = Again(("work", "join"), frozenset({"work"}))
+    verdict = await engine.store.retry(job_id, job.last_event, again, engine.session)
+    assert verdict.right
+    await engine.advance([verdict.right])
+    await engine.finish(await engine.claim())
+    assert [told["attempts"] for _, told in await repeats(engine, job_id)] == [1]
+
+
+FAILING = """
+from anabranch import Permanent, register_handler
+
+def break_here(kind):
+    password = "hunter2"
+    print("before", kind)
+    raise ValueError(f"{kind} is broken at postgresql://me:{password}@db/x")
+
+async def wait(params, ctx):
+    break_here("waiting")
+
+def run(params, ctx):
+    break_here(ctx.node_id)
+
+for name, kind in (("heavy", {"heavy": True}), ("quick", {"quick": True}), ("child", {})):
+    globals()[name] = register_handler(name, **kind)(lambda params, ctx: run(params, ctx))
+waiting = register_handler("waiting")(wait)
+"""
+FAILS = """
+workflow_id: fails
+nodes:
+  waiting: {handler: waiting, on_failure: continue}
+  child: {handler: child, on_failure: continue}
+  heavy: {handler: heavy, on_failure: continue}
+  quick: {handler: quick, on_failure: continue}
+"""
+
+
+async def test_s5_the_log_of_an_attempt_says_where_its_handler_failed_wherever_it_ran(
+    database_url: str, tmp_path: Path
+) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "failing.py").write_text(FAILING)
+    (plugins / "fails.yaml").write_text(FAILS)
+    async with open_stack(database_url, tmp_path / "home", [str(plugins)]) as stack:
+        job = await stack.run("fails")
+        reads = stack.gateway.reads
+        logs = await reads.logs(job.job.id, limit=10, after=None, node=None, index=None, attempt=None)
+        errors = [task.error for node in job.nodes for task in await stack.tasks(job, node.name)]
+    assert sorted(log.node for log in logs) == ["child", "heavy", "quick", "waiting"]
+    for log in logs:
+        told = log.log or ""
+        assert "in break_here\n    raise ValueError(" in told
+        assert told.endswith(f"ValueError: {log.node} is broken at postgresql://me:***@db/x\n")
+        assert "anabranch/engine" not in told
+        assert told.startswith("before" if log.node in ("child", "heavy") else "Traceback")
+    assert all(error and "Traceback" not in str(error) and "hunter2" not in str(error) for error in errors)
+
+
+BEFORE = """
+insert into app.workflows (hash, workflow, definition, created_at) values ('h', 'old', '{}', now());
+insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
+                      generation, correlation_id, last_event, created_at)
+values ('ab', 'ab', 0, 'local', 'old', 'h', '{}', 5, 'running', 0, 'c', 2, now());
+insert into app.nodes (job, name, position, state, generation, opened_at) values (1, 'work', 1, 'running', 0, now());
+insert into app.events
+values (1, 1, now(), 'job.submitted', null, '{"ordinal": 0}'),
+       (1, 2, now(), 'gate.signalled', 'gate', '{"payload": {"by": "eve"}, "sender": "acme/ann"}');
+insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy, width,
+                       next_index, running, remaining, failed, tolerated, closed, opened_at, served_at, itemized, ripe)
+values (1, 'work', 'work', 0, 'default', 5, 'do', false, '{}', 2, 1, 0, 2, 0, 0, false, now(), now(), false, true);
+insert into app.attempts values (1, 0, 1, 1, 'crashed', now(), now(), now(), '{"code": "handler.crashed"}');
+insert into app.due values (1, 0, 1, 0, 1, now(), now());
+"""
+
+
+async def test_o4_jobs_of_the_schema_before_tell_their_story(empty_database_url: str, tmp_path: Path) -> None:
+    """What happened before is told as far as it was kept; what happens now is told whole."""
+    for name in ("roles.sql", "grants.sql"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "migrations").mkdir()
+    for migration in (ROOT / "migrations").glob("00[01]*.sql"):
+        if migration.name < "0011":
+            shutil.copy(migration, tmp_path / "migrations")
+    migrate(empty_database_url, files=Files(tmp_path))
+    with psycopg.connect(empty_database_url) as database:
+        database.execute(BEFORE)
+
+    assert [name[:4] for name in migrate(empty_database_url).migrations] == ["0011", "0012"]
+
+    async with open_harness(empty_database_url) as engine:
+        await engine.end(await engine.claim(1), "retry")
+        await engine.sweep()
+        await engine.store.cancel("ab", "test", "acme/bob")
+        events = await engine.reads.events(1)
+    assert [(event.kind, event.by) for event in events] == [
+        ("job.submitted", None),
+        ("gate.signalled", "acme/ann"),
+        ("tasks.repeated", None),
+        ("node.cancelled", None),
+        ("job.cancelled", "acme/bob"),
+    ]
+    assert events[2].data["attempts"] == 2

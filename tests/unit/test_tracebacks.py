@@ -1,0 +1,63 @@
+"""A traceback tells where a handler failed, shortly and without secrets."""
+
+from collections.abc import Callable
+
+import pytest
+
+from anabranch.engine.tracebacks import LONGEST, tell_traceback
+
+
+def catch(act: Callable[[], object]) -> BaseException:
+    with pytest.raises(BaseException) as caught:  # noqa: PT011  # any
+        act()
+    return caught.value
+
+
+def tell(act: Callable[[], object]) -> str:
+    return tell_traceback(catch(act)) or ""
+
+
+def dig(depth: int, message: str) -> None:
+    secret = message * 2
+    if not depth:
+        raise ValueError(message)
+    dig(depth - 1, secret[: len(message)])
+
+
+def wrap() -> None:
+    try:
+        dig(0, "the cause")
+    except ValueError as error:
+        raise RuntimeError("the rest") from error
+
+
+def test_a_traceback_ends_with_the_line_that_failed_and_its_causes() -> None:
+    told = tell(wrap)
+    assert told.index("ValueError: the cause") < told.index("RuntimeError: the rest")
+    assert "test_tracebacks.py" in told
+    assert "in dig\n    raise ValueError(message)\n" in told
+
+
+def test_s5_a_traceback_holds_no_secrets() -> None:
+    key, url = f"anb_{'a' * 12}_{'b' * 64}", "postgresql://me:hunter2@db/x"
+    told = tell(lambda: dig(1, f"{key} at {url}"))
+    assert "hunter2" not in told
+    assert "b" * 64 not in told
+    assert f"ValueError: anb_{'a' * 12}_*** at postgresql://me:***@db/x" in told
+
+
+@pytest.mark.parametrize(("depth", "message"), [(900, "deep"), (0, "x" * 10**6), (300, "\x00\ud800" * 900)])
+def test_a_traceback_is_bounded_and_can_be_stored(depth: int, message: str) -> None:
+    told = tell(lambda: dig(depth, message))
+    assert len(told) <= LONGEST + 10
+    assert "raise ValueError(message)" in told
+    assert "\x00" not in told.encode().decode()
+
+
+def test_what_the_engine_refuses_has_none() -> None:
+    error = catch(lambda: tell_traceback(None))  # type: ignore[arg-type]  # to fail inside the engine
+    assert error.__traceback__ is not None
+    engine = error.__traceback__
+    while engine.tb_next is not None:
+        engine = engine.tb_next
+    assert tell_traceback(error.with_traceback(engine)) is None
