@@ -3,54 +3,33 @@
 import asyncio
 import multiprocessing
 import os
-import resource
 import signal
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import entry_points
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
-from types import FrameType
 from typing import Protocol
 
 from anabranch.engine.canonical import Json
+from anabranch.engine.child import Answer, Saved, serve
 from anabranch.engine.equipment import BARE, Equipment
-from anabranch.engine.errors import ContractViolationError, Interrupted, TaskError, Transient
-from anabranch.engine.lifeline import die_with_parent
-from anabranch.engine.perform import Call, Performed, perform
-from anabranch.engine.plugin import GROUP, is_folder, load_plugins
+from anabranch.engine.errors import TaskError, Transient
+from anabranch.engine.perform import Call, Performed
+from anabranch.engine.plugin import GROUP, is_folder
 from anabranch.engine.printed import Printed
-from anabranch.engine.task_logs import hold_lines, keep_lines
 
-__all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue", "Saved"]
+__all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue"]
 
 LOADING_SECONDS = 120
 GLANCE_SECONDS = 0.5
+STARTS, START_PAUSE_SECONDS = 3, 0.1
 CallId = tuple[str, int]
-
-
-@dataclass(slots=True)
-class Saved:
-    """A checkpoint on its way to the worker, its state as JSON text; the number rises as long as the process lives."""
-
-    number: int
-    phase: str
-    state: str
-
-
-@dataclass(slots=True)
-class Answer:
-    """What became of the checkpoint with this number: it is kept, or the handler gets an error."""
-
-    number: int
-    error: TaskError | None
 
 
 class Listener(Protocol):
@@ -102,9 +81,9 @@ class Child:
         self._sending = threading.Lock()
         self._output, output = context.Pipe(duplex=False)
         self.process: ForkServerProcess = context.Process(
-            target=_serve, args=(theirs, output, tuple(plugins), memory, equipment), daemon=True
+            target=serve, args=(theirs, output, tuple(plugins), memory, equipment), daemon=True
         )
-        self.process.start()
+        _start(self.process)
         theirs.close()
         output.close()
         printed = Printed(self._output)
@@ -233,7 +212,7 @@ class Children:
         The equipment is what handlers have wherever they run; it goes to the children by a pipe.
         """
         modules = [point.value for point in entry_points(group=GROUP)]
-        preload = ["anabranch.engine.tethered", __name__, *modules, *(name for name in plugins if not is_folder(name))]
+        preload = ["anabranch.engine.tethered", serve.__module__, *modules, *(name for name in plugins if not is_folder(name))]
         multiprocessing.get_context("forkserver").set_forkserver_preload(preload)
         self._plugins = tuple(plugins)
         self._memory = memory
@@ -307,99 +286,11 @@ class Children:
         return Child(self._plugins, self._memory, self.equipment)
 
 
-class _Line:
-    """The child's end of the line: what it says goes up the pipe, what it hears comes by signal."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._pid = os.getpid()
-        self._speaking = threading.Lock()
-        self._in_call = False
-        self._saved = 0
-        self.cancelled = False
-        self.stopping = False
-
-    def progress(self, progress: dict[str, Json]) -> None:
-        if self.is_mine:
-            with self._speaking:
-                if self._in_call:
-                    self._connection.send(progress)
-
-    def save(self, phase: str, state: str) -> None:
-        if not self.is_mine:
-            raise ContractViolationError("ctx.checkpoint was called in a process that the handler forked")
-        with self._speaking:
-            if not self._in_call:
-                raise Interrupted("the attempt has ended", code="task.lost")
-            self._saved += 1
-            self._connection.send(Saved(self._saved, phase, state))
-            error = self._hear_answer(self._saved)
-        if isinstance(error, Interrupted):
-            self.cancelled = True
-        if error is not None:
-            raise error
-
-    def _hear_answer(self, number: int) -> TaskError | None:
-        """The answer to this checkpoint, after those that nobody waited for: a signal may have ended the waiting."""
-        while True:
-            answer = self._connection.recv()
-            if isinstance(answer, Answer) and answer.number == number:
-                return answer.error
-
-    @property
-    def is_mine(self) -> bool:
-        """Whether this is the process that was called, and not one that a handler forked from it."""
-        return os.getpid() == self._pid
-
-    def hear(self, signum: int, _frame: FrameType | None) -> None:
-        if signum == signal.SIGUSR1:
-            self.cancelled = True
-        else:
-            self.stopping = True
-
-    def begin(self) -> None:
-        """Be the line of the next call."""
-        self.cancelled = self.stopping = False
-        self._in_call = True
-
-    def end(self) -> None:
-        """Say nothing more: threads that a handler left would speak in the next one's name."""
-        with self._speaking:
-            self._in_call = False
-
-
-def _serve(
-    connection: Connection, output: Connection, plugins: Sequence[str], memory: int, equipment: Equipment
-) -> None:
-    die_with_parent()
-    os.setsid()
-    line = _Line(connection)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, line.hear)
-    signal.signal(signal.SIGUSR1, line.hear)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    hold_lines()
-    registry = load_plugins(plugins)
-    connection.send(Performed())
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(output.fileno(), stream.fileno())
-    keep_lines()
-    while True:
+def _start(process: ForkServerProcess) -> None:
+    """Start a child. A server that dies meanwhile is made anew by the next try, once the system has told of its end."""
+    for _ in range(STARTS - 1):
         try:
-            call = connection.recv()
-        except EOFError:
-            return
-        if not isinstance(call, Call):  # an answer that nobody waits for any more
-            continue
-        line.begin()
-        performed = perform(registry, call, line, equipment)
-        if not line.is_mine:  # two would answer for one, and then for others
-            os._exit(os.EX_SOFTWARE)
-        line.end()
-        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
-            signal.setitimer(timer, 0)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        connection.send(performed)
+            return process.start()
+        except (EOFError, ConnectionError):
+            time.sleep(START_PAUSE_SECONDS)
+    return process.start()

@@ -14,7 +14,8 @@ from pathlib import Path
 import structlog
 
 from anabranch.engine.canonical import Json, encode
-from anabranch.engine.children import ChildDied, Children, Overdue, Saved
+from anabranch.engine.child import Saved
+from anabranch.engine.children import ChildDied, Children, Overdue
 from anabranch.engine.context import Silence
 from anabranch.engine.errors import AnabranchError, Interrupted, TaskError, Unavailable
 from anabranch.engine.expressions import ExpressionError
