@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import entry_points
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from typing import Protocol
@@ -21,7 +21,7 @@ from anabranch.engine.child import Answer, Saved, serve
 from anabranch.engine.equipment import BARE, Equipment
 from anabranch.engine.errors import TaskError, Transient
 from anabranch.engine.perform import Call, Performed
-from anabranch.engine.plugin import GROUP, is_folder
+from anabranch.engine.plugin import loaded_modules
 from anabranch.engine.printed import Printed
 
 __all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue"]
@@ -211,9 +211,9 @@ class Children:
 
         The equipment is what handlers have wherever they run; it goes to the children by a pipe.
         """
-        modules = [point.value for point in entry_points(group=GROUP)]
-        preload = ["anabranch.engine.tethered", serve.__module__, *modules, *(name for name in plugins if not is_folder(name))]
+        preload = ["anabranch.engine.tethered", serve.__module__, *loaded_modules(plugins)]
         multiprocessing.get_context("forkserver").set_forkserver_preload(preload)
+        forkserver.ensure_running()  # from a thread that lasts: the server ends with the thread that began it
         self._plugins = tuple(plugins)
         self._memory = memory
         self.equipment = equipment

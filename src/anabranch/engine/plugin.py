@@ -23,7 +23,7 @@ from anabranch.engine.nesting import nest
 from anabranch.engine.validator import find_handler_mistakes
 from anabranch.engine.workflow import DEFAULT_QUEUE, Node, Workflow
 
-__all__ = ["GROUP", "Registry", "is_folder", "load_plugins"]
+__all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
 
 GROUP = "anabranch.plugins"
 CHOSEN = "PLUGIN_MODULES"
@@ -200,6 +200,12 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
             registry.add_folder(Path(plugin).expanduser())
     registry.resolve()
     return registry
+
+
+def loaded_modules(extra: Iterable[str] = ()) -> list[str]:
+    """The modules that plugins have brought into this process, but for those of folders, which have no name to load."""
+    named = [point.value for point in entry_points(group=GROUP)] + [name for name in extra if not is_folder(name)]
+    return [module for plugin in named for module in (plugin, *_submodules(plugin))]
 
 
 def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
