@@ -126,9 +126,9 @@ class Member:
         self.process.wait()
 
     def said(self, event: str) -> list[dict[str, Any]]:  # JSON of any shape
-        """The lines of its log with this event."""
-        lines = (line for line in self.log.read_text().splitlines() if line.startswith("{") and event in line)
-        return [said for line in lines if (said := json.loads(line)).get("event") == event]
+        """The whole lines of its log with this event; a full disk cuts one off."""
+        lines = (line for line in self.log.read_text().splitlines() if line.startswith("{") and line.endswith("}"))
+        return [said for line in lines if event in line and (said := json.loads(line)).get("event") == event]
 
     async def started(self, sessions: int = 1) -> None:
         """Wait until it has begun this many sessions."""
