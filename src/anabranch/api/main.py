@@ -44,7 +44,6 @@ from anabranch.api.tick import Tick
 from anabranch.app import CATALOG, Gateway
 from anabranch.embedded.listener import asks_for_keys
 from anabranch.engine.errors import InputError
-from anabranch.engine.views import Vitals
 from anabranch.logs import configure_logs
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.mounts import Serving
@@ -75,9 +74,9 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
             await app.state.serving.close()
             await app.state.gateway.close()
 
-    async def look() -> Vitals:
+    async def look() -> None:
         monitor: Monitor = app.state.monitor  # made when the application starts
-        return await monitor.vitals()
+        await monitor.ping()
 
     app = Api(
         title="Anabranch",

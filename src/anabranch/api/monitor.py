@@ -45,12 +45,17 @@ class Monitor:
         self._stuck: dict[int, tuple[str, ...]] = {}
         self._measuring: asyncio.Future[dict[str, int]] | None = None
         self._vitals = Watch(self._take_vitals, "the database", patience=PATIENCE_SECONDS)
+        self._pings = Watch(self._gateway.signs.ping, "the database", patience=PATIENCE_SECONDS)
         self._jobs = Watch(self._look_for_stuck, "the database", patience=PATIENCE_SECONDS, fresh=STUCK_FRESH_SECONDS)
         self._gauges = Watch(self._take_gauges, "the database", patience=PATIENCE_SECONDS, fresh=GAUGES_FRESH_SECONDS)
         self._catalog = Watch(
             self._gateway.signs.catalog, "the database", patience=PATIENCE_SECONDS, fresh=CATALOG_FRESH_SECONDS
         )
         self._disks = Watch(self._measure_disks, "the disk", patience=PATIENCE_SECONDS)
+
+    async def ping(self) -> None:
+        """See that the database answers; Unavailable when it does not in time."""
+        await self._pings.get()
 
     async def vitals(self) -> Vitals:
         """What health is judged by, soon or not at all."""
@@ -76,7 +81,7 @@ class Monitor:
 
     def close(self) -> None:
         """Stop watching."""
-        for watch in (self._vitals, self._jobs, self._gauges, self._catalog, self._disks):
+        for watch in (self._vitals, self._pings, self._jobs, self._gauges, self._catalog, self._disks):
             watch.close()
 
     def _parts(

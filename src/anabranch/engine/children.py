@@ -12,14 +12,14 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from multiprocessing import forkserver
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.child import Answer, Saved, serve
 from anabranch.engine.equipment import BARE, Equipment
-from anabranch.engine.errors import TaskError, Transient
+from anabranch.engine.errors import TaskError, Transient, Unavailable
 from anabranch.engine.perform import Call, Performed
 from anabranch.engine.plugin import loaded_modules
 from anabranch.engine.printed import Printed
@@ -28,7 +28,7 @@ __all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue"]
 
 LOADING_SECONDS = 120
 GLANCE_SECONDS = 0.5
-STARTS, START_PAUSE_SECONDS = 3, 0.1
+FORKS, FORK_PAUSE_SECONDS = 3, 0.1
 CallId = tuple[str, int]
 
 
@@ -76,16 +76,8 @@ class Child:
 
     def __init__(self, plugins: Sequence[str], memory: int, equipment: Equipment = BARE) -> None:
         """Fork it from the preloaded server, and wait until its plugins are loaded."""
-        context = multiprocessing.get_context("forkserver")
-        self._connection, theirs = context.Pipe()
+        self.process, self._connection, self._output = _fork(tuple(plugins), memory, equipment)
         self._sending = threading.Lock()
-        self._output, output = context.Pipe(duplex=False)
-        self.process: ForkServerProcess = context.Process(
-            target=serve, args=(theirs, output, tuple(plugins), memory, equipment), daemon=True
-        )
-        _start(self.process)
-        theirs.close()
-        output.close()
         printed = Printed(self._output)
         if not self._connection.poll(LOADING_SECONDS):
             raise self._overdue("handler.loading", f"its plugins took longer than {LOADING_SECONDS} s to load", printed)
@@ -286,11 +278,29 @@ class Children:
         return Child(self._plugins, self._memory, self.equipment)
 
 
-def _start(process: ForkServerProcess) -> None:
-    """Start a child. A server that dies meanwhile is made anew by the next try, once the system has told of its end."""
-    for _ in range(STARTS - 1):
+def _fork(*given: object) -> tuple[ForkServerProcess, Connection, Connection]:
+    """A child, the line to it, and what it prints. A server that dies meanwhile is made anew by the next try."""
+    for _ in range(FORKS):
         try:
-            return process.start()
+            return _try_to_fork(given)
         except (EOFError, ConnectionError):
-            time.sleep(START_PAUSE_SECONDS)
-    return process.start()
+            time.sleep(FORK_PAUSE_SECONDS)  # until the system has told of its end
+    raise Unavailable("worker.no_children", "the server that forks the processes of handlers does not stay alive")
+
+
+def _try_to_fork(given: tuple[object, ...]) -> tuple[ForkServerProcess, Connection, Connection]:
+    """Lines of its own for every try: a server may die after it forked, and that child must not answer for another."""
+    context = multiprocessing.get_context("forkserver")
+    ours, theirs = context.Pipe()
+    read, written = context.Pipe(duplex=False)
+    process = context.Process(target=serve, args=(theirs, written, *given), daemon=True)
+    try:
+        process.start()
+    except BaseException:
+        ours.close()
+        read.close()
+        raise
+    finally:
+        theirs.close()
+        written.close()
+    return process, ours, read

@@ -205,7 +205,7 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
 def loaded_modules(extra: Iterable[str] = ()) -> list[str]:
     """The modules that plugins have brought into this process, but for those of folders, which have no name to load."""
     named = [point.value for point in entry_points(group=GROUP)] + [name for name in extra if not is_folder(name)]
-    return [module for plugin in named for module in (plugin, *_submodules(plugin))]
+    return [module for plugin in named for module in (plugin, *_submodules(plugin)) if module in sys.modules]
 
 
 def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:

@@ -191,7 +191,7 @@ async def _unless(stop: asyncio.Event, opening: Coroutine[None, None, SessionId]
     finally:
         begun.cancel()
         told.cancel()
-        await asyncio.wait([begun, told])
+        await asyncio.gather(begun, told, return_exceptions=True)
 
 
 async def _pause(stop: asyncio.Event) -> None:

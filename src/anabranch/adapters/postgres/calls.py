@@ -23,6 +23,7 @@ GONE = "AN001"
 SHUTDOWN = "57P"
 # The server itself gives up after a minute; whoever is silent for longer is not there.
 ANSWER_SECONDS = 75.0
+CHECK_SECONDS = 2.0
 # Connection, rollback, resources, operator, lock: what these refuse may be taken later; all else never.
 PASSING = ("08", "40", "53", "55P03", "57")
 
@@ -70,7 +71,8 @@ class Database:
         except Unavailable as error:
             if not _was_dead(error.__cause__):
                 raise
-        await self._pool.check()
+        if self._checking:
+            await asyncio.wait([self._checking], timeout=CHECK_SECONDS)
         return await self._fetch(query_text(name), parameters)
 
     async def _fetch(self, text: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[DictRow]:

@@ -31,6 +31,10 @@ class PostgresSigns:
         """Close the connection."""
         await self._database.close()
 
+    async def ping(self) -> None:
+        """See that the server answers at all."""
+        await self._database.query("ping")
+
     async def vitals(self) -> Vitals:
         """What health is judged by."""
         (row,) = await self._database.query("vitals")

@@ -1,0 +1,2 @@
+-- Whether the server answers.
+select 1 as answer;
