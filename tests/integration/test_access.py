@@ -291,12 +291,12 @@ async def test_keys_are_made_listed_and_revoked_over_http(api: httpx.AsyncClient
     first = (await api.get("/api/keys?limit=1", headers=admin)).json()
     rest = (await api.get(f"/api/keys?before={first['next']}", headers=admin)).json()
     assert [key["owner"] for key in first["items"] + rest["items"]] == ["acme", "ops"]
-    assert (first["items"][0]["id"], first["items"][0]["made_by"]) == (made["id"], "ops/ci")
+    assert (first["items"][0]["id"], first["items"][0]["made_by"]) == (made["id"], f"ops/ci ({rest['items'][0]['id']})")
     assert "key" not in first["items"][0]
 
     for _ in range(2):
         told = (await api.delete(f"/api/keys/{made['id']}", headers=admin)).json()
-        assert (told["state"], told["revoked_by"]) == ("revoked", "ops/ci")
+        assert (told["state"], told["revoked_by"]) == ("revoked", f"ops/ci ({rest['items'][0]['id']})")
     problem(await api.get("/api/jobs", headers=own), 401, "auth.revoked")
     problem(await api.delete("/api/keys/000000000000", headers=admin), 404, "key.not_found")
 
@@ -593,7 +593,7 @@ def test_keys_are_made_before_any_exists_and_then_over_http(server: Server, data
 
     remote: dict[str, Any] = {"ANABRANCH_API_URL": server.url, "ANABRANCH_API_KEY": first["key"]}
     second = call("keys", "create", "ci", "--scope", "submit", "--expires", "12h", **remote)
-    assert (second["owner"], second["made_by"]) == ("local", "ops/ops")
+    assert (second["owner"], second["made_by"]) == ("local", f"ops/ops ({first['id']})")
     assert second.keys() == first.keys()
     assert [key["name"] for key in call("keys", "list", **remote)] == ["ci", "ops"]
     assert [key["name"] for key in call("keys", "list", **database)] == ["ci", "ops"]

@@ -47,8 +47,9 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """Who acts, as events and rows tell it (P7)."""
-        return self.principal.name
+        """Who acts, as events and rows tell it (P7): names may be given twice, and the id of a key may not."""
+        who = self.principal
+        return f"{who.name} ({who.key_id})" if who.key_id else who.name
 
     @property
     def scope(self) -> str:

@@ -3,6 +3,8 @@
 import os
 from multiprocessing.connection import Connection
 
+from anabranch.engine.tracebacks import hide_secrets
+
 __all__ = ["Printed"]
 
 
@@ -43,4 +45,5 @@ class Printed:
         left_out = self._size - len(self._head) - len(self._tail)
         middle = f"\n… {left_out} bytes left out …\n".encode() if left_out else b""
         kept = (self._head + middle + self._tail).decode("utf-8", "replace").replace("\x00", "\\x00")
+        kept = hide_secrets(kept)
         return kept if more is None else kept.removesuffix("\n") + "\n" + more
