@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from anabranch.engine.errors import AnabranchError, InputError
+from anabranch.engine.secrecy import KEY
 
 __all__ = [
     "KEY",
@@ -25,7 +26,6 @@ __all__ = [
     "redact",
 ]
 
-KEY = re.compile(r"anb_([0-9a-f]{12})_([0-9a-f]{64})")
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 LONGEST = timedelta(days=3650)
 

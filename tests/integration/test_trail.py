@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from anabranch.adapters.postgres.files import ROOT, Files
 from anabranch.adapters.postgres.keys import open_keys
 from anabranch.adapters.postgres.migrate import migrate
 from anabranch.api.main import create_app
+from anabranch.api.schemas import EventView
 from anabranch.client.history import Event
+from anabranch.engine import model
+from anabranch.engine.canonical import Json
 from anabranch.engine.model import NodeState, Report
 from anabranch.engine.retry import Again
 from anabranch.settings import Settings
@@ -103,6 +106,13 @@ async def test_p7_events_say_who_submitted_signalled_cancelled_and_retried(
     data = {event["kind"]: event["data"] for event in events}
     assert (data["job.cancelled"]["message"], data["node.completed"]) == ("not now", {"by": "root"})
     assert (data["job.submitted"], data["gate.signalled"]) == ({"ordinal": 0}, {"payload": {"by": "root"}})
+
+
+def test_the_data_of_an_event_keeps_its_order() -> None:
+    data: dict[str, Json] = {"by": "ann", **{f"key {number}": number for number in range(20)}}
+    shown = EventView.of(model.Event(1, 1, datetime.now(UTC), "job.cancelled", None, data)).data
+    assert isinstance(shown, dict)
+    assert list(shown) == [key for key in data if key != "by"]
 
 
 async def test_p7_each_of_many_submissions_says_who_made_it(

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -29,6 +29,7 @@ from anabranch.cli.progress import Bars, show_progress
 from anabranch.cli.show import coloured, escape, print_json, print_table, spell_progress
 from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home
+from anabranch.embedded.supervisor import Supervisor
 from anabranch.engine.errors import (
     AnabranchError,
     Conflict,
@@ -644,28 +645,64 @@ def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
 
 
 @pytest.mark.parametrize(
-    ("words", "database", "left"),
+    ("words", "left"),
     [
-        ("", None, {"bronze/uploads/a", "bronze/own.tif", "silver/own.tif"}),
-        ("--bronze", None, {"silver/own.tif"}),
-        (
-            "",
-            "postgresql://elsewhere/x",
-            {"bronze/uploads/a", "bronze/own.tif", "silver/jobs/j/a", "silver/own.tif", "gold/jobs/j/a", "work/jobs/j"},
-        ),
+        ("", {"bronze/uploads/a", "bronze/own.tif", "silver/own.tif"}),
+        ("--bronze", {"silver/own.tif"}),
     ],
 )
-def test_a_purge_removes_what_the_stack_made_and_nothing_of_others(
-    home: Path, monkeypatch: pytest.MonkeyPatch, words: str, database: str | None, left: set[str]
+def test_a_purge_removes_what_the_stack_made_and_nothing_of_others(home: Path, words: str, left: set[str]) -> None:
+    fill(home)
+    (home / "postgres/data").mkdir(parents=True)
+    assert call(f"down --purge {words} --yes".split()) == 0
+    assert find_files(home) == left
+    assert {path.name for path in home.iterdir() if path.is_dir()} - {"run"} == {name.split("/")[0] for name in left}
+
+
+@pytest.mark.parametrize("known_by", ["this shell", "a former stack", "nobody"])
+def test_a_purge_keeps_the_files_of_jobs_that_another_database_may_know_of(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], known_by: str
 ) -> None:
-    if database:
-        monkeypatch.setenv("ANABRANCH_DATABASE_URL", database)
+    fill(home)
+    if known_by != "nobody":
+        (home / "postgres/data").mkdir(parents=True)
+    if known_by == "this shell":
+        monkeypatch.setenv("ANABRANCH_DATABASE_URL", "postgresql://elsewhere/x")
+    if known_by == "a former stack":
+        run_elsewhere(Home(home))
+    for _ in range(2):
+        assert call(["down", "--purge", "--bronze", "--yes"]) == 0
+        assert find_files(home) - {"elsewhere"} == {"silver/jobs/j/a", "silver/own.tif", "gold/jobs/j/a", "work/jobs/j"}
+        told = capsys.readouterr().err
+        for folder in ("work", "silver", "gold"):
+            assert f"kept {home / folder}: a database elsewhere may know of the jobs that made what is in it" in told
+
+
+def test_a_home_without_files_of_jobs_forgets_a_database_elsewhere(home: Path) -> None:
+    run_elsewhere(Home(home))
+    assert Home(home).serves_elsewhere
+    assert call(["down", "--purge", "--yes"]) == 0
+    assert not Home(home).serves_elsewhere
+
+
+def run_elsewhere(home: Home) -> None:
+    """Run a stack with a database of others, from its start to its end."""
+
+    def end(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        Supervisor(home, "postgresql://elsewhere/x", [], prepare=end).run()
+
+
+def fill(home: Path) -> None:
     made = ["work/jobs/j", "cache/files/x", "scratch/1/x", "logs/api.log", "incoming/x", "bronze/.incoming/x"]
     jobs = ["silver/jobs/j/a", "gold/jobs/j/a", "silver/.incoming/x"]
     for name in (*made, *jobs, "bronze/uploads/a", "bronze/own.tif", "silver/own.tif", "anabranch.toml"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).touch()
-    assert call(f"down --purge {words} --yes".split()) == 0
+
+
+def find_files(home: Path) -> set[str]:
     found = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
-    assert found - {"id", "lock", "cluster.json", "anabranch.toml"} == left
-    assert {path.name for path in home.iterdir() if path.is_dir()} - {"run"} == {name.split("/")[0] for name in left}
+    return found - {"id", "lock", "cluster.json", "anabranch.toml"}

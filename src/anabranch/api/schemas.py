@@ -276,7 +276,7 @@ class EventView(View):
     @classmethod
     def of(cls, event: Event) -> Self:
         """The view of an event."""
-        data = event.data if event.by is None else {key: event.data[key] for key in event.data.keys() - {"by"}}
+        data = {key: value for key, value in event.data.items() if key != "by" or event.by is None}
         return cls(seq=event.seq, at=event.at, kind=event.kind, node=event.node, by=event.by, data=data)
 
 

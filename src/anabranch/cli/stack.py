@@ -77,9 +77,9 @@ def down(
     if stopped.orphans:
         note(f"cleared {stopped.orphans} processes that a killed stack had left")
     if purge:
-        note("removed the embedded database, and what jobs made in the home")
+        note("removed the embedded database, and what else the stack made in the home")
     for folder in kept:
-        note(f"kept {folder}" + ("; `--bronze` removes it, too" if folder.endswith("/bronze") else ""))
+        note(f"kept {folder}{_reason(home, folder)}")
 
 
 def start(settings: "Settings") -> Stack:
@@ -205,6 +205,14 @@ def _show(stack: Stack, settings: "Settings", json: bool) -> None:
         note("It listens on loopback only, so no key is asked for.")
 
 
+def _reason(home: Home, folder: str) -> str:
+    """Why a folder of a purged home was kept, where there is something to say."""
+    if folder == str(home.path / "bronze"):
+        return "; `--bronze` removes it, too"
+    jobs = folder == str(home.path / "work") or (home.path / folder / "jobs").exists()
+    return ": a database elsewhere may know of the jobs that made what is in it" if jobs else ""
+
+
 def _purge(home: Home, *, bronze: bool) -> list[str]:
     """Remove the embedded database and what the stack made; the tiers that still hold something."""
     from anabranch.embedded.cluster import Cluster
@@ -212,10 +220,12 @@ def _purge(home: Home, *, bronze: bool) -> list[str]:
 
     if not home.path.exists():
         return []
-    # A database elsewhere still knows of its jobs' files.
-    ours = prepare(quiet=True).database_url is None
-    try:
-        Cluster(home).purge()
-        return [str(kept) for kept in remove_leavings(home, jobs=ours, bronze=bronze)]
-    finally:
-        home.release()
+    elsewhere = prepare(quiet=True).database_url is not None
+    with home.locked():
+        cluster = Cluster(home)
+        # A database elsewhere still knows of its jobs' files, whatever this shell knows of it.
+        ours = cluster.exists and not (elsewhere or home.serves_elsewhere)
+        # The database goes last: while it is there, a purge that failed can be tried again.
+        kept = remove_leavings(home, jobs=ours, bronze=bronze)
+        cluster.purge()
+    return [str(folder) for folder in kept]

@@ -110,6 +110,11 @@ class Cluster:
                 with suppress(psycopg.errors.DuplicateDatabase):
                     connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
+    @property
+    def exists(self) -> bool:
+        """Whether it was made, and not purged since."""
+        return self._place.data.exists()
+
     def purge(self) -> None:
         """Stop the server and remove the cluster with all its data, wherever it lies."""
         self.home.acquire()

@@ -50,6 +50,7 @@ class Home:
         self._stack_file = self.path / "run" / "stack.json"
         self._key_file = self.path / "run" / "key"
         self._place_file = self.path / "cluster.json"
+        self._elsewhere_file = self.path / "elsewhere"
         self._lock: int | None = None
 
     @property
@@ -144,6 +145,19 @@ class Home:
     def write_place(self, place: dict[str, Path]) -> None:
         """Record the folders of the cluster that are not inside the home."""
         _write(self._place_file, json.dumps({name: str(folder) for name, folder in place.items()}))
+
+    @property
+    def serves_elsewhere(self) -> bool:
+        """Whether a stack ran here with a database that is not the home's own, and may know of files in it."""
+        return self._elsewhere_file.exists()
+
+    def mark_elsewhere(self) -> None:
+        """Record that one did: it outlives the stack, for its database does."""
+        self._elsewhere_file.touch(mode=0o600)
+
+    def clear_elsewhere(self) -> None:
+        """Record that nothing is left here that such a database may know of."""
+        self._elsewhere_file.unlink(missing_ok=True)
 
     def _inode(self) -> list[int]:
         # It stays when the home is renamed, and a copy has another.

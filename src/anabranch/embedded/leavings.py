@@ -19,7 +19,7 @@ TIERS = ("bronze", "silver", "gold")
 def remove_leavings(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
     """Remove it: without `jobs`, what no job of another database needs; with `bronze`, what users sent, too.
 
-    The tiers that still hold something are told. The home's id and lock stay, and what others put there.
+    Where something is still held is told. The home's id, marks and lock stay, and what others put there.
     """
     chosen = (*MACHINE, *ASIDE, *(JOBS if jobs else ()), *(("bronze",) if bronze else ()))
     try:
@@ -31,10 +31,12 @@ def remove_leavings(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
             f"{error.filename} can't be removed: {error.strerror}",
             remedy="Remove it as its owner, and purge again.",
         ) from error
-    for name in (*chosen, *TIERS):
+    for name in (*chosen, *JOBS, *TIERS):
         with suppress(OSError):  # it holds something, or is not there
             (home.path / name).rmdir()
-    return [tier for name in TIERS if (tier := home.path / name).exists()]
+    if not any((home.path / name).exists() for name in JOBS):
+        home.clear_elsewhere()
+    return [folder for name in ("work", *TIERS) if (folder := home.path / name).exists()]
 
 
 def _empty(folder: Path) -> None:

@@ -83,6 +83,8 @@ class Supervisor:
                     self._stop()
 
     def _start(self) -> None:
+        if self._cluster is None:
+            self.home.mark_elsewhere()
         self._record(None)
         if self._cluster and self._server:
             self._raise(self._server)

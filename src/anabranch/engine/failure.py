@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, ContractViolationError, Throttled
-from anabranch.engine.tracebacks import hide_secrets
+from anabranch.engine.secrecy import hide_secrets
 from anabranch.engine.workflow import Backoff
 
 __all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]

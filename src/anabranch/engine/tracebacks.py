@@ -2,25 +2,24 @@
 
 import asyncio
 import os
-import re
 from pathlib import Path
 from traceback import TracebackException
 from types import TracebackType
 
-__all__ = ["hide_secrets", "tell_traceback"]
+from anabranch.engine.secrecy import hide_secrets
+
+__all__ = ["tell_traceback"]
 
 FRAMES = 20
 LONGEST_LINE = 500
 LONGEST = 4_000
 ABOVE = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parent, Path(asyncio.__file__).parent))
-# Keys of ours, and passwords in URLs, such as drivers put into their messages.
-SECRETS = re.compile(r"(anb_[0-9a-f]{12}_)[0-9a-f]{64}|(://[^\s/:@]*:)[^\s/@]+(?=@)")
 
 
 def tell_traceback(error: BaseException) -> str | None:
     """The last frames of an exception in the handler's own code, and its causes; None where it was not raised there.
 
-    It shows where, never what: no values of variables, and no secrets in messages (S5).
+    It shows where, never what: no values of variables, and no secrets of known shapes (S5).
     """
     own = _below_engine(error.__traceback__)
     if own is None:
@@ -30,11 +29,6 @@ def tell_traceback(error: BaseException) -> str | None:
         return _bound("".join(_cut(part) for part in told.format()))
     except Exception:  # noqa: BLE001  # a handler's own exception may do anything when it is asked for its text
         return None
-
-
-def hide_secrets(text: str) -> str:
-    """The text without the secrets of keys and the passwords of URLs (S5)."""
-    return SECRETS.sub(lambda found: f"{found[1] or found[2]}***", text)
 
 
 def _below_engine(frame: TracebackType | None) -> TracebackType | None:

@@ -10,7 +10,7 @@ from titiler.core.dependencies import DefaultDependency
 
 from anabranch.serving.assets import Assets
 from anabranch.serving.hints import Hints, hints_of
-from anabranch.serving.stretch import Stretches, Wanted, ranges_of
+from anabranch.serving.stretch import MOST_BANDS, Stretches, Wanted, ranges_of
 
 __all__ = ["DrawnRoute", "Purpose"]
 
@@ -78,15 +78,25 @@ async def _stretch(request: Request, query: Query) -> Query:
     asset = named.get("asset") or next(iter(rasters.addresses), "")
     if asset not in rasters.addresses:
         return []  # which the route tells
+    wanted = _wanted(rasters.addresses[asset], query)
+    if wanted is None:
+        return []  # as above
     stretches: Stretches = request.app.state.stretches
-    wanted = Wanted(rasters.addresses[asset], tuple(_bands(query)), named.get("nodata"))
     told = ranges_of(rasters.assets[asset])
     found = await stretches.find(wanted, told, lambda: assets.locate(collection, item, asset))
     return [("rescale", f"{low!r},{high!r}") for low, high in found]
 
 
-def _bands(query: Query) -> list[int]:
-    return [int(value) for name, value in query if name == "bidx" and value.isdecimal()]
+def _wanted(address: str, query: Query) -> Wanted | None:
+    """What is to be measured; None: the caller wrote something that the route refuses."""
+    bands, nodata = [value for name, value in query if name == "bidx"], dict(query).get("nodata")
+    if len(bands) > MOST_BANDS:
+        return None
+    try:
+        float(0 if nodata is None else nodata)
+        return Wanted(address, tuple(map(int, bands)), nodata)
+    except ValueError:
+        return None
 
 
 def _missing(query: Query, more: Query) -> Query:

@@ -27,7 +27,7 @@ from anabranch.serving.geotiff import GeoTiff
 from anabranch.serving.memory import give_back
 from anabranch.serving.objects import Remote
 from anabranch.serving.refusals import Translate, let_out
-from anabranch.serving.stretch import Stretches
+from anabranch.serving.stretch import MOST_BANDS, Stretches
 from anabranch.serving.turns import Turns
 
 __all__ = ["make_raster"]
@@ -40,7 +40,7 @@ GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
 MOST_COUNTED = 1024  # of statistics: every value is sorted and counted, which takes many times its own room
 LEAST = 1  # none at all is taken for all there are
-MOST_LISTED = {"bidx": 64, "c": 64, "p": 64, "rescale": 64}
+MOST_LISTED = {"bidx": MOST_BANDS, "c": 64, "p": 64, "rescale": 64}
 # Every step of a formula and every color goes over all pixels.
 LONGEST = {"color_formula": 256, "colormap": 8192}
 MOST_BINS = 1024

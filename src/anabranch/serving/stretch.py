@@ -16,7 +16,7 @@ from anabranch.serving.drivers import CONFIG
 from anabranch.serving.geotiff import GeoTiff
 from anabranch.serving.objects import Remote
 
-__all__ = ["Range", "Stretches", "Wanted", "ranges_of"]
+__all__ = ["MOST_BANDS", "Range", "Stretches", "Wanted", "ranges_of"]
 
 Range = tuple[float, float]
 
@@ -24,6 +24,7 @@ SIDE = 256
 LOW, HIGH = 2.0, 98.0
 SPREAD = 2.0
 MOST_KNOWN = 512
+MOST_BANDS = 64  # that a caller may name
 
 
 class Statistics(BaseModel):
@@ -64,7 +65,7 @@ def _range_of(band: object) -> Range | None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is drawn: a raster, the bands that are named, and what value is none, as the caller writes it."""
+    """What is drawn: a raster, the bands that are named, and what value is none, as the caller writes it: a number."""
 
     address: str
     bands: tuple[int, ...] = ()
