@@ -3,7 +3,7 @@
 import os
 from multiprocessing.connection import Connection
 
-from anabranch.engine.tracebacks import hide_secrets
+from anabranch.engine.secrecy import hide_secrets
 
 __all__ = ["Printed"]
 
