@@ -22,6 +22,7 @@ from anabranch.engine.retry import Again
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.testing.interleave import call, open_connections, pin
 from anabranch.testing.stack import open_stack
 
 pytestmark = pytest.mark.postgres
@@ -151,6 +152,24 @@ async def test_what_is_told_already_is_not_told_again(engine: EngineHarness) -> 
     await engine.finish(await engine.claim())
     ((_, told),) = await repeats(engine, job_id)
     assert told["message"] == "tried again: 1 attempts, of 1 tasks (1 timed out); the last: it ran longer than 1 s"
+
+
+async def test_two_sweepers_that_meet_tell_each_lane_once_and_wait_for_none(
+    engine: EngineHarness, database_url: str
+) -> None:
+    """A report holds the first lane; there are more lanes than the server reads ahead."""
+    jobs = [(await engine.submit(fan_out(1), run=run)).job_id for run in range(12)]
+    claims = await engine.claim()
+    await engine.end(claims, "retry")
+    held = pin("lane", "lanes", f"id = {min(claim.key.lane for claim in claims)}")
+    sweepers = [call(name, "tell_repeats", 100) for name in ("first", "second")]
+    async with open_connections(database_url, 3) as connections:
+        run = await connections.run([held, *sweepers], (0, 1, 2, 2, 0, 1))
+    assert run.story == ["second: committed", "pin lane: committed", "first: committed"]
+    assert [len(await repeats(engine, job_id)) for job_id in jobs] == [0] + [1] * 11
+
+    await engine.sweep()
+    assert [len(await repeats(engine, job_id)) for job_id in jobs] == [1] * 12
 
 
 async def test_a_node_that_ends_before_a_sweep_tells_of_its_failures_first(engine: EngineHarness) -> None:
