@@ -59,7 +59,9 @@ METRICS_HEAD = """# Metrics
 - `…_total` of jobs submitted, of tasks and of attempts are counters of PostgreSQL itself, of rows that were ever
   inserted: they start anew after a crash of the server, lag by a second or so, and count the few that were rolled back.
 - `anabranch_jobs_ended_total` is a sum of our own, which the sweeper brings up to date every five seconds: it is exact,
-  never starts anew, and keeps what was purged. It counts from the migration on that brought it.
+  keeps what was purged, and its sum over all workflows never falls. It counts from the migration on that brought it.
+  When a workflow comes and 200 have their series, those whose last definition retention has removed give up theirs:
+  what they counted moves to `other workflows`, which jumps by that much.
 - Labels have few values: routes are templates, never paths, and `none` is what no route answered.
 - With several API processes, each tells its own requests and process, and all tell the same of the database.
 

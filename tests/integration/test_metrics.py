@@ -134,6 +134,28 @@ async def test_ended_jobs_are_counted_by_workflow_and_state(
     }
 
 
+def test_names_of_workflows_that_are_gone_make_room_for_those_that_come(database_url: str) -> None:
+    """What was counted under them stays in the sum of all; a place goes to who came first."""
+    with psycopg.connect(database_url) as database:
+        for known in ("b", "z"):
+            database.execute(
+                "insert into app.workflows (hash, workflow, definition, created_at) values (%s, %s, '{}', now())",
+                [known, known],
+            )
+
+        def end(*names: str) -> dict[str, int]:
+            for name in names:
+                database.execute("insert into app.job_endings (workflow, state) values (%s, 'failed')", [name])
+            assert database.execute("select app.sum_endings(2, 100)").fetchone() == (len(names),)
+            return dict(database.execute("select workflow, jobs from app.ended_jobs").fetchall())
+
+        assert end("gone", "b", "a", "gone") == {"gone": 2, "b": 1, "": 1}
+        assert end("b", "gone") == {"gone": 3, "b": 2, "": 1}
+        assert end() == {"gone": 3, "b": 2, "": 1}
+        assert end("z", "b", "a") == {"z": 1, "b": 3, "": 5}
+        assert end("late") == {"z": 1, "b": 3, "": 6}
+
+
 async def test_labels_of_requests_are_of_a_closed_set(api: httpx.AsyncClient) -> None:
     for number in range(20):
         await api.get(f"/nowhere/{number}")

@@ -25,6 +25,7 @@ from anabranch.engine.retry import Again
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.testing.interleave import call, open_connections, pin
 from anabranch.testing.stack import open_stack
 
 pytestmark = pytest.mark.postgres
@@ -139,6 +140,19 @@ async def repeats(engine: EngineHarness, job_id: str) -> list[tuple[str | None, 
     return [(event.node, event.data) for event in await engine.reads.events(job.id) if event.kind == "tasks.repeated"]
 
 
+MANY = """
+insert into app.attempts
+select 7 + i % 2, i / 2, 1, 1, 'failed', now(), now(), now(),
+       jsonb_build_object('code', 'x', 'message', repeat('long', 50))
+  from generate_series(0, 9999) i;
+insert into app.attempts
+select 7, i, 2, 1, 'failed', now(), now(), now() + interval '1 s',
+       jsonb_build_object('code', 'task.silent', 'message', i::text)
+  from generate_series(0, 4999) i;
+insert into app.attempts select 8, 1, 2, 1, 'handed_back', now(), now(), now() + interval '9 s', null;
+"""
+
+
 async def test_ten_failures_of_a_node_are_one_event_while_it_runs_and_one_at_its_end(engine: EngineHarness) -> None:
     job_id = (await engine.submit(fan_out(10))).job_id
     await engine.end(await engine.claim(), "retry", {"code": "handler.transient", "message": "busy"})
@@ -165,7 +179,37 @@ async def test_what_is_told_already_is_not_told_again(engine: EngineHarness) -> 
     await engine.sweep()
     await engine.finish(await engine.claim())
     ((_, told),) = await repeats(engine, job_id)
-    assert told["message"] == "tried again: 1 attempts, of 1 tasks (1 timed out); the last: it ran longer than 1 s"
+    assert told["message"] == "tried again: 1 attempt, of 1 task (1 timed out); the last: it ran longer than 1 s"
+
+
+async def test_two_sweepers_that_meet_tell_each_lane_once_and_wait_for_none(
+    engine: EngineHarness, database_url: str
+) -> None:
+    """A report holds the first lane; there are more lanes than the server reads ahead."""
+    jobs = [(await engine.submit(fan_out(1), run=run)).job_id for run in range(12)]
+    claims = await engine.claim()
+    await engine.end(claims, "retry")
+    held = pin("lane", "lanes", f"id = {min(claim.key.lane for claim in claims)}")
+    sweepers = [call(name, "tell_repeats", 100) for name in ("first", "second")]
+    async with open_connections(database_url, 3) as connections:
+        run = await connections.run([held, *sweepers], (0, 1, 2, 2, 0, 1))
+    assert run.story == ["second: committed", "pin lane: committed", "first: committed"]
+    assert [len(await repeats(engine, job_id)) for job_id in jobs] == [0] + [1] * 11
+
+    await engine.sweep()
+    assert [len(await repeats(engine, job_id)) for job_id in jobs] == [1] * 12
+
+
+def test_counting_repeats_keeps_no_row_in_mind(database_url: str) -> None:
+    """However many attempts there were: what a count would spill, it would read and write under the job's row."""
+    with psycopg.connect(database_url) as database:
+        database.execute(MANY)
+        database.execute("set work_mem = '64kB'; set temp_file_limit = 0")
+        ((told,),) = database.execute("select app.count_repeats('{7, 8}')").fetchall()
+    counted = "15000 attempts, of 10000 tasks (10000 failed, 5000 timed out)"
+    assert told["message"] == f"tried again: {counted}; the last: 4999"
+    assert told["error"] == {"code": "task.silent", "message": "4999"}
+    assert (told["attempts"], told["tasks"], told["failed"], told["timed_out"]) == (15_000, 10_000, 10_000, 5_000)
 
 
 async def test_a_node_that_ends_before_a_sweep_tells_of_its_failures_first(engine: EngineHarness) -> None:

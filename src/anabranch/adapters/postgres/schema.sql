@@ -315,7 +315,8 @@ create table app.limits (
 -- Jobs that ended, for metrics: each end is a row, so that no two wait for each other; the sweeper adds them to a sum.
 create table app.job_endings (
     workflow text not null,
-    state app.job_state not null
+    state app.job_state not null,
+    id bigint generated always as identity
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
 create table app.ended_jobs (

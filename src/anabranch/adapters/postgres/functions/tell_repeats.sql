@@ -1,7 +1,7 @@
 -- Tell, once for each open lane, that tasks of it are tried again: whoever reads the events of a job learns of crashes
 -- and failures within a sweep, and ten thousand of them are one event. The node's end tells the sum (app.set_node).
--- Reports can't do it: they never lock the job's row. Jobs come before their lanes, as in a cancel, and none is waited for;
--- lanes come in order. Answers how many.
+-- Reports can't do it: they never lock the job's row. Jobs and lanes are locked, and so read as they are now, whatever
+-- ended since this began; none is waited for: what others hold is told by the next sweep. Answers how many.
 create function app.tell_repeats(_batch integer) returns integer language plpgsql as $$
 declare
     _lane record;
@@ -12,7 +12,7 @@ begin
     for _lane in
         select l.id, l.job, l.node from app.lanes l join app.jobs j on j.id = l.job
          where l.told = 0 and not l.closed and j.state in ('pending', 'running', 'waiting')
-         order by l.id limit _batch for no key update of j skip locked
+         order by l.id limit _batch for no key update of j, l skip locked
     loop
         _repeats := app.count_repeats(array[_lane.id]);
         update app.lanes set told = (_repeats ->> 'attempts')::integer where id = _lane.id;
