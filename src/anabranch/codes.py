@@ -121,6 +121,7 @@ CODES: tuple[Code, ...] = (
     Code("database.busy", Kind.CONFLICT, "A long transaction stood in the way of a migration.", "Run it again when the transaction has ended.", LOCAL),
     Code("database.connections", Kind.INVALID, "The stack would take more than half of the server's connections.", "Start fewer workers, or raise the server's max_connections.", LOCAL),
     Code("database.differs", Kind.CONFLICT, "The database differs from the files.", "`anabranch db redeploy` mends functions, views, triggers and grants; tables need a migration.", LOCAL),
+    Code("database.in_use", Kind.CONFLICT, "Processes live on the database that was to be removed.", "Stop them with `anabranch down`; those that were killed count until their lease ends.", LOCAL),
     Code("database.interrupted", Kind.UNAVAILABLE, "The database broke a handler's work off: it went away, or had too much to wait for.", "Try again."),
     Code("database.locked", Kind.CONFLICT, "Another migration works on the database.", "Wait until it has ended, and run this again.", LOCAL),
     Code("database.migration_changed", Kind.CONFLICT, "The file of a migration is not what was applied.", "Restore the file: what was released never changes.", LOCAL),
