@@ -609,6 +609,33 @@ def test_another_api_is_asked_for_completions_with_its_key(monkeypatch: pytest.M
         server.shutdown()
 
 
+class Empty(BaseHTTPRequestHandler):
+    """An API with two workflows and no jobs."""
+
+    def do_GET(self) -> None:
+        flows = [{"workflow_id": name, "version": 1, "description": "", "hash": ""} for name in ("echo", "diamond")]
+        self.send_response(200)
+        self.end_headers()
+        found = {"items": flows, "refused": []} if "workflows" in self.path else {"items": [], "next": None}
+        self.wfile.write(json.dumps(found).encode())
+
+    def log_message(self, *args: object) -> None:
+        """Nobody reads it."""
+
+
+def test_a_list_of_jobs_of_an_unknown_workflow_is_empty_and_names_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), Empty) as server:
+        Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{server.server_port}")
+        assert [call(["jobs", "--json", "--workflow", name]) for name in ("echo", "diamod")] == [0, 0]
+        server.shutdown()
+    said = capsys.readouterr()
+    assert said.out == "[]\n[]\n"
+    assert said.err == "warning: no workflow 'diamod' is known. Did you mean 'diamond'?\n"
+
+
 def test_an_api_that_hangs_holds_no_shell_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -639,7 +666,7 @@ def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
     assert call(command.split()) == 9
     said, remedy = capsys.readouterr().err.splitlines()
     assert said.startswith(f"error: job abc can't be followed: the API at {url} does not answer: ")
-    assert said.endswith(". The job is kept, and goes on while a stack is up")
+    assert said.endswith(". Unless it was purged, it is kept, and goes on while a stack is up")
     assert remedy == "When the API answers again, see it with `anabranch status abc --watch`."
 
 
