@@ -616,8 +616,8 @@ class Empty(BaseHTTPRequestHandler):
         flows = [{"workflow_id": name, "version": 1, "description": "", "hash": ""} for name in ("echo", "diamond")]
         self.send_response(200)
         self.end_headers()
-        found = {"items": flows, "refused": []} if "workflows" in self.path else {"items": [], "next": None}
-        self.wfile.write(json.dumps(found).encode())
+        items = flows if "workflows" in self.path else []
+        self.wfile.write(json.dumps({"items": items, "refused": [], "next": None}).encode())
 
     def log_message(self, *args: object) -> None:
         """Nobody reads it."""
