@@ -254,7 +254,9 @@ async def test_a_start_of_an_id_is_enough_if_it_fits_no_other(api: httpx.AsyncCl
     alike = next(one[0] for one in ids if sum(other[0] == one[0] for other in ids) > 1)
 
     assert (await api.get(f"/api/jobs/{ids[0][:20]}")).json()["job_id"] == ids[0]
-    problem(await api.get(f"/api/jobs/{alike}"), 409, "job.ambiguous")
+    told = problem(await api.get(f"/api/jobs/{alike}"), 409, "job.ambiguous")["detail"]
+    fitting = sorted(one[:12] for one in ids if one[0] == alike)
+    assert told == f"several jobs begin with {alike}: {', '.join(fitting[:5])}" + ", and more" * (len(fitting) > 5)
 
 
 @pytest.mark.parametrize("path", ["/api/jobs/0123abc", "/api/jobs/status/nonsense", "/api/jobs/%00/tasks"])

@@ -73,6 +73,16 @@ def test_s6_nothing_is_removed_without_a_yes(run: Run, file: Path) -> None:
     assert run("ls", "silver://") == (0, [])
 
 
+def test_an_object_lists_itself_and_a_folder_needs_recursive(run: Run, file: Path) -> None:
+    run("cp", file, "bronze://many/dem.tif")
+    for words in (("bronze://many/dem.tif",), ("bronze://many",)):
+        assert [row["address"] for row in run("ls", *words)[1]] == ["bronze://many/dem.tif"]
+    assert run("ls", "bronze://many/dem.tif", "--after", "bronze://many/dem.tif") == (0, [])
+    for folder in ("bronze://many", "bronze://many/", "bronze://"):
+        code, told = run("rm", folder, "--yes")
+        assert (code, told["message"], "--recursive" in told["remedy"]) == (2, f"{folder} is a folder", True)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "named"),
     [

@@ -5,6 +5,7 @@ import traceback
 import psycopg
 import pytest
 
+from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role, connect, connect_async, conninfo, mask
 from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
@@ -97,3 +98,24 @@ def test_a_password_with_every_sign_arrives(database_url: str) -> None:
     parts = psycopg.conninfo.conninfo_to_dict(conninfo(database_url, Role.APP, "me"))
     text = psycopg.conninfo.make_conninfo("", **{**parts, "password": password})
     assert psycopg.conninfo.conninfo_to_dict(conninfo(text, Role.APP, "me"))["password"] == password
+
+
+async def test_o4_connections_outlive_a_schema_that_becomes_another(database_url: str) -> None:
+    """What reads is asked again by itself; what may act is refused once, and works the next time."""
+    database = Database(database_url, Role.READER, name="test", size=1, checked=False)
+    await database.open()
+    try:
+        for kind in ("varchar", "text"):
+            for _ in range(8):  # a statement that comes often is prepared
+                await database.query("limits")
+                await database.call("now")
+            with connect(database_url, None) as admin:
+                admin.execute(f"alter table app.limits alter column reason type {kind}")
+                admin.execute(f"drop function app.now(); create function app.now() returns {kind} return 'late'")
+            if kind == "text":
+                with pytest.raises(Unavailable):
+                    await database.call("now")
+                assert await database.call("now") == [{"now": "late"}]
+            assert await database.query("limits") == []
+    finally:
+        await database.close()

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
@@ -8,6 +9,7 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.migrate import reset
+from anabranch.engine.errors import Conflict
 from anabranch.engine.model import Answer, Attempt, InHand, JobState, NodeState, SessionKind
 from anabranch.engine.ports import SessionGone
 from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
@@ -346,8 +348,15 @@ async def _work(engine: EngineHarness, job_id: str) -> list:  # type: ignore[typ
     return await engine.reads.tasks(job.id, limit=100, after=None, node="work", status=None)
 
 
-async def test_e3_a_reset_gives_no_session_number_twice(engine: EngineHarness, database_url: str) -> None:
-    await asyncio.to_thread(reset, database_url)
+async def test_e3_a_reset_waits_for_the_living_and_gives_no_session_number_twice(
+    engine: EngineHarness, database_url: str
+) -> None:
+    with Clock(database_url) as clock:
+        with pytest.raises(Conflict, match=rf"worker {os.getpid()} on ") as caught:
+            await asyncio.to_thread(reset, database_url)
+        assert caught.value.code == "database.in_use"
+        clock.advance(timedelta(hours=1))
+        await asyncio.to_thread(reset, database_url)
     assert await engine.store.open_session(SessionKind.WORKER, [], 1, timedelta(seconds=3)) > engine.session
     pulse = engine.store.pulse()
     assert pulse.beat(engine.session, []) is None

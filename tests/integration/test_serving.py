@@ -630,7 +630,11 @@ def test_s1_all_data_needs_a_key_where_keys_are_asked_for(url: str, home: Path) 
             problem(keyed.client.get(path), 401, "auth.missing")
         # The pages are files of the package: a browser can't send a key for them, and they ask for it.
         for path in ("/", "/docs", "/ui/page.js"):
-            assert keyed.client.get(path).is_success, path
+            got, head = keyed.client.get(path), keyed.client.head(path)
+            assert got.is_success, path
+            own = {"date", "x-correlation-id"}
+            assert head.content == b""
+            assert dict(head.headers).items() - dict(got.headers).items() <= {(k, head.headers[k]) for k in own}
         assert "gdal" not in maps(keyed)  # a stranger makes nothing load
         key = make_key(url)
         for path in ("/stac", FILE, "/openapi.json"):

@@ -22,13 +22,14 @@ from rich.progress import Progress
 from anabranch.cli import completion, history, jobs
 from anabranch.cli.completion import complete_job, complete_queue, complete_workflow
 from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
-from anabranch.cli.follow import require_success
+from anabranch.cli.follow import in_sight, require_success
 from anabranch.cli.main import call
 from anabranch.cli.place import Remote, find_home, find_remote
 from anabranch.cli.progress import Bars, show_progress
 from anabranch.cli.show import coloured, escape, print_json, print_table, spell_progress
 from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
-from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home
+from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
+from anabranch.embedded.processes import Process, boot_id, identify
 from anabranch.embedded.supervisor import Supervisor
 from anabranch.engine.errors import (
     AnabranchError,
@@ -610,6 +611,33 @@ def test_another_api_is_asked_for_completions_with_its_key(monkeypatch: pytest.M
         server.shutdown()
 
 
+class Empty(BaseHTTPRequestHandler):
+    """An API with two workflows and no jobs."""
+
+    def do_GET(self) -> None:
+        flows = [{"workflow_id": name, "version": 1, "description": "", "hash": ""} for name in ("echo", "diamond")]
+        self.send_response(200)
+        self.end_headers()
+        items = flows if "workflows" in self.path else []
+        self.wfile.write(json.dumps({"items": items, "refused": [], "next": None}).encode())
+
+    def log_message(self, *args: object) -> None:
+        """Nobody reads it."""
+
+
+def test_a_list_of_jobs_of_an_unknown_workflow_is_empty_and_names_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), Empty) as server:
+        Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{server.server_port}")
+        assert [call(["jobs", "--json", "--workflow", name]) for name in ("echo", "diamod")] == [0, 0]
+        server.shutdown()
+    said = capsys.readouterr()
+    assert said.out == "[]\n[]\n"
+    assert said.err == "warning: no workflow 'diamod' is known. Did you mean 'diamond'?\n"
+
+
 def test_an_api_that_hangs_holds_no_shell_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -640,8 +668,20 @@ def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
     assert call(command.split()) == 9
     said, remedy = capsys.readouterr().err.splitlines()
     assert said.startswith(f"error: job abc can't be followed: the API at {url} does not answer: ")
-    assert said.endswith(". The job is kept, and goes on while a stack is up")
+    assert said.endswith(". Unless it was purged, it is kept, and goes on while a stack is up")
     assert remedy == "When the API answers again, see it with `anabranch status abc --watch`."
+
+
+def test_a_job_out_of_sight_sends_to_the_doctor_while_the_stack_is_up(home: Path) -> None:
+    def told() -> str:
+        with pytest.raises(Unavailable) as caught, in_sight("abc"):
+            raise Unavailable("database.silent", "the database does not answer")
+        return caught.value.remedy
+
+    assert told().startswith("Start the stack with `anabranch up`; then see it ")
+    with Home(home).locked():
+        Home(home).write_stack(Stack(boot_id(), identify(os.getpid()) or Process(0, 0)))
+        assert told().startswith("The stack is up: see what hangs with `anabranch doctor`; ")
 
 
 @pytest.mark.parametrize(

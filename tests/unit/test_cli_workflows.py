@@ -115,12 +115,21 @@ def test_a_workflow_that_is_not_there_exits_3_with_the_nearest(said: Said) -> No
 
 def test_every_mistake_of_every_file_is_told_with_its_place(said: Said, folder: Path) -> None:
     (folder / "a.yaml").write_text(SOUND)
-    (folder / "b.yaml").write_text(BROKEN)
-    (folder / "c.yaml").write_text(BROKEN)
+    (folder / "b.yaml").write_text(BROKEN.replace("mine", "second"))
+    (folder / "c.yaml").write_text(BROKEN.replace("mine", "third"))
     lines = said("workflows validate a.yaml b.yaml c.yaml", 5).splitlines()
     assert [line.split(":")[:2] for line in lines] == [["b.yaml", "6"]] * 2 + [["c.yaml", "6"]] * 2
     assert re.fullmatch(r"b.yaml:6:\d+: no plugin brings the handler 'ecko'. Did you mean 'echo'\?", lines[0])
     assert said.err.startswith("error: 4 mistakes; 1 workflow is sound\n")
+
+
+def test_g5_two_files_of_one_id_are_a_mistake_told_once(said: Said, folder: Path) -> None:
+    for name in ("a.yaml", "b.yaml", "plugins/a.yaml", "plugins/b.yaml"):
+        (folder / name).write_text(CHILD)
+    assert said(f"workflows validate a.yaml {folder}/a.yaml") == "2 workflows are sound\n"
+    told = "the workflow_id 'inner' is that of a.yaml, too\n"
+    assert said("workflows validate a.yaml b.yaml", 5) == f"b.yaml:1:14: {told}"
+    assert said("workflows validate", 5) == f"{folder}/plugins/b.yaml: {told}"
 
 
 def test_mistakes_as_json_are_a_list(said: Said, folder: Path) -> None:

@@ -67,7 +67,7 @@ def test_g5_a_file_with_the_id_of_another_beside_it_is_refused(tmp_path: Path) -
         )
     registry = load_plugins([str(tmp_path)])
     assert registry.declaration("twice").workflow.node("x").params == {"s": "first"}
-    assert registry.refused[str(tmp_path / "b.yaml")].endswith("the workflow_id 'twice' is that of a.yaml, too")
+    assert registry.refused[str(tmp_path / "b.yaml")] == "the workflow_id 'twice' is that of a.yaml, too"
 
 
 def test_g5_a_plugin_that_exits_is_refused_alone(tmp_path: Path) -> None:

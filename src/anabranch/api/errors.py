@@ -183,7 +183,8 @@ def for_strangers(error: AnabranchError) -> AnabranchError:
     """What those are told who have not said who they are."""
     # Which part fails is not for those who only look whether any does.
     if isinstance(error, Unavailable | SessionGone):
-        return Unavailable("api.not_ready", "this API can't serve now", remedy="Try again.")
+        remedy = "Try again; whoever runs it finds the cause by `anabranch doctor`."
+        return Unavailable("api.not_ready", "this API can't serve now", remedy=remedy)
     return error
 
 

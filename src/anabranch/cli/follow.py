@@ -63,17 +63,26 @@ def watch(client: "Client", job_id: str, timeout: float | None, *, quiet: bool) 
 @contextmanager
 def in_sight(job_id: str) -> Iterator[None]:
     """Say what becomes of a job when the API that tells of it stays away."""
-    from anabranch.cli.place import find_remote
-
     try:
         yield
     except Unavailable as error:
-        first = "When the API answers again," if find_remote().url else "Start the stack with `anabranch up`; then"
         raise Unavailable(
             "job.out_of_sight",
-            f"job {job_id} can't be followed: {error.message}. The job is kept, and goes on while a stack is up",
-            remedy=f"{first} see it with `anabranch status {job_id[:12]} --watch`.",
+            f"job {job_id} can't be followed: {error.message}. Unless it was purged, it is kept, and goes on while a"
+            " stack is up",
+            remedy=f"{_first()} see it with `anabranch status {job_id[:12]} --watch`.",
         ) from error
+
+
+def _first() -> str:
+    """What to do before a job can be seen again."""
+    from anabranch.cli.place import find_home, find_remote
+
+    if find_remote().url:
+        return "When the API answers again,"
+    if find_home().read_stack():
+        return "The stack is up: see what hangs with `anabranch doctor`; when it answers again,"
+    return "Start the stack with `anabranch up`; then"
 
 
 def print_end(job: JobView, *, json: bool) -> None:

@@ -22,7 +22,7 @@ from anabranch.cli.show import (
 )
 
 if TYPE_CHECKING:
-    from anabranch.client import Graph
+    from anabranch.client import Client, Graph
 
 __all__ = ["cli"]
 
@@ -44,6 +44,8 @@ def jobs(
     """List jobs, the newest first."""
     with connect() as client:
         page = client.jobs(state=state, workflow=workflow, parent=parent, limit=limit, before=before)
+        if workflow is not None and not page.items:
+            _warn_if_unknown(client, workflow)
     found = [job.raw for job in page.items]
     if json:
         print_json(found)
@@ -102,6 +104,14 @@ def tasks(
         print_table(["node", "index", "status", "attempts", "took", "what came of it"], map(_row, found))
     if page.next:
         note(f"There are more: --after {page.next}")
+
+
+def _warn_if_unknown(client: "Client", workflow: str) -> None:
+    from anabranch.engine.mistakes import nearest
+
+    known = [one.workflow_id for one in client.workflows().items]
+    if workflow not in known:
+        note(f"warning: no workflow {escape(repr(workflow))} is known. {nearest(workflow, known)}".rstrip())
 
 
 def _show_job(job: JobView, graph: "Graph | None") -> None:

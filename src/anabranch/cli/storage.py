@@ -33,16 +33,19 @@ def ls(
     all: All = False,
     json: Json = False,
 ) -> None:
-    """List the objects below a folder, in the order of their names."""
+    """List the objects below a folder, in the order of their names; of an object's own address, that object."""
+    from itertools import chain
+
     from anabranch.engine.addresses import parse_address, parse_folder
 
     storage, tier = _open(), parse_folder(folder).tier
     if all:
-        for found in storage.walk(folder):
+        for found in chain(_itself(storage, folder), storage.walk(folder)):
             print_json(_tell(tier, found), indent=None)
         return
     start = parse_address(after).path if after else ""
-    page = storage.list(folder, after=start, limit=limit + 1)
+    own = [found for found in _itself(storage, folder) if found.key > start]
+    page = [*own, *storage.list(folder, after=start, limit=limit + 1)][: limit + 1]
     shown = [_tell(tier, found) for found in page[:limit]]
     if json:
         print_json(shown)
@@ -150,6 +153,19 @@ def _open() -> "Storage":
     return open_tiers(prepare(quiet=True))
 
 
+def _itself(storage: "Storage", folder: str) -> "list[Stat]":
+    """The object of this very address, if there is one."""
+    from contextlib import suppress
+
+    from anabranch.engine.addresses import parse_folder
+    from anabranch.engine.errors import NotFound
+
+    at = parse_folder(folder)
+    with suppress(NotFound):
+        return [storage.tier(at.tier).stat(at.path)] if at.path else []
+    return []
+
+
 def _tell(tier: str, found: "Stat") -> dict[str, Any]:
     modified = found.modified.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {"address": f"{tier}://{found.key}", "size": found.size, "modified": modified, "tag": found.tag}
@@ -210,7 +226,7 @@ def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> 
     from anabranch.engine.addresses import parse_address, parse_folder
 
     if not recursive:
-        storage.stat(address)
+        _require_object(storage, address)
         if yes:
             storage.delete([parse_address(address)])
         return 1
@@ -221,3 +237,12 @@ def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> 
         if yes:
             storage.tier(tier).delete(batch)
     return removed
+
+
+def _require_object(storage: "Storage", address: str) -> None:
+    """Refuse what is no object; a folder with the option that it needs."""
+    if _itself(storage, address) and not address.endswith("/"):
+        return
+    if storage.list(address, limit=1):
+        raise UsageMistake("usage", f"{address} is a folder", remedy="Remove all that is below it with `--recursive`.")
+    storage.stat(address)

@@ -8,6 +8,7 @@ from anabranch.cli.catalogue import read_file
 from anabranch.engine.errors import InputError
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.from_yaml import Loaded, load_yaml
+from anabranch.engine.mistakes import Mistake
 from anabranch.engine.plugin import Registry
 
 __all__ = ["Found", "Verdict", "judge_files", "judge_registry"]
@@ -79,7 +80,25 @@ def _judge(texts: Mapping[str, bytes], registry: Registry) -> dict[str, tuple[Fo
     broken = {one.draft.id: file for file, one in loaded.items() if one.draft and one.mistakes}
     known = {name: file for name, file in registry.broken.items() if name not in drafts}
     among = {**registry.declarations, **drafts}
-    return {file: tuple(_mistakes(one.among(among, {**known, **broken}))) for file, one in loaded.items()}
+    doubles = _find_doubles(loaded)
+    return {
+        file: tuple(_mistakes(one.among(among, {**known, **broken}).with_mistakes(doubles.get(file, ()))))
+        for file, one in loaded.items()
+    }
+
+
+def _find_doubles(loaded: Mapping[str, Loaded]) -> dict[str, list[Mistake]]:
+    """The mistake of each file that has the workflow_id of one before it; a file may be named in several ways."""
+    first: dict[str, str] = {}
+    doubles: dict[str, list[Mistake]] = {}
+    for file, one in loaded.items():
+        if one.draft is None:
+            continue
+        other = first.setdefault(one.draft.id, file)
+        if Path(other).resolve() != Path(file).resolve():
+            said = f"the workflow_id {one.draft.id!r} is that of {other}, too"
+            doubles[file] = [Mistake(("workflow_id",), said, of_value=True)]
+    return doubles
 
 
 def _mistakes(loaded: Loaded) -> Iterator[Found]:

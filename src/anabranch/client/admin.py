@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Self
-from urllib.parse import quote
 
 from anabranch.client.answers import JsonValue, Page, Raw
 from anabranch.client.calls import Call
+from anabranch.client.paths import encode_part
 
 __all__ = [
     "CheckedFunctions",
@@ -184,5 +184,4 @@ def _value(name: str, value: JsonValue) -> JsonValue:
 
 
 def _part(text: str) -> str:
-    # Of dots a URL makes steps, and of nothing another route.
-    return quote(text, safe="", errors="surrogateescape") if text.strip(".") else "-"
+    return encode_part(text) or "-"  # which nothing is called

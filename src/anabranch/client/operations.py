@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
 
 from anabranch.client.answers import (
     BulkAnswer,
@@ -25,8 +24,8 @@ from anabranch.client.errors import TimedOut
 from anabranch.client.files import FileBody, Uploaded
 from anabranch.client.graph import Graph
 from anabranch.client.history import Event, Log
-from anabranch.client.paths import encode_body, job_path, list_of
-from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.client.paths import encode_body, job_path, list_of, workflow_path
+from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.engine.canonical import Json
@@ -210,11 +209,7 @@ def workflows() -> Call[Workflows]:
 
 def workflow(workflow_id: str) -> Call[Workflow]:
     """A workflow with its definition and the JSON Schema of its inputs."""
-    if not workflow_id.strip("."):
-        remedy = "List them with `anabranch workflows list`."
-        raise NotFound("workflow.not_found", f"{workflow_id!r} is not a workflow's name", remedy=remedy)
-    path = quote(workflow_id, safe="", errors="surrogateescape")
-    return Call(Workflow.of, "GET", f"/api/workflows/{path}")
+    return Call(Workflow.of, "GET", workflow_path(workflow_id))
 
 
 def reload_workflows() -> Call[Reloaded]:

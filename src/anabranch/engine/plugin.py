@@ -151,7 +151,7 @@ class Registry:
                 if loaded.draft is not None:
                     self.broken.setdefault(loaded.draft.id, str(file))
             elif (first := found.setdefault(workflow.id, file)) != file:
-                self.refuse(str(file), f"{file}: the workflow_id {workflow.id!r} is that of {first.name}, too")
+                self.refuse(str(file), f"the workflow_id {workflow.id!r} is that of {first.name}, too")
             else:
                 self._loaded[str(file)] = loaded
                 yield Declaration(workflow, origin=str(file))

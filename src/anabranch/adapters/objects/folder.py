@@ -156,11 +156,12 @@ class Folder:
     def _open(self, key: str) -> BinaryIO:
         with told(self._name, key):
             handle = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            file = os.fdopen(handle, "rb")
-            if not _is_file(os.fstat(file.fileno())):
-                file.close()
+            if not _is_file(
+                os.fstat(handle)
+            ):  # before it is a file of Python's, which refuses folders and leaves them open
+                os.close(handle)
                 raise not_found(self._name, key)
-            return file
+            return os.fdopen(handle, "rb")
 
     def _pieces(self, key: str, file: BinaryIO, start: int, length: int | None) -> Iterator[bytes]:
         with told(self._name, key):

@@ -24,12 +24,18 @@ SHUTDOWN = "57P"
 # The server itself gives up after a minute; whoever is silent for longer is not there.
 ANSWER_SECONDS = 75.0
 CHECK_SECONDS = 2.0
+# Where a server finds that a "cached plan must not change result type"; its message may be in any language.
+STALE_PLAN = "RevalidateCachedQuery"
 # Connection, rollback, resources, operator, lock: what these refuse may be taken later; all else never.
 PASSING = ("08", "40", "53", "55P03", "57")
 
 
 class Silent(psycopg.OperationalError):
     """A server that does not answer."""
+
+
+class Outdated(psycopg.OperationalError):
+    """A connection that prepared statements on a schema which is another now; it can't be used any more."""
 
 
 class Database:
@@ -93,20 +99,28 @@ class Database:
             try:
                 async with self._pool.connection() as connection:
                     yield connection
-            except psycopg.OperationalError:
-                self._suspect()
+            except psycopg.OperationalError as error:
+                self._suspect(error)
                 raise
 
-    def _suspect(self) -> None:
-        # A server that went away takes every connection with it: look at the idle ones before they are lent again.
+    def _suspect(self, error: psycopg.OperationalError) -> None:
+        # A server that went away takes every connection with it: look at the idle ones before they are lent again. What
+        # is wrong with an outdated one, no look shows: all of them are made anew.
         if self._checking is None or self._checking.done():
-            self._checking = asyncio.create_task(self._pool.check())
+            mend = self._pool.drain if isinstance(error, Outdated) else self._pool.check
+            self._checking = asyncio.create_task(mend())
 
 
 async def _ask(
     connection: AsyncConnection[DictRow], text: str, parameters: tuple[object, ...] | Mapping[str, object]
 ) -> list[DictRow]:
-    cursor = await connection.execute(text.encode(), parameters)
+    try:
+        cursor = await connection.execute(text.encode(), parameters)
+    except psycopg.errors.FeatureNotSupported as error:
+        if error.diag.source_function != STALE_PLAN:
+            raise
+        await connection.close()  # the pool makes another, which knows the schema as it is
+        raise Outdated("the schema changed under a connection, which was closed") from error
     return await cursor.fetchall()
 
 
@@ -114,7 +128,7 @@ def _was_dead(cause: BaseException | None) -> bool:
     """Whether a connection broke, as idle ones do unnoticed; what was waited for in vain is not waited for again."""
     if isinstance(cause, psycopg.OperationalError) and cause.sqlstate:
         return cause.sqlstate.startswith(SHUTDOWN)
-    return type(cause) is psycopg.OperationalError
+    return type(cause) in (psycopg.OperationalError, Outdated)
 
 
 async def _hang_up(connection: AsyncConnection[DictRow], asking: asyncio.Task[list[DictRow]]) -> None:

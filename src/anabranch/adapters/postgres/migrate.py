@@ -23,6 +23,7 @@ from anabranch.adapters.postgres.ledger import (
     write_deployed,
     write_entry,
 )
+from anabranch.adapters.postgres.living import refuse_living
 from anabranch.adapters.postgres.roles import make_roles, not_allowed
 from anabranch.adapters.postgres.script import execute
 from anabranch.adapters.postgres.transaction import PATIENCE, hold_lock, patiently, take_role
@@ -78,8 +79,9 @@ def redeploy(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -
 
 
 def reset(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> Applied:
-    """Remove schema app with all its data, and make it anew; processes that run on it must begin new sessions."""
+    """Remove schema app with all its data, and make it anew; Conflict while processes live on it."""
     with _session(url, files, patience) as connection:
+        refuse_living(connection)
         sequence = connection.execute("select to_regclass('app.sessions_id_seq')").fetchone() or (None,)
         last = connection.execute("select last_value from app.sessions_id_seq").fetchone() if sequence[0] else None
         patiently(connection, patience, lambda: connection.execute("drop schema if exists app cascade"))

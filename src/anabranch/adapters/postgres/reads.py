@@ -32,6 +32,7 @@ from anabranch.engine.workflow import Workflow
 
 __all__ = ["PostgresReads"]
 
+MOST_ALIKE = 5
 Row = dict[str, Any]  # a row of the driver, given its types here
 
 
@@ -217,7 +218,8 @@ class PostgresReads:
             await self._refuse_purged("tombstone", job_id=job_id)
             raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
         if len(rows) > 1:
-            raise _ambiguous(job_id)
+            alike = await self._database.query("alike", job_id=job_id)
+            raise _ambiguous(job_id, [row["job_id"] for row in alike])
         return rows[0]
 
     async def _list(self, name: str, *, job: int, **given: object) -> list[Row]:
@@ -240,7 +242,7 @@ class PostgresReads:
         rows = await self._database.query(query, **given)
         found = [Tombstone(**{**row, "state": JobState(row["state"])}) for row in rows]
         if len(found) > 1:
-            raise _ambiguous(str(given["job_id"]))
+            raise _ambiguous(str(given["job_id"]), [one.job_id for one in found])
         if found:
             raise _purged(found[0])
 
@@ -256,8 +258,10 @@ class PostgresReads:
         return replace(task, result=self._results.bring_back(task.result))
 
 
-def _ambiguous(job_id: str) -> Conflict:
-    return Conflict("job.ambiguous", f"several jobs begin with {job_id}", remedy="Give more of the id.")
+def _ambiguous(job_id: str, alike: Sequence[str]) -> Conflict:
+    shown = ", ".join(one[: max(12, len(job_id) + 4)] for one in alike[:MOST_ALIKE])
+    more = ", and more" if len(alike) > MOST_ALIKE else ""
+    return Conflict("job.ambiguous", f"several jobs begin with {job_id}: {shown}{more}", remedy="Give more of the id.")
 
 
 def _purged(gone: Tombstone) -> NotFound:

@@ -13,6 +13,7 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 
+READ = ["GET", "HEAD"]
 FOLDER = Path(__file__).parents[2] / "ui"
 KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -39,33 +40,36 @@ POLICY = "; ".join(
 )
 
 
-@router.get("/")
+@router.api_route("/", methods=READ)
 async def show_page(request: Request, serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
     """The page; what it will ask for begins to load, unless a stranger looks who may have no key."""
     if request.state.principal:
         serving.warm()
-    return _answer("index.html", if_none_match)
+    return _answer("index.html", request, if_none_match)
 
 
-@router.get("/docs")
-async def show_reference(if_none_match: IfNoneMatch = None) -> Response:
+@router.api_route("/docs", methods=READ)
+async def show_reference(request: Request, if_none_match: IfNoneMatch = None) -> Response:
     """The description of the API, for people."""
-    return _answer("reference.html", if_none_match)
+    return _answer("reference.html", request, if_none_match)
 
 
-@router.get("/ui/{name:path}")
-async def show_part(name: str, if_none_match: IfNoneMatch = None) -> Response:
+@router.api_route("/ui/{name:path}", methods=READ)
+async def show_part(name: str, request: Request, if_none_match: IfNoneMatch = None) -> Response:
     """A file of the page."""
     if name not in _files():
         raise NotFound("request.route", f"the page has no {name}")
-    return _answer(name, if_none_match)
+    return _answer(name, request, if_none_match)
 
 
-def _answer(name: str, if_none_match: str | None) -> Response:
+def _answer(name: str, request: Request, if_none_match: str | None) -> Response:
     response = Response(_read(name), media_type=KINDS[Path(name).suffix])
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "no-referrer"
-    return answer_once(response, if_none_match)
+    answer = answer_once(response, if_none_match)
+    if request.method == "HEAD":
+        answer.body = b""  # its headers stay those of GET
+    return answer
 
 
 @cache
