@@ -144,3 +144,15 @@ def test_c1_holes_and_islands_stay_where_they_are_at_the_edges(tmp_path: Path, c
     check(found, crs, grid, [*border_of(401, 150), (190.1, 60.1), (209.9, 89.9), (200.0, 75.0)])
     lons, lats = to_degrees(CRS.from_string(crs), [grid * (170, 110)])
     assert distances(sides_of(found), (lons + 180) % 360 - 180, lats)[0] > 0
+
+
+def test_c1_parts_neither_overlap_nor_touch_at_a_corner(tmp_path: Path) -> None:
+    pixels = np.ones((1, 200, 200), "uint8")
+    pixels[0, 100:105, 100:105] = 0
+    pixels[0, 102, 102] = 1  # in a hole that is too small to be told
+    pixels[0, 20:60, 20:60], pixels[0, 60:90, 60:90] = 0, 0
+    grid = from_origin(10, 50, 0.01, 0.01)
+    found = footprint(make_raster(tmp_path / "a.tif", pixels, crs="EPSG:4326", transform=grid, nodata=0))
+    assert [len(polygon) for polygon in polygons_of(found)] == [3]
+    points = [point for ring in polygons_of(found)[0] for point in ring[1:]]
+    assert len(points) == len(set(points))

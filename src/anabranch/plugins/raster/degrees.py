@@ -60,15 +60,15 @@ def hull_of(mask: Mask, grid: Affine, crs: CRS) -> Ring:
 def place(ring: Ring, grid: Affine, crs: CRS, side: int) -> Ring | None:
     """A ring of cells in degrees, exact to a small part of a cell; None where it has no place there."""
     points = np.asarray(_dense(ring, side / DENSE), float)
+    lons, lats = _locate(points, grid, crs)
     for _ in range(ROUNDS):
-        lons, lats = _locate(points, grid, crs)
         if not np.isfinite(lons).all():
             return None
-        bent = _find_bent(points, lons, lats, grid, crs)
-        if not bent.any() or len(points) > MOST_POINTS:
+        at = np.flatnonzero(_find_bent(points, lons, lats, grid, crs))
+        if not at.size or len(points) > MOST_POINTS:
             break
-        at = np.flatnonzero(bent)
         points = np.insert(points, at + 1, (points[at] + points[at + 1]) / 2, axis=0)
+        lons, lats = _locate(points, grid, crs)
     return _simplify(_unroll(lons, lats, grid))
 
 
