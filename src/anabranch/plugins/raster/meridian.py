@@ -7,7 +7,7 @@ import numpy as np
 
 from anabranch.plugins.raster.outline import Point, Polygon, Ring
 
-__all__ = ["area", "cut", "winds"]
+__all__ = ["cut", "winds"]
 
 GLOBE, HALF = 360.0, 180.0
 EDGE = 1e-7
@@ -39,7 +39,7 @@ def cut(rings: Polygon, pole: float | None) -> list[Polygon] | None:
     return _assign(outers, [_turn(ring, -1) for is_hole, ring in closed if is_hole and _is_area(ring)])
 
 
-def area(ring: Ring) -> float:
+def _area(ring: Ring) -> float:
     """In square degrees; positive where the ring runs counterclockwise."""
     points = np.asarray(ring)
     return float(np.sum(points[:-1, 0] * points[1:, 1] - points[1:, 0] * points[:-1, 1]) / 2)
@@ -63,7 +63,7 @@ def _runs(ring: Ring) -> list[Ring]:
     points = [point for begin, end in pairwise(ring) for point in (begin, *_crossings(begin, end))]
     start = next((at for at, point in enumerate(points) if _is_edge(point)), None)
     if start is None:
-        return [_shift([*points, points[0]])] if not winds(ring) else [_shift([*points, ring[-1]])]
+        return [_shift([*points, points[0]])]
     lap = GLOBE * winds(ring)
     turned = [*points[start:], *((lon + lap, lat) for lon, lat in points[: start + 1])]
     breaks = [at for at, point in enumerate(turned) if _is_edge(point)]
@@ -107,20 +107,22 @@ def _follow(paths: list[Ring], partner: dict[tuple[int, int], tuple[int, int]]) 
             left.remove(number)
             ring += paths[number] if at == 0 else paths[number][::-1]
             number, at = partner[number, -1 if at == 0 else 0]
-        rings.append([point for point, after in pairwise([*ring, ring[0]]) if point != after] + ring[:1])
-    return [_close(ring) for ring in rings]
+        rings.append(_close(ring))
+    return rings
 
 
 def _close(ring: Ring) -> Ring:
-    return ring if ring[0] == ring[-1] else [*ring, ring[0]]
+    """The ring with each point once, and the first one again at its end."""
+    points = [point for before, point in pairwise([ring[-1], *ring]) if point != before]
+    return [*points, *points[:1]]
 
 
 def _is_area(ring: Ring) -> bool:
-    return len(ring) >= SMALLEST and abs(area(ring)) > LEAST
+    return len(ring) >= SMALLEST and abs(_area(ring)) > LEAST
 
 
 def _turn(ring: Ring, way: int) -> Ring:
-    return ring if area(ring) * way > 0 else ring[::-1]
+    return ring if _area(ring) * way > 0 else ring[::-1]
 
 
 def _assign(outers: list[Ring], holes: list[Ring]) -> list[Polygon] | None:
