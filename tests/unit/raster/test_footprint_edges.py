@@ -156,3 +156,11 @@ def test_c1_parts_neither_overlap_nor_touch_at_a_corner(tmp_path: Path) -> None:
     assert [len(polygon) for polygon in polygons_of(found)] == [3]
     points = [point for ring in polygons_of(found)[0] for point in ring[1:]]
     assert len(points) == len(set(points))
+
+
+def test_c1_a_map_with_corners_beside_the_earth_is_only_what_is_on_it(tmp_path: Path) -> None:
+    grid, crs = from_origin(-20015109, 10007554, 100_000, 100_000), "+proj=sinu +R=6371007.181"
+    found = footprint(make_raster(tmp_path / "a.tif", np.ones((1, 200, 100), "uint8"), crs=crs, transform=grid))
+    assert crossings(sides_of(found)) == 0
+    inside = distances(sides_of(found), np.array([-179.0, -120.0, -10.0, 60.0]), np.array([0.0, 0.0, 80.0, 0.0]))
+    assert (inside > 0).tolist() == [False, False, True, True]

@@ -5,20 +5,24 @@ from itertools import pairwise
 
 import numpy as np
 from affine import Affine
+from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
 from rasterio.crs import CRS
+from rasterio.errors import RasterioError
+from rasterio.warp import transform
 
-from anabranch.plugins.raster.crs import Degrees, to_degrees
+from anabranch.plugins.raster.crs import WGS84, Degrees, to_degrees
 from anabranch.plugins.raster.meridian import winds
 from anabranch.plugins.raster.models import Box
 from anabranch.plugins.raster.outline import Polygon, Ring, hull, thin
 from anabranch.plugins.raster.pixels import Mask
 
-__all__ = ["border", "find_extent", "find_pole", "hull_of", "place"]
+__all__ = ["border", "find_extent", "find_pole", "hull_of", "place", "round_trip"]
 
 DENSE = 24
 GLOBE, HALF, POLE = 360.0, 180.0, 90.0
 EDGE = 1e-7
 ROUNDS = 24
+FAITHFUL = 1e-3
 MOST_POINTS = 20_000
 WIDEST = 45.0
 # How far a line may be off, of the extent of its ring: a small part of a cell.
@@ -61,6 +65,8 @@ def place(ring: Ring, grid: Affine, crs: CRS, side: int) -> Ring | None:
     """A ring of cells in degrees, exact to a small part of a cell; None where it has no place there."""
     points = np.asarray(_dense(ring, side / DENSE), float)
     lons, lats = _locate(points, grid, crs)
+    if not crs.is_geographic and round_trip(crs, [grid * (x, y) for x, y in points.tolist()]) is None:
+        return None  # some maps have degrees even for what lies beside the Earth
     for _ in range(ROUNDS):
         if not np.isfinite(lons).all():
             return None
@@ -70,6 +76,21 @@ def place(ring: Ring, grid: Affine, crs: CRS, side: int) -> Ring | None:
         points = np.insert(points, at + 1, (points[at] + points[at + 1]) / 2, axis=0)
         lons, lats = _locate(points, grid, crs)
     return _simplify(_unroll(lons, lats, grid))
+
+
+def round_trip(crs: CRS, points: Ring) -> float | None:
+    """How far east or west of themselves points come back from degrees; None where that is not one length for all."""
+    lons, lats = to_degrees(crs, points)
+    try:
+        back = np.asarray(transform(WGS84, crs, lons.tolist(), lats.tolist()))
+    except (RasterioError, CPLE_BaseError):
+        return None
+    east, north = np.abs(np.asarray(points).T - back)
+    near, length = FAITHFUL * float(np.ptp(points, axis=0).max()), float(east.max())
+    same = (east < near) | (east > length - near)
+    if not (math.isfinite(length) and same.all() and north.max() < near):
+        return None
+    return length if length > near else 0.0
 
 
 def _dense(ring: Ring, step: float) -> Ring:

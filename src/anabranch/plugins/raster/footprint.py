@@ -7,16 +7,14 @@ import numpy as np
 import rasterio
 from affine import Affine
 from pydantic import BaseModel, ConfigDict
-from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
 from rasterio.crs import CRS
 from rasterio.enums import Resampling
-from rasterio.errors import RasterioError
-from rasterio.warp import reproject, transform
+from rasterio.warp import reproject
 
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.cells import valid_cells
-from anabranch.plugins.raster.crs import WGS84, to_degrees
-from anabranch.plugins.raster.degrees import border, find_extent, find_pole, hull_of, place
+from anabranch.plugins.raster.crs import WGS84
+from anabranch.plugins.raster.degrees import border, find_extent, find_pole, hull_of, place, round_trip
 from anabranch.plugins.raster.meridian import cut, winds
 from anabranch.plugins.raster.models import Box
 from anabranch.plugins.raster.outline import Point, Polygon, Ring, bounds, grow, outlines
@@ -163,22 +161,8 @@ def _warp(cells: Mask, grid: Affine, crs: CRS, shape: tuple[int, ...], degrees: 
 def _places(mask: Mask, grid: Affine, crs: CRS) -> list[Affine]:
     """The grid, and where it goes on past the edge of a cylindrical map also once around the Earth either way."""
     points = border(grid, mask.shape[1], mask.shape[0])
-    around = GLOBE if crs.is_geographic else _round_trip(crs, points)
+    around = GLOBE if crs.is_geographic else (round_trip(crs, points) or 0.0)
     return [grid] if around < abs(grid.a) else [Affine.translation(way * around, 0) * grid for way in (0, 1, -1)]
-
-
-def _round_trip(crs: CRS, points: Ring) -> float:
-    """How far east or west of themselves points come back from degrees; 0 where that is not one length for all."""
-    lons, lats = to_degrees(crs, points)
-    try:
-        back = np.asarray(transform(WGS84, crs, lons.tolist(), lats.tolist()))
-    except (RasterioError, CPLE_BaseError):
-        return 0.0
-    east, north = np.abs(np.asarray(points).T - back)
-    length = float(east.max())
-    near = 1e-6 * length
-    same = (east < near) | (east > length - near)
-    return length if math.isfinite(length) and same.all() and north.max() < near else 0.0
 
 
 def _wrap(polygons: list[Polygon], bbox: Box) -> Footprint:
