@@ -88,6 +88,12 @@ def test_c1_a_world_keeps_its_width() -> None:
     assert build(footprint={"type": "Polygon", "coordinates": [ring]})["bbox"] == [-180, -90, 180, 90]
 
 
+def test_c1_islands_on_either_side_of_the_antimeridian_have_a_narrow_box() -> None:
+    rings = [[(x, -9), (x + 1, -9), (x + 1, -8), (x, -9)] for x in (178, -179)]
+    footprint = {"type": "MultiPolygon", "coordinates": [[ring] for ring in rings]}
+    assert build(footprint=footprint, bbox=[178, -9, -178, -8])["bbox"] == [178, -9, -178, -8]
+
+
 SQUARE = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 0.0]]
 
 

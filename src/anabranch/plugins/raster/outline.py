@@ -1,7 +1,7 @@
 """Polygons around the true pixels of a mask, simplified and still simple."""
 
 import numpy as np
-from rasterio.features import shapes
+from rasterio.features import rasterize, shapes
 
 from anabranch.plugins.raster.pixels import Mask
 
@@ -70,10 +70,30 @@ def _polygons(mask: Mask) -> list[Polygon]:
     if mask.all():
         height, width = map(float, mask.shape)
         return [[[(0.0, 0.0), (0.0, height), (width, height), (width, 0.0), (0.0, 0.0)]]]
-    found = [shape["coordinates"] for shape, value in shapes(mask.astype(np.uint8), mask=mask) if value]
-    found.sort(key=lambda polygon: -_area(polygon[0]))
-    least = NOISE * _area(found[0][0])
-    return [[polygon[0], *(hole for hole in polygon[1:] if _area(hole) >= least)] for polygon in found]
+    mask = _weld(mask)
+    found = _vectorize(mask)
+    least = NOISE * max(_area(polygon[0]) for polygon in found)
+    noise = [hole for polygon in found for hole in polygon[1:] if _area(hole) < least]
+    if noise:  # with the islands in them, which would be polygons within a polygon
+        holes = [{"type": "Polygon", "coordinates": [hole]} for hole in noise]
+        found = _vectorize(mask | (rasterize(holes, out_shape=mask.shape, dtype=np.uint8) > 0))
+    return sorted(found, key=lambda polygon: -_area(polygon[0]))
+
+
+def _weld(mask: Mask) -> Mask:
+    """The mask with no two pixels that touch at a corner alone, where a ring would touch itself."""
+    mask = mask.copy()
+    while True:
+        parts = mask[:-1, :-1], mask[:-1, 1:], mask[1:, 1:], mask[1:, :-1]
+        touching = (parts[0] == parts[2]) & (parts[1] == parts[3]) & (parts[0] != parts[1])
+        if not touching.any():
+            return mask
+        for part in parts:
+            part |= touching
+
+
+def _vectorize(mask: Mask) -> list[Polygon]:
+    return [shape["coordinates"] for shape, value in shapes(mask.astype(np.uint8), mask=mask) if value]
 
 
 def _place(polygon: Polygon, step: int, box: tuple[int, int, int, int]) -> Polygon:

@@ -159,7 +159,7 @@ class RasterItem(Facts):
             raise ValueError("the CRS is missing: give crs or projjson")
         if self.bbox and not _is_on_globe(Box(*self.bbox)):
             raise ValueError("bbox leaves the globe: give west, south, east, north in degrees of WGS 84")
-        if self.bbox and not covers(_wider(Box(*self.bbox)), self.footprint.box):
+        if self.bbox and not _covers_all(_wider(Box(*self.bbox)), self.footprint):
             raise ValueError("bbox does not cover the footprint")
         return self
 
@@ -183,6 +183,11 @@ class RasterItem(Facts):
 def _is_on_globe(box: Box) -> bool:
     longitudes = -180 <= box.west <= 180 and -180 <= box.east <= 180
     return longitudes and -90 <= box.south <= box.north <= 90
+
+
+def _covers_all(box: Box, footprint: Footprint) -> bool:
+    # Part by part: islands on either side of the antimeridian, with none at it, are near each other across it.
+    return all(covers(box, box_of([polygon])) for polygon in footprint.polygons)
 
 
 def _check_ring(ring: Any) -> None:  # it is what somebody calls a ring
