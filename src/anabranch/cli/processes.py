@@ -25,6 +25,8 @@ SessionNumber = Annotated[int, typer.Argument(metavar="ID", min=1, help="The ses
 
 # How long answers that have begun may go on when the API is told to stop.
 PARTING_SECONDS = 10
+# Longer than clients keep an idle connection: a request on one that is just being closed is lost.
+IDLE_SECONDS = 75
 
 
 @workers.callback(invoke_without_command=True)
@@ -92,6 +94,7 @@ def api() -> None:
         log_config=None,
         access_log=False,  # the API logs requests itself: uvicorn would show what stands in their queries (S5)
         timeout_graceful_shutdown=PARTING_SECONDS,
+        timeout_keep_alive=IDLE_SECONDS,
     )
     with _listener(settings) as listener:
         Server(config).run([listener])

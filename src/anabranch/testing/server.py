@@ -21,7 +21,8 @@ def free_port() -> int:
 async def serve(app: FastAPI) -> AsyncIterator[str]:
     """The URL of an application that is ready, in this process."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=20))
+    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=20, timeout_keep_alive=75)
+    server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve([listener]))
     async with asyncio.timeout(10):
         while not (server.started and hasattr(app.state, "gateway")):  # noqa: ASYNC110  # it tells nobody
