@@ -1,9 +1,11 @@
 """Functions and queries of the schema, called by name over a pool; what goes wrong becomes an error of ours."""
 
 import asyncio
+import os
 import re
+import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 
 import psycopg
@@ -23,7 +25,7 @@ GONE = "AN001"
 SHUTDOWN = "57P"
 # The server itself gives up after a minute; whoever is silent for longer is not there.
 ANSWER_SECONDS = 75.0
-CHECK_SECONDS = 2.0
+RENEW_SECONDS = 2.0
 # Where a server finds that a "cached plan must not change result type"; its message may be in any language.
 STALE_PLAN = "RevalidateCachedQuery"
 # Connection, rollback, resources, operator, lock: what these refuse may be taken later; all else never.
@@ -44,7 +46,7 @@ class Database:
     def __init__(self, url: str, role: Role | None, *, name: str, size: int, checked: bool) -> None:
         """Nothing is opened yet; a `checked` connection is tried before it is lent, which costs a round trip."""
         self.url = url
-        self._checking: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
         self._pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
             conninfo(url, role, name),
             min_size=1,
@@ -62,8 +64,8 @@ class Database:
 
     async def close(self) -> None:
         """Close every connection."""
-        if self._checking:
-            self._checking.cancel()
+        if self._renewing:
+            self._renewing.cancel()
         await self._pool.close(timeout=2)
 
     async def call(self, function: str, *arguments: object) -> list[DictRow]:
@@ -77,8 +79,8 @@ class Database:
         except Unavailable as error:
             if not _was_dead(error.__cause__):
                 raise
-        if self._checking:
-            await asyncio.wait([self._checking], timeout=CHECK_SECONDS)
+        if self._renewing:
+            await asyncio.wait([self._renewing], timeout=RENEW_SECONDS)
         return await self._fetch(query_text(name), parameters)
 
     async def _fetch(self, text: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[DictRow]:
@@ -100,15 +102,14 @@ class Database:
                 async with self._pool.connection() as connection:
                     yield connection
             except psycopg.OperationalError as error:
-                self._suspect(error)
+                if _was_dead(error):
+                    self._renew()
                 raise
 
-    def _suspect(self, error: psycopg.OperationalError) -> None:
-        # A server that went away takes every connection with it: look at the idle ones before they are lent again. What
-        # is wrong with an outdated one, no look shows: all of them are made anew.
-        if self._checking is None or self._checking.done():
-            mend = self._pool.drain if isinstance(error, Outdated) else self._pool.check
-            self._checking = asyncio.create_task(mend())
+    def _renew(self) -> None:
+        # What ended one connection has ended every idle one, or outdated it: none of them is lent again.
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._pool.drain())
 
 
 async def _ask(
@@ -132,10 +133,15 @@ def _was_dead(cause: BaseException | None) -> bool:
 
 
 async def _hang_up(connection: AsyncConnection[DictRow], asking: asyncio.Task[list[DictRow]]) -> None:
-    """End a call whose answer nobody waits for: the driver alone would ask the server to cancel, and wait once more."""
+    """End a call whose answer nobody waits for: the driver alone would ask the server to cancel, and wait once more.
+
+    The socket is shut down and closed later: the loop watches it for this call, and would take the next one of the same
+    number for it.
+    """
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
+        line.shutdown(socket.SHUT_RDWR)
+    await asyncio.gather(asking, return_exceptions=True)
     connection.pgconn.finish()
-    asking.cancel()
-    await asyncio.wait([asking])
 
 
 @contextmanager
