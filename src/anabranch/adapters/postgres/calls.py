@@ -65,7 +65,7 @@ class Database:
     async def close(self) -> None:
         """Close every connection."""
         if self._renewing:
-            self._renewing.cancel()
+            await asyncio.wait([self._renewing], timeout=RENEW_SECONDS)
         await self._pool.close(timeout=2)
 
     async def call(self, function: str, *arguments: object) -> list[DictRow]:
