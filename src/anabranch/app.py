@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -215,6 +215,7 @@ class Gateway:
         """Lend the session to submissions while it lives."""
         self._live = live
         self._advancer = Advancer(self._store, live.session, self._results)
+        live.rights = self._advancer.in_hand
         keep = timedelta(hours=self.settings.idempotency_hours)
         self._submitter = Submitter(self._store, live.session, self.declaration, keep)
         self._has_session.set()
@@ -341,11 +342,12 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     await children.warm()
     store = _store(settings, database_url, "anabranch worker")
     work = settings.home / "work" / "jobs"
-    options = WorkerOptions(registry.queues, settings.slots, GRACE, scratch, work)
+    queues = registry.serve(settings.queues)
+    options = WorkerOptions(queues, settings.slots, GRACE, scratch, work)
     worker = Worker(store, registry, children, results(settings), options)
     os.register_at_fork(after_in_child=_end_copy)
     try:
-        await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=registry.queues, slots=settings.slots)
+        await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=queues, handlers=registry.handlers)
     finally:
         children.close()
     if worker.stuck:  # a thread can't be killed, and would keep the process from ending
@@ -364,8 +366,8 @@ async def _serve(
     settings: Settings,
     *,
     kind: SessionKind,
-    queues: list[str] | None = None,
-    slots: int = 0,
+    queues: Sequence[str] = (),
+    handlers: Collection[str] = (),
 ) -> None:
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -374,8 +376,9 @@ async def _serve(
     try:
         lease = timedelta(seconds=settings.lease_seconds)
         await keep_session(
-            store, part, stop, kind=kind, lease=lease, queues=queues or (), slots=slots, on_stuck=_give_up
-        )
+            store, part, stop, kind=kind, lease=lease, queues=queues, handlers=handlers, on_stuck=_give_up,
+            slots=settings.slots if kind is SessionKind.WORKER else 0,
+        )  # fmt: skip
     finally:
         await store.close()
 

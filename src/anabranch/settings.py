@@ -119,6 +119,9 @@ class Settings(BaseSettings):
     port: int = Field(8787, ge=0, le=65535, description="The port the API listens on; 0 takes any free one.")
     workers: int = Field(2, ge=1, le=64, description="Worker processes that `up` starts.")
     slots: int = Field(2, ge=1, le=256, description="Handlers that one worker runs at once.")
+    queues: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="The queues that workers serve, separated by commas; by default all that a workflow names."
+    )
     lease_seconds: float = Field(60, ge=3, description="Silence after which a process is taken for dead.")
     child_memory_mb: int = Field(
         4096, ge=0, description="Memory (address space) that one handler's process may take; 0 for no bound."
@@ -182,7 +185,7 @@ class Settings(BaseSettings):
     raster_cpu_seconds: int = Field(14_400, ge=1, description="Processor time of one step of the work on a raster.")
     raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the work on a raster may write.")
 
-    @field_validator("plugins", mode="before")
+    @field_validator("plugins", "queues", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:  # raw input of any type
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value

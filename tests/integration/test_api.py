@@ -438,7 +438,7 @@ async def test_o6_an_unknown_job_has_no_history(api: httpx.AsyncClient, path: st
 async def test_logs_are_listed_by_page(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     job_id = await submit(api)
     claims = await claim(engine, 3)
-    reports = [Report(task.key, task.attempt, "completed", "null", log=f"{task.index}\n") for task in claims]
+    reports = [Report(task.fence, "completed", "null", log=f"{task.index}\n") for task in claims]
     await engine.store.report(engine.session, reports)
 
     first = (await api.get(f"/api/jobs/{job_id[:20]}/logs?limit=2")).json()

@@ -41,9 +41,9 @@ async def run_badly(engine: EngineHarness, width: int = 5) -> str:
     job_id = (await engine.submit(fan_out(width))).job_id
     first, second, third, *_ = await engine.claim(width)
     reports = [
-        Report(first.key, first.attempt, "failed", '{"code": "x", "message": "no"}', log="it broke"),
-        Report(second.key, second.attempt, "completed", "{}", log="it went well"),
-        Report(third.key, third.attempt, "retry", '{"code": "y", "message": "later"}', log="try again"),
+        Report(first.fence, "failed", '{"code": "x", "message": "no"}', log="it broke"),
+        Report(second.fence, "completed", "{}", log="it went well"),
+        Report(third.fence, "retry", '{"code": "y", "message": "later"}', log="try again"),
     ]
     await engine.store.report(engine.session, reports)
     return job_id

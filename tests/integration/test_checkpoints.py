@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.controls import Retry
 from anabranch.engine.canonical import Json
-from anabranch.engine.model import Attempt, Checkpoint, Claim, JobState
+from anabranch.engine.model import Checkpoint, Claim, JobState
 from anabranch.engine.views import TaskDetail
 from anabranch.testing.crew import until_async
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
@@ -44,7 +44,9 @@ async def acts(stack: Stack, *acts: str, **more: Json) -> list[TaskDetail]:
 
 async def save(engine: EngineHarness, claim: Claim, phase: str, number: int = 1, *, attempt: int = 1) -> bool:
     session = engine.session
-    return await engine.store.checkpoint(session, Attempt(claim.key, attempt), number, phase, '{"phase": "it"}')
+    return await engine.store.checkpoint(
+        session, claim.fence._replace(number=attempt), number, phase, '{"phase": "it"}'
+    )
 
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
@@ -154,7 +156,7 @@ async def test_e3_a_checkpoint_needs_the_whole_token_of_its_attempt(engine: Engi
     (claim,) = await engine.claim()
     other = await engine.new_session()
     assert not await save(engine, claim, "older", attempt=0)
-    assert not await engine.store.checkpoint(other, Attempt(claim.key, 1), 1, "other", "null")
+    assert not await engine.store.checkpoint(other, claim.fence, 1, "other", "null")
     assert await save(engine, claim, "mine")
     await engine.end([claim], "handed_back")
     assert not await save(engine, claim, "late", number=2)

@@ -10,8 +10,8 @@ import pytest
 
 from anabranch.adapters.postgres.migrate import reset
 from anabranch.engine.errors import Conflict
-from anabranch.engine.model import Answer, Attempt, InHand, JobState, NodeState, SessionKind
-from anabranch.engine.ports import SessionGone
+from anabranch.engine.model import Answer, InHand, JobState, NodeState, SessionKind
+from anabranch.engine.ports import Hands, SessionGone
 from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
 from anabranch.testing.clock import Clock
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
@@ -193,11 +193,11 @@ async def test_e21_a_silent_session_is_marked_dead_and_its_tasks_are_taken_over(
     silent = await engine.new_session()
     started, waiting = await engine.claim(session=silent)
     pulse = engine.store.pulse()
-    assert pulse.beat(silent, [InHand(Attempt(started.key, 1), started=True)]) == []
+    assert pulse.beat(silent, Hands([InHand(started.fence, started=True)])) == []
     swept = await engine.let_pass(clock, timedelta(seconds=70))
     assert (swept.expired, swept.released) == (1, 2)
 
-    assert pulse.beat(silent, []) is None
+    assert pulse.beat(silent, Hands()) is None
     with pytest.raises(SessionGone):
         await engine.claim(session=silent)
     pulse.close()
@@ -212,7 +212,7 @@ async def test_a_task_whose_worker_dies_often_is_marked_and_never_failed_for_it(
         (claim,) = await engine.claim(session=victim)
         assert claim.crashes == min(death, 1)
         pulse = engine.store.pulse()
-        pulse.beat(victim, [InHand(Attempt(claim.key, claim.attempt), started=True)])
+        pulse.beat(victim, Hands([InHand(claim.fence, started=True)]))
         pulse.close()
         await engine.store.end_session(victim, "test")
         await engine.sweep()
@@ -224,9 +224,9 @@ async def test_e7_a_cancelled_job_dispatches_nothing_and_its_running_tasks_are_t
     assert await engine.store.cancel(job.job_id, "test") is JobState.CANCELLED
     assert await engine.claim() == []
     pulse = engine.store.pulse()
-    told = pulse.beat(engine.session, [InHand(Attempt(running.key, 1), started=True)])
+    told = pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
     pulse.close()
-    assert told == [Attempt(running.key, 1)]
+    assert told == [running.fence]
     assert (await engine.end([running]))[0] == [Answer.STALE]
     assert await engine.nodes(job.job_id) == {"work": NodeState.CANCELLED, "join": NodeState.CANCELLED}
     assert await engine.store.cancel(job.job_id, "again") is JobState.CANCELLED
@@ -244,12 +244,12 @@ async def test_e12_a_wait_ends_with_the_doorbell_or_when_it_is_woken(engine: Eng
 async def test_a_claim_whose_reply_was_lost_is_given_back(engine: EngineHarness, clock: Clock) -> None:
     await engine.submit(fan_out(3))
     kept, *_lost = await engine.claim()
-    in_hand = [InHand(Attempt(kept.key, kept.attempt), started=False)]
+    in_hand = [InHand(kept.fence, started=False)]
     pulse = engine.store.pulse()
-    pulse.beat(engine.session, in_hand)
+    pulse.beat(engine.session, Hands(in_hand))
     assert await engine.claim() == []
     clock.advance(timedelta(seconds=21))
-    pulse.beat(engine.session, in_hand)
+    pulse.beat(engine.session, Hands(in_hand))
     pulse.close()
     assert sorted(claim.attempt for claim in await engine.claim()) == [2, 2]
 
@@ -357,7 +357,7 @@ async def test_e3_a_reset_waits_for_the_living_and_gives_no_session_number_twice
         assert caught.value.code == "database.in_use"
         clock.advance(timedelta(hours=1))
         await asyncio.to_thread(reset, database_url)
-    assert await engine.store.open_session(SessionKind.WORKER, [], 1, timedelta(seconds=3)) > engine.session
+    assert await engine.store.open_session(SessionKind.WORKER, [], 1, timedelta(seconds=3)) != engine.session
     pulse = engine.store.pulse()
-    assert pulse.beat(engine.session, []) is None
+    assert pulse.beat(engine.session, Hands()) is None
     pulse.close()

@@ -100,7 +100,7 @@ async def test_o1_a_handler_that_workers_lack_shows_and_clears(api: httpx.AsyncC
             await asyncio.sleep(0.01)
     (claim,) = claims
     reason = '{"code": "handler.missing", "message": "no", "category": "permanent"}'
-    report = Report(claim.key, claim.attempt, "handed_back", reason, timedelta(seconds=0))
+    report = Report(claim.fence, "handed_back", reason, timedelta(seconds=0))
     await engine.store.report(session, [report])
     assert "sleep (1 tasks)" in (await unwell(api))["handlers"]["detail"]
 

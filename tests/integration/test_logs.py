@@ -25,9 +25,7 @@ async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
 
 
 async def report(engine: EngineHarness, claims: Sequence[Claim], ended: str = "completed") -> None:
-    reports = [
-        Report(claim.key, claim.attempt, ended, "null", log=f"{claim.index}\n", metrics='{"n": 1}') for claim in claims
-    ]
+    reports = [Report(claim.fence, ended, "null", log=f"{claim.index}\n", metrics='{"n": 1}') for claim in claims]
     _, rights = await engine.store.report(engine.session, reports)
     await engine.advance(rights)
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from anabranch.api.schemas import JobView, TaskView
-from anabranch.engine.model import Attempt, Said
+from anabranch.engine.model import Said
 from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.stack import Stack, open_stack
@@ -94,7 +94,7 @@ async def test_e3_progress_needs_the_whole_token_of_its_attempt(engine: EngineHa
     await engine.submit(fan_out(2))
     first, second = await engine.claim()
     other, pulse = await engine.new_session(), engine.store.pulse()
-    said = [Said(Attempt(first.key, 1), {"done": 1}), Said(Attempt(second.key, 2), {"done": 1})]
+    said = [Said(first.fence, {"done": 1}), Said(second.fence._replace(number=2), {"done": 1})]
     assert pulse.progress(other, said) == set()
     assert pulse.progress(engine.session, said) == {first.key}
     pulse.close()

@@ -199,7 +199,7 @@ async def test_o5_large_results_go_with_their_job_also_those_that_lost(
     for claim in await engine.claim():
         body = put_aside(results, claim, "1")
         put_aside(results, claim, "2, which came too late")
-        _, rights = await engine.store.report(engine.session, [Report(claim.key, claim.attempt, "referenced", body)])
+        _, rights = await engine.store.report(engine.session, [Report(claim.fence, "referenced", body)])
         await engine.advance(rights)
     await engine.finish(await engine.claim())
     clock.advance(89 * DAY)

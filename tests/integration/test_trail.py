@@ -229,7 +229,7 @@ async def test_a_node_that_ends_before_a_sweep_tells_of_its_failures_first(engin
 
 async def test_a_worker_that_died_is_told_and_one_that_stopped_is_not(engine: EngineHarness, clock: Clock) -> None:
     job_id = (await engine.submit(fan_out(1))).job_id
-    reports = [Report(claim.key, claim.attempt, "handed_back") for claim in await engine.claim()]
+    reports = [Report(claim.fence, "handed_back") for claim in await engine.claim()]
     await engine.store.report(engine.session, reports)
     await engine.sweep()
     assert await repeats(engine, job_id) == []

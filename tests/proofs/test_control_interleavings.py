@@ -165,7 +165,7 @@ class Stage(Scene):
     ) -> list[Actor]:
         own, ending = self._harness.session, parent["ending"]
         first, second, _, _, fifth = parent["tasks"]
-        new = ("spawned", "", "spawned", "child", CHILD.hash, CHILD.text, ["one", "two"], "{}", None)
+        new = ("spawned", "", "spawned", "child", CHILD.hash, CHILD.text, ["one", "two"], "{}", None, None)
         held = encode([_report(claim) | {"started": True} for claim in (parent["limited"], *parent["inner"])])
         return [
             call("cancel parent", "cancel", self.jobs["parent"], "test", "test"),
@@ -173,8 +173,8 @@ class Stage(Scene):
             call("cancel orphan", "cancel_orphan"),
             call("apply the child's end", "apply", ending.id, own, ending.takes, ending.version, parent["end"]),
             call("take children", "take_children", other, 10),
-            call("end child", "end_child", own, self._id("child0"), encode(_report(first))),
-            call("fail child", "end_child", other, self._id("child1"), encode(_report(second, "failed"))),
+            call("end child", "end_child", own, self._id("child0"), encode(_report(first)), None),
+            call("fail child", "end_child", other, self._id("child1"), encode(_report(second, "failed")), None),
             call("spawn", "spawn", own, *fifth.key, fifth.attempt, *new),
             call("report in the child", "report", own, _reports(parent["inner"])),
             call("report orphans", "report", own, _reports(orphaned)),
@@ -191,8 +191,8 @@ class Stage(Scene):
             call("unlimit", "limit", "key", "scarce", '{"most": null}', "test"),
             call("heal", "heal_holds", 100),
             call("drain", "drain", own, True),
-            call("beat", "beat", own, held),
-            call("reconcile", "reconcile", own, held),
+            call("beat", "beat", own, held, [], None),
+            call("reconcile", "reconcile", own, held, [], None),
         ]
 
     async def _submit(self, workflow: Workflow) -> None:

@@ -44,7 +44,7 @@ from anabranch.engine.model import (
     TaskKey,
 )
 from anabranch.engine.nesting import nest
-from anabranch.engine.ports import SessionGone, Spawned, TakenRight, Wanted
+from anabranch.engine.ports import Hands, SessionGone, Spawned, TakenRight, Wanted
 from anabranch.engine.retry import choose_again
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, Needs, Transition
@@ -183,6 +183,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.seen_terminal: dict[tuple[str, int], str] = {}
         self.seen_attempts: dict[tuple[str, str, int], int] = {}
         self.tables: dict[str, Any] = {}
+        self.tokens: dict[tuple[LaneKey, int, int], int] = {}
         self.sessions = {worker: self._open_session() for worker in ("sweeper", "a", "b")}
 
     @initialize(data=st.data(), priority=priorities)
@@ -339,7 +340,9 @@ class EngineMachine(RuleBasedStateMachine):
         assert _differing(self._tables_of_lanes(), lanes) == {}
         assert _differing(dict(self._tables_of_tasks()), dict(self._tasks_of_model())) == {}
         assert _differing(dict(self._tables_of_rights()), rights) == {}
-        assert self.tables["dead"] == [number for number, session in self.model.sessions.items() if session.dead]
+        assert sorted(self.tables["dead"]) == sorted(
+            number for number, session in self.model.sessions.items() if session.dead
+        )
 
     def _check_jobs(self) -> None:
         """E17: events are numbered without a gap, and replaying them gives the states."""
@@ -487,7 +490,7 @@ class EngineMachine(RuleBasedStateMachine):
         return number
 
     def _beat(self, session: int, in_hand: Sequence[Attempt], has_started: bool) -> None:
-        answer = self.pulse.beat(SessionId(session), [InHand(self._attempt(a), has_started) for a in in_hand])
+        answer = self.pulse.beat(SessionId(session), Hands([InHand(self._attempt(a), has_started) for a in in_hand]))
         if self.model.sessions[session].dead:
             assert answer is None
             return
@@ -506,6 +509,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert taken or self.model.limits or not self._offers(session, queues)
         assert not (taken and self.model.sessions[session].draining)
         for claim, attempt in zip(claims, taken, strict=True):
+            self.tokens[attempt.lane, attempt.idx, attempt.number] = claim.token
             self.model.claim(attempt)
             task = self.model.task(attempt)
             assert (claim.failures, claim.crashes) == (task.failures, task.crashes)
@@ -533,7 +537,7 @@ class EngineMachine(RuleBasedStateMachine):
         return {"result": self.results}
 
     def _report_of(self, attempt: Attempt, how: str, body: Json, delay: int) -> Report:
-        return Report(self._key(attempt), attempt.number, how, encode(body), timedelta(seconds=delay))
+        return Report(self._attempt(attempt), how, encode(body), timedelta(seconds=delay))
 
     def _taken(self, key: LaneKey) -> TakenRight:
         return TakenRight(engine.RightId(self._right_id(key)), self.model.rights[key].takes)
@@ -552,7 +556,9 @@ class EngineMachine(RuleBasedStateMachine):
         return TaskKey(lane, attempt.idx)
 
     def _attempt(self, attempt: Attempt) -> engine.Attempt:
-        return engine.Attempt(self._key(attempt), attempt.number)
+        return engine.Attempt(
+            self._key(attempt), attempt.number, self.tokens[attempt.lane, attempt.idx, attempt.number]
+        )
 
     def _call(self, function: str, *arguments: object) -> Any:
         row = self.app.execute(call_text(function).encode(), arguments).fetchone()
@@ -699,7 +705,7 @@ class ControlMachine(EngineMachine):
             job.reported_until = self.model.now + LEASE
             body: Json = {"result": name}
             ended = "completed" if job.state is JobState.COMPLETED else how
-            report = Report(child.key, child.attempt, ended, encode(body), timedelta(0))
+            report = Report(child.fence, ended, encode(body), timedelta(0))
             if reports:
                 self.run(self.store.end_child(child, report, session))
                 assert self.model.end_child(name, ended, body, session)
@@ -719,7 +725,7 @@ class ControlMachine(EngineMachine):
         node = self.model.jobs[attempt.lane.job].workflow.node(lane.key.node)
         workflow = CHILDREN[node.workflow_hash]
         facts = engine.LaneFacts("", "", "", "", "", Purpose.WORK, 0, 0, "", {}, {}, None)
-        claim = engine.Claim(self._key(attempt), attempt.number, 0, 0, attempt.idx, "", None, None, facts)
+        claim = engine.Claim(*self._attempt(attempt), 0, 0, attempt.idx, "", None, None, facts)
         child = Submission(workflow, {"name": name}, name, 5, False, "c")
         before = self.model.task(attempt).child == name
         spawned = self.run(self.store.spawn(claim, child, SessionId(attempt.session)))

@@ -35,7 +35,7 @@ class Meter:
         self.connection: Connection[TupleRow] = connect(url, None, name="meter")
         self._plans: list[dict[str, Any]] = []
         self.connection.add_notice_handler(self._hear)
-        self.session = self.value("open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour")
+        self.session = self.value("open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour", [])
 
     def __enter__(self) -> "Meter":
         return self

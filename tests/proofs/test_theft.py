@@ -94,7 +94,7 @@ class Worker:
 
     def _result(self, claim: Claim, session: SessionId | None = None) -> Report:
         body = {"attempt": claim.attempt, "session": session or self.session}
-        return Report(claim.key, claim.attempt, "completed", encode(body))
+        return Report(claim.fence, "completed", encode(body))
 
     def _note(self, claims: list[Claim], session: SessionId, answers: list[Answer]) -> None:
         self._tally.answers.update(answers)

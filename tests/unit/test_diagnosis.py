@@ -30,6 +30,7 @@ WELL = Vitals(
     queues={"default": 3},
     served={"default": 1},
     missing_handlers={},
+    troubles=[],
     connections=10,
     all_connections=20,
     max_connections=100,

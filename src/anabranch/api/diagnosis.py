@@ -1,13 +1,13 @@
 """From vital signs to the state of each part: what is wrong with it, since when, and what to do."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from anabranch.adapters.postgres.pgstac import Catalog
 from anabranch.engine.errors import AnabranchError
-from anabranch.engine.views import Duty, StuckJobs, Vitals
+from anabranch.engine.views import Duty, StuckJobs, Trouble, Vitals
 
 __all__ = [
     "Onsets",
@@ -26,6 +26,7 @@ WORST: tuple[Status, ...] = ("down", "degraded", "ok")
 LATE_TICK_SECONDS, OLDEST_TICK_SECONDS = 2.0, 10.0
 WORKERS_DUTIES = frozenset({"clearing"})
 SLOW_SECONDS = 0.5
+LASTING_SECONDS = 300.0
 LATE_RIGHT_SECONDS, LOST_RIGHT_SECONDS = 10.0, 60.0
 START = "Start it with `anabranch up`, or one more with `anabranch {}`; its log says why it ended."
 
@@ -96,6 +97,8 @@ def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
     yield from _diagnose_queues(vitals)
     if vitals.missing_handlers:
         yield _diagnose_handlers(vitals.missing_handlers)
+    if lasting := [trouble for trouble in vitals.troubles if trouble.age_seconds > LASTING_SECONDS]:
+        yield _diagnose_troubles(lasting)
 
 
 def diagnose_jobs(stuck: StuckJobs | AnabranchError) -> Part:
@@ -179,3 +182,10 @@ def _diagnose_handlers(missing: Mapping[str, int]) -> Part:
         "Install the plugin that brings it where the workers run, or name it in ANABRANCH_PLUGINS; then restart them."
     )
     return Part("handlers", "degraded", f"workers lack {some}", remedy)
+
+
+def _diagnose_troubles(lasting: Sequence[Trouble]) -> Part:
+    first = lasting[0]
+    more = f", and {len(lasting) - 1} more" if len(lasting) > 1 else ""
+    detail = f"{first.who} could not go on for {first.age_seconds / 60:.0f} minutes: {first.trouble}{more}"
+    return Part("troubles", "degraded", detail, "Fix the cause; what waits for it goes on by itself.")

@@ -20,8 +20,7 @@ from anabranch.api.diagnosis import (
 from anabranch.api.tick import Tick
 from anabranch.api.watch import Watch
 from anabranch.app import Gateway
-from anabranch.engine.errors import AnabranchError, Unavailable
-from anabranch.engine.ports import Refused
+from anabranch.engine.errors import AnabranchError
 from anabranch.engine.views import Gauges, StuckJobs, Vitals
 
 __all__ = ["Monitor"]
@@ -102,14 +101,7 @@ class Monitor:
 
     async def _take_vitals(self) -> tuple[Vitals, float]:
         began = time.monotonic()
-        try:
-            return await self._gateway.signs.vitals(), time.monotonic() - began
-        except Refused as error:
-            raise Unavailable(
-                "database.not_migrated",
-                f"schema app can't be read: {error.message}",
-                remedy="Run `anabranch db migrate`.",
-            ) from error
+        return await self._gateway.signs.vitals(), time.monotonic() - began
 
     async def _take_gauges(self) -> Gauges:
         return await self._gateway.signs.gauges()

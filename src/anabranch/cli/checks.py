@@ -91,7 +91,7 @@ def _examine_api(stack: Stack) -> Iterator[Finding]:
 
 
 def _workers(workers: "list[Worker]") -> Finding:
-    queues = sorted({queue for worker in workers for queue in worker.queues if not queue.startswith("plan:")})
+    queues = sorted({queue for worker in workers for queue in worker.queues})
     slots = sum(worker.slots for worker in workers)
     return Finding("workers", "ok", f"{len(workers)} with {slots} slots, for the queues {', '.join(queues)}")
 

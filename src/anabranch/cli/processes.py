@@ -63,11 +63,12 @@ def resume(session: SessionNumber, json: Json = False) -> None:
 @cli.command()
 def worker(
     slots: Annotated[int | None, typer.Option(min=1, max=256, help="Handlers to run at once.")] = None,
+    queues: Annotated[str | None, typer.Option(help="Serve only these queues, separated by commas.")] = None,
 ) -> None:
     """Run one more worker."""
     from anabranch.app import run_worker
 
-    settings = prepare(slots=slots)
+    settings = prepare(slots=slots, queues=queues)
     run_worker(settings, database_url(settings))
 
 

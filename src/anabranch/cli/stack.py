@@ -32,13 +32,14 @@ cli = typer.Typer()
 def up(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run in the background; return when ready.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, max=64, help="Worker processes.")] = None,
+    queues: Annotated[str | None, typer.Option(help="Serve only these queues, separated by commas.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="The API's port; 0 takes any free one.")] = None,
     host: Annotated[str | None, typer.Option(help="The address the API listens on.")] = None,
     json: Json = False,
     log_to_files: Annotated[bool, typer.Option("--log-to-files", hidden=True)] = False,
 ) -> None:
     """Run the stack: database, API, orchestrator and workers."""
-    settings = prepare(quiet=detach, workers=workers, port=port, host=host)
+    settings = prepare(quiet=detach, workers=workers, queues=queues, port=port, host=host)
     if not log_to_files:
         warn_of_unknown()
         require_plugins(settings)
@@ -96,6 +97,7 @@ def start(settings: "Settings") -> Stack:
     home.release()
     listen(settings.host, settings.port).close()
     chosen = {name: str(getattr(settings, name)) for name in ("home", "host", "port", "workers")}
+    chosen["queues"] = ",".join(settings.queues)
     environment = {**os.environ, **{f"ANABRANCH_{name.upper()}": value for name, value in chosen.items()}}
     try:
         with stoppable():
@@ -150,7 +152,10 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
     children = [
         ChildSpec("api", _command("api"), {"ANABRANCH_HOST": settings.host}, listens=True),
         ChildSpec("orchestrator", _command("orchestrator")),
-        *(ChildSpec(f"worker-{number}", _command("worker")) for number in range(1, settings.workers + 1)),
+        *(
+            ChildSpec(f"worker-{number}", _command("worker"), {"ANABRANCH_QUEUES": ",".join(settings.queues)})
+            for number in range(1, settings.workers + 1)
+        ),
     ]
 
     def prepare(url: str) -> None:

@@ -213,7 +213,8 @@ class Children:
         self._idle: list[Child] = []
         self._busy: dict[CallId, Child] = {}
         self._doomed: set[CallId] = set()
-        self._threads = ThreadPoolExecutor(size, thread_name_prefix="child")
+        # One more than slots: what plans and folds never waits for handlers.
+        self._threads = ThreadPoolExecutor(size + 1, thread_name_prefix="child")
 
     async def warm(self) -> None:
         """Start every child now."""

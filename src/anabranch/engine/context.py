@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from anabranch.engine.canonical import Json, decode, encode
 from anabranch.engine.equipment import BARE, Equipment
 from anabranch.engine.errors import ContractViolationError, Permanent
-from anabranch.engine.model import Checkpoint
+from anabranch.engine.model import Attempt, Checkpoint
 from anabranch.engine.task_storage import TaskStorage, Writer
 from anabranch.engine.work import task_folder
 
@@ -38,6 +38,7 @@ class TaskFacts:
     scratch: str
     work: str = ""
     checkpoint: Checkpoint | None = None
+    fence: Attempt | None = None
 
 
 # The task whose handler runs here now. Setting it costs next to nothing; what a log line needs of it is found when one
@@ -154,6 +155,11 @@ class Context:
     def attempt(self) -> int:
         """The number of this attempt, from 1."""
         return self._facts.attempt
+
+    @property
+    def fence(self) -> Attempt | None:
+        """What tells this attempt from every other, where the engine runs it (E3)."""
+        return self._facts.fence
 
     @property
     def params(self) -> Mapping[str, Json]:

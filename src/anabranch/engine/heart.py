@@ -2,14 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.model import Attempt, InHand, SessionId
-from anabranch.engine.ports import Pulse
+from anabranch.engine.model import Attempt, SessionId
+from anabranch.engine.ports import Hands, Pulse
 
 __all__ = ["Heart"]
 
@@ -30,7 +30,7 @@ class Heart:
         session: SessionId,
         lease: timedelta,
         *,
-        in_hand: Callable[[], Sequence[InHand]],
+        hands: Callable[[], Hands],
         say: Callable[[Pulse], bool],
         on_ring: Callable[[], None],
         on_stop: Callable[[list[Attempt]], None],
@@ -42,7 +42,7 @@ class Heart:
         self._connect = connect
         self._session = session
         self._every = lease / 3
-        self._in_hand = in_hand
+        self._hands = hands
         self._say = say
         self._on_ring, self._on_stop, self._on_gone, self._on_heard = on_ring, on_stop, on_gone, on_heard
         self._on_beat = on_beat
@@ -103,7 +103,7 @@ class Heart:
 
     def _beat(self, pulse: Pulse) -> bool:
         self._on_beat()
-        answer = pulse.beat(self._session, self._in_hand())
+        answer = pulse.beat(self._session, self._hands())
         if answer is None:
             log.error("session.gone", session=self._session)
             self._on_gone()

@@ -10,12 +10,14 @@ from anabranch.engine.workflow import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Kind, Node
 
 __all__ = [
     "CHILD_JOB",
+    "INTERNAL",
     "KeepLane",
     "OpenLane",
     "Source",
     "aggregate_lane",
     "fan_in_lane",
     "internal_queue",
+    "is_internal_queue",
     "plan_lane",
     "work_lane",
     "work_queue",
@@ -63,9 +65,17 @@ class KeepLane:
     queue: str
 
 
+INTERNAL = "plan:"  # alone, the queue that every worker serves
+
+
 def internal_queue(workflow_id: str) -> str:
     """The queue of a workflow's planner and of its child jobs: only processes that registered it serve it."""
-    return f"plan:{workflow_id}"
+    return f"{INTERNAL}{workflow_id}"
+
+
+def is_internal_queue(queue: str) -> bool:
+    """Whether a queue is the engine's own: no workflow names it, and operators need not know of it."""
+    return queue.startswith(INTERNAL)
 
 
 def work_queue(node: Node) -> str:
@@ -85,9 +95,9 @@ def aggregate_lane(workflow: Workflow, node: Node) -> OpenLane:
 
 
 def fan_in_lane(node: Node, source: str) -> OpenLane:
-    """The one task that folds the results of a fan-out; any worker can do it."""
+    """The one task that folds the results of a fan-out; every worker can do it."""
     folding: list[Json] = [{"name": f.name, "fold": f.fold, "field": f.field} for f in node.folding]
-    return _internal(node, Purpose.AGGREGATE, node.queue or DEFAULT_QUEUE, {"previous": source, "folding": folding})
+    return _internal(node, Purpose.AGGREGATE, INTERNAL, {"previous": source, "folding": folding})
 
 
 def work_lane(

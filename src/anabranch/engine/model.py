@@ -86,11 +86,12 @@ class SessionKind(StrEnum):
 
 
 class Answer(StrEnum):
-    """What became of a report."""
+    """What became of a report; refused: the store can't hold it in any form."""
 
     APPLIED = "applied"
     DUPLICATE = "duplicate"
     STALE = "stale"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,9 @@ class Session:
     dead_at: datetime | None
     end_reason: str | None
     draining: bool
+    trouble: str | None
+    troubled_at: datetime | None
+    handlers: list[str]
 
 
 class TaskKey(NamedTuple):
@@ -195,10 +199,12 @@ class TaskKey(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One try of a task."""
+    """One try of a task. The token is drawn by the database for its claim: it fences every report of it (E3), also
+    against a database that was restored to an earlier point, where all the other numbers are given out again."""
 
     key: TaskKey
     number: int
+    token: int
 
 
 class InHand(NamedTuple):
@@ -244,10 +250,11 @@ class LaneFacts:
 
 @dataclass(slots=True)  # not frozen: there is one for each task, and frozen values are slow to make
 class Claim:
-    """A task in hand: attempt and session fence every report of it (E3)."""
+    """A task in hand: attempt, session and token fence every report of it (E3)."""
 
     key: TaskKey
     attempt: int
+    token: int
     failures: int
     crashes: int
     index: int | str
@@ -256,6 +263,11 @@ class Claim:
     predecessor: list[Json] | None
     lane: LaneFacts
     checkpoint: Checkpoint | None = None
+
+    @property
+    def fence(self) -> Attempt:
+        """What every report of it carries."""
+        return Attempt(self.key, self.attempt, self.token)
 
     @property
     def task_id(self) -> str:
@@ -281,8 +293,7 @@ class Claim:
 class Report:
     """How an attempt ended: its result or error, what it measured and what it hands over, all as JSON text."""
 
-    key: TaskKey
-    attempt: int
+    attempt: Attempt
     ended: str
     body: str | None = None
     delay: timedelta | None = None
@@ -338,8 +349,7 @@ class ChildJob:
     state: JobState
     result: Json | None
     error: dict[str, Json] | None
-    key: TaskKey
-    attempt: int
+    fence: Attempt
     failures: int
     policy: dict[str, Json]
     parent_id: str

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -16,7 +16,7 @@ from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import describe_error
 from anabranch.engine.filling import Definitions
 from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose, RightView, SessionId
+from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose, RightId, RightView, SessionId
 from anabranch.engine.outputs import Outputs
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, Store, TakenRight
 from anabranch.engine.results import Results
@@ -44,14 +44,15 @@ __all__ = ["Advancer", "Orchestrator", "end_orphans"]
 log = structlog.get_logger()
 POLL = timedelta(seconds=1)
 PAUSES_SECONDS = (0.1, 0.2, 0.5, 1, 1, 1, 1, 2, 2, 2, 2, 2)
+LONGEST_BACKOFF = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
 class Spent:
-    """How many rights were applied, and which are left over."""
+    """How many rights were applied, and which are left over, each with the reason."""
 
     applied: int
-    left: Sequence[TakenRight]
+    left: Mapping[TakenRight, str]
 
 
 class Advancer:
@@ -64,46 +65,64 @@ class Advancer:
         self._session = session
         self._bell = Bell(store)
         self._definitions = Definitions(store)
+        self._in_hand: set[RightId] = set()
+
+    def in_hand(self) -> Sequence[RightId]:
+        """The rights that are being spent or wait to be; the heart renews them, however long that takes."""
+        return list(self._in_hand)
 
     async def advance(self, rights: Sequence[TakenRight]) -> Spent:
-        """Spend rights and those that come of them; those that the store can't take now are left over."""
-        waiting, applied, left = deque(rights), 0, []
-        known: dict[str, str]
+        """Spend rights and those that come of them; those that can't be spent now are left over, still in hand."""
+        waiting, applied, left = deque(rights), 0, dict[TakenRight, str]()
+        self._in_hand.update(right.id for right in rights)
         while waiting:
-            right, known = waiting.popleft(), {}
+            right, known = waiting.popleft(), dict[str, str]()
             try:
                 spent = await self._advance_one(right, known)
             except SessionGone:
                 raise
-            except Unavailable as error:
+            except AnabranchError as error:
                 log.warning("advance.interrupted", right=right.id, **known, reason=error.message)
-                left.append(right)
+                left[right] = error.message
                 continue
-            except Exception:  # a poison job hurts only itself (E10); its right is free again when its lease ends
+            except Exception as error:  # a poison job hurts only itself (E10)
                 log.exception("advance.failed", right=right.id, **known)
+                left[right] = f"{type(error).__name__}: {error}"
                 continue
+            self._in_hand.discard(right.id)
+            self._in_hand.update(made.id for made in spent.rights)
             applied += spent.applied is True
             waiting.extend(spent.rights)
         return Spent(applied, left)
 
     async def advance_patiently(self, rights: Sequence[TakenRight]) -> None:
         """Spend rights, again and again while the store is away; in the end, leave them to others."""
+        left: Mapping[TakenRight, str] = dict.fromkeys(rights, "")
         for pause in PAUSES_SECONDS:
-            rights = (await self.advance(rights)).left
-            if not rights:
+            left = (await self.advance(list(left))).left
+            if not left:
                 return
             await asyncio.sleep(pause)
-        await self._store.free_rights(self._session, rights)
+        await self._free(left)
 
     async def take_free(self, limit: int = 100) -> int:
-        """Take rights that nobody holds, and those of child jobs that ended, and spend them; answers how many."""
-        taken = 0
+        """Take rights that nobody holds, and those of child jobs that ended, and spend them; answers how many were.
+
+        One that can't be spent is free to take again after a time that doubles with every try, so that it keeps
+        nobody busy.
+        """
+        applied = 0
         for take in (partial(self._store.take_rights, self._session, limit), self.collect):
-            rights = await take()
-            taken += len(rights)
-            if left := (await self.advance(rights)).left:
-                await self._store.free_rights(self._session, left)
-        return taken
+            spent = await self.advance(await take())
+            applied += spent.applied
+            await self._free(spent.left)
+        return applied
+
+    async def _free(self, left: Mapping[TakenRight, str]) -> None:
+        for right, reason in left.items():
+            delay = min(timedelta(seconds=2.0 ** min(right.takes - 1, 10)), LONGEST_BACKOFF)
+            self._in_hand.discard(right.id)
+            await self._store.free_rights(self._session, [right], reason=reason, delay=delay)
 
     async def _advance_one(self, right: TakenRight, known: dict[str, str]) -> Applied:
         """Spend one right; what is known of its job, for log lines, is put into `known`."""
@@ -139,7 +158,7 @@ class Advancer:
     async def _plan(self, view: RightView) -> tuple[Transition, ...]:
         try:
             return await self._evaluate(await self._definitions.get(view.workflow_hash), view)
-        except Unavailable:
+        except (Unavailable, Refused, OSError):  # what can't be read now is not the job's fault
             raise
         except Exception as error:  # a poison job hurts only itself (E10)
             log.exception("job.plan_failed", **_ids(view))
@@ -186,6 +205,7 @@ class Orchestrator:
 
     async def _serve(self, live: Live, stop: asyncio.Event) -> None:
         advancer = Advancer(self._store, live.session, self._results)
+        live.rights = advancer.in_hand
         sweeper = Sweeper(self._store, live.session)
         while not stop.is_set():
             live.check()

@@ -57,6 +57,7 @@ class Call:
             scratch=scratch,
             work=work,
             checkpoint=claim.checkpoint,
+            fence=claim.fence,
         )
         folding = read_folding(claim.lane.policy.get("folding"))
         return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous, folding)

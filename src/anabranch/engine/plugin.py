@@ -17,7 +17,7 @@ from anabranch.engine.errors import DefinitionError, NotFound
 from anabranch.engine.from_stages import Declaration, classes_in, declare
 from anabranch.engine.from_yaml import Loaded, load_yaml
 from anabranch.engine.handler import Handler, handlers_in
-from anabranch.engine.lanes import internal_queue
+from anabranch.engine.lanes import INTERNAL, internal_queue, is_internal_queue
 from anabranch.engine.mistakes import Mistake
 from anabranch.engine.nesting import nest
 from anabranch.engine.validator import find_handler_mistakes
@@ -126,9 +126,16 @@ class Registry:
 
     @property
     def queues(self) -> list[str]:
-        """Every queue that a registered workflow names, and the queues of the planners."""
+        """Every queue that a registered workflow names, and the engine's own."""
         named = {node.queue for workflow in self.workflows for node in workflow.nodes if node.queue}
-        return sorted(named | {DEFAULT_QUEUE} | {internal_queue(workflow.id) for workflow in self.workflows})
+        internal = {INTERNAL, *(internal_queue(workflow.id) for workflow in self.workflows)}
+        return sorted(named | {DEFAULT_QUEUE} | internal)
+
+    def serve(self, chosen: Sequence[str]) -> list[str]:
+        """The queues that a worker serves: those chosen, or all; and the engine's own, which every worker serves."""
+        if unknown := sorted({*chosen} - {*self.queues}):
+            log.warning("queue.unknown", queues=unknown, remedy="No registered workflow names them.")
+        return sorted({*chosen, *filter(is_internal_queue, self.queues)}) if chosen else self.queues
 
     def _declare(self, declared: Declaration) -> None:
         name = declared.workflow.id

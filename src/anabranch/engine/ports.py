@@ -1,6 +1,6 @@
 """All that the engine asks of the world."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -34,6 +34,7 @@ from anabranch.engine.workflow import Workflow
 __all__ = [
     "Applied",
     "FileStore",
+    "Hands",
     "JobStore",
     "KeyTaken",
     "Pulse",
@@ -185,6 +186,15 @@ class Survey:
     tasks: int = 0
 
 
+@dataclass(frozen=True)
+class Hands:
+    """What a process has in hand: attempts, and rights to advance; and what keeps it from its work, if anything."""
+
+    attempts: Sequence[InHand] = ()
+    rights: Sequence[RightId] = ()
+    trouble: str | None = None
+
+
 class JobStore(Protocol):
     """Jobs, their definitions and the rights to advance them."""
 
@@ -195,7 +205,9 @@ class JobStore(Protocol):
     async def recall(self, scope: str, key: IdempotencyKey) -> Submitted | None: ...
     async def definition(self, workflow_hash: str) -> Workflow: ...
     async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]: ...
-    async def free_rights(self, session: SessionId, rights: Sequence[TakenRight]) -> None: ...
+    async def free_rights(
+        self, session: SessionId, rights: Sequence[TakenRight], *, reason: str, delay: timedelta
+    ) -> None: ...
     async def load_right(self, right: TakenRight, session: SessionId) -> RightView | None: ...
     async def apply(
         self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
@@ -221,13 +233,16 @@ class TaskQueue(Protocol):
     """Sessions, claims and reports."""
 
     async def open_session(
-        self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta
+        self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta, handlers: Collection[str] = ()
     ) -> SessionId: ...
     async def end_session(self, session: SessionId, reason: str) -> None: ...
     async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool: ...
     async def drain(self, session: SessionId, *, draining: bool) -> bool: ...
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None: ...
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn: ...
+    async def claim_apart(self, session: SessionId, queues: Sequence[str]) -> list[Claim]: ...
+    async def reconcile(self, session: SessionId, in_hand: Sequence[InHand]) -> int: ...
+    async def renew(self) -> None: ...
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept: ...
 
 
@@ -275,8 +290,8 @@ class FileStore(Protocol):
 class Pulse(Protocol):
     """A connection of its own for beats, progress and doorbells; used from one thread, blocking; others may wake it."""
 
-    def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
-        """Renew the lease; the attempts to stop, or None when the session is gone."""
+    def beat(self, session: SessionId, hands: Hands) -> list[Attempt] | None:
+        """Renew the lease, and that of the rights in hand; the attempts to stop, or None when the session is gone."""
 
     def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
         """Note how far tasks are; those that were noted: of others the attempt has ended, or somebody is at them."""

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, Future
@@ -22,7 +23,7 @@ from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.handler import Handler, Runs, place_of
-from anabranch.engine.model import Attempt, Claim, Purpose, Report, SessionId
+from anabranch.engine.model import Claim, Purpose, Report, SessionId
 from anabranch.engine.perform import Call, Performed, perform, perform_async
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store, TakenRight
@@ -35,9 +36,9 @@ from anabranch.engine.workflow import Workflow
 __all__ = ["Held", "Runner"]
 
 log = structlog.get_logger()
-MISSING_DELAY = timedelta(seconds=30)
-MISSING = ("handler.missing", "workflow.unreadable")
+MISSING = {"handler.missing": timedelta(seconds=1), "workflow.unreadable": timedelta(seconds=30)}
 QUICK = timedelta(seconds=10)
+TURN = timedelta(milliseconds=50)
 SPOOLED = ".results"
 
 
@@ -63,7 +64,7 @@ class Held:
     def runs_too_long(self) -> bool:
         """Whether a quick handler runs longer than its time, or than any quick one may."""
         limit = min(QUICK, _longest(self.claim)).total_seconds()
-        return self.started and not self.ended and time.monotonic() - self.begun > limit
+        return self.begun > 0 and not self.ended and time.monotonic() - self.begun > limit
 
     @property
     def call_id(self) -> tuple[str, int]:
@@ -114,8 +115,7 @@ class _Line:
 
     async def _keep(self, saved: Saved) -> TaskError | None:
         claim = self._held.claim
-        attempt = Attempt(claim.key, claim.attempt)
-        error = await self._keeper.keep(attempt, saved.number, saved.phase, saved.state)
+        error = await self._keeper.keep(claim.fence, saved.number, saved.phase, saved.state)
         if isinstance(error, Interrupted):
             log.warning("checkpoint.stale", task=claim.task_id, attempt=claim.attempt)
             self._held.cancelled = True
@@ -148,7 +148,9 @@ class Runner:
         self._work = str(work)
         self._thread = thread
         self._now: Held | None = None
+        self._beginning = threading.Lock()
         self.quick_busy = False
+        self.quick_moved = 0.0
         self.stuck = False
 
     def is_quick(self, claim: Claim) -> bool:
@@ -156,12 +158,13 @@ class Runner:
         found = self._handler(claim)
         return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not _previous(claim)
 
-    async def run(self, chunk: Sequence[Held]) -> Sequence[Report | None]:
-        """Run attempts to their end: one of any kind, or several quick ones. None: it became a job of its own."""
+    async def run(self, chunk: Sequence[Held]) -> Sequence[tuple[Held, Report | None]]:
+        """Run attempts to their end: one of any kind, or several quick ones, of which some may have had no turn. None
+        for a report: the task became a job of its own."""
         if is_child_job(chunk[0].claim):
-            return [await self._spawn(chunk[0])]
+            return [(chunk[0], await self._spawn(chunk[0]))]
         if not self.is_quick(chunk[0].claim):
-            return [await self._run_one(chunk[0])]
+            return [(chunk[0], await self._run_one(chunk[0]))]
         self.quick_busy = True
         for held in chunk:
             try:
@@ -173,9 +176,15 @@ class Runner:
             await asyncio.wait([done], timeout=QUICK.total_seconds() / 10)
             if not done.done() and self._now is not None and self._now.runs_too_long:
                 self.stuck = True
-                return [_stuck(held) for held in chunk]
+                return [(held, _stuck(held)) for held in chunk]
         self.quick_busy = False
         return done.result()
+
+    def give_up(self, held: Held) -> bool:
+        """Keep a task from being begun; False when it has begun."""
+        with self._beginning:
+            held.given_up = held.given_up or not held.started
+            return not held.started
 
     def tell_cancelled(self, held: Held) -> None:
         """Tell a running handler that it is cancelled."""
@@ -194,14 +203,25 @@ class Runner:
     def _handler(self, claim: Claim) -> Handler | None:
         return self._registry.handlers.get(claim.handler) if claim.lane.purpose is Purpose.WORK else None
 
-    def _run_quick(self, chunk: Sequence[Held]) -> list[Report]:
-        return [self._run_quickly(held) for held in chunk]
+    def _run_quick(self, chunk: Sequence[Held]) -> list[tuple[Held, Report | None]]:
+        """Run one after the other for a short time; what had no turn may go to others meanwhile."""
+        ran: list[tuple[Held, Report | None]] = []
+        deadline = time.monotonic() + TURN.total_seconds()
+        for held in list(chunk):
+            if ran and time.monotonic() > deadline:
+                break
+            with self._beginning:
+                if held.given_up:
+                    continue
+                held.started = True
+            ran.append((held, self._run_quickly(held)))
+            self.quick_moved = time.monotonic()
+        return ran
 
     def _run_quickly(self, held: Held) -> Report:
         if held.fault is not None:
             return _undefined(held, held.fault)
         held.begun = time.monotonic()
-        held.started = True
         self._now = held
         folder = self._folder(held.claim)
         try:
@@ -295,7 +315,7 @@ class Runner:
     def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
         if held.given_up or performed.interrupted:
-            return Report(claim.key, claim.attempt, "handed_back", log=performed.log)
+            return Report(claim.fence, "handed_back", log=performed.log)
         if performed.error is not None or performed.result is None:
             return _failed(claim, dict(performed.error or {}), ran, performed.log, performed.metrics)
         ended, body = "completed", performed.result
@@ -306,19 +326,17 @@ class Runner:
                 ended, body = "referenced", reference
         except (TaskError, OSError) as error:
             return _failed(claim, describe_error(error), ran, performed.log)
-        return Report(
-            claim.key, claim.attempt, ended, body, None, ran, performed.log, performed.metrics, performed.handed
-        )
+        return Report(claim.fence, ended, body, None, ran, performed.log, performed.metrics, performed.handed)
 
     def _died(self, held: Held, error: ChildDied, seconds: float) -> Report:
         claim = held.claim
         if held.given_up or held.stopping:  # whoever stops the worker may end its children first
-            return Report(claim.key, claim.attempt, "handed_back", log=error.log)
+            return Report(claim.fence, "handed_back", log=error.log)
         log.error("task.crashed", **claim.ids, reason=str(error))
         last = claim.crashes + 1 >= CRASH_LIMIT
         body = encode(self._describe_crash(claim, error))
         ended = "failed" if last else "crashed"
-        return Report(claim.key, claim.attempt, ended, body, None, timedelta(seconds=seconds), error.log)
+        return Report(claim.fence, ended, body, None, timedelta(seconds=seconds), error.log)
 
     def _describe_crash(self, claim: Claim, error: ChildDied) -> dict[str, Json]:
         """A process that died can't say where it was; the handler's own place is the nearest that is known."""
@@ -375,17 +393,17 @@ def _stuck(held: Held) -> Report:
     """A thread can't be killed: what began in it runs alone in a child next time, what had not is free."""
     body = encode({"code": "task.timed_out", "message": "it blocked the worker's thread", "category": "transient"})
     ended = "crashed" if held.started and not held.ended else "handed_back"
-    return Report(held.claim.key, held.claim.attempt, ended, body)
+    return Report(held.claim.fence, ended, body)
 
 
 def _again(held: Held) -> Report:
-    return Report(held.claim.key, held.claim.attempt, "handed_back")
+    return Report(held.claim.fence, "handed_back")
 
 
 def _for_others(held: Held, error: Unavailable) -> Report:
-    """Hand a task back that can't run here; the attempt keeps the reason, by which health finds it."""
-    delay = MISSING_DELAY if error.code in MISSING else timedelta(seconds=1)
-    return Report(held.claim.key, held.claim.attempt, "handed_back", encode(describe_error(error)), delay)
+    """Hand a task back that can't run here. What this worker lacks costs no attempt, however often it is met."""
+    delay, ended = MISSING.get(error.code, timedelta(seconds=1)), "missing" if error.code in MISSING else "handed_back"
+    return Report(held.claim.fence, ended, encode(describe_error(error)), delay)
 
 
 def _failed(
@@ -394,4 +412,4 @@ def _failed(
     delay = next_delay(claim.lane.policy, claim.failures, error)
     ended = "failed" if delay is None else "retry"
     log.warning("task.failed", **claim.ids, end=ended, code=error.get("code"))
-    return Report(claim.key, claim.attempt, ended, encode(error), delay, ran, printed, metrics)
+    return Report(claim.fence, ended, encode(error), delay, ran, printed, metrics)

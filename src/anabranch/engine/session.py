@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
@@ -11,8 +11,8 @@ import structlog
 
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.heart import Heart
-from anabranch.engine.model import Attempt, InHand, SessionId, SessionKind
-from anabranch.engine.ports import Pulse, Refused, SessionGone, Store
+from anabranch.engine.model import Attempt, InHand, RightId, SessionId, SessionKind
+from anabranch.engine.ports import Hands, Pulse, Refused, SessionGone, Store
 
 __all__ = ["Live", "Part", "keep_session"]
 
@@ -28,6 +28,8 @@ class Live:
         """For the running loop."""
         self.session = session
         self.in_hand: Callable[[], Sequence[InHand]] = tuple
+        self.rights: Callable[[], Sequence[RightId]] = tuple
+        self.trouble: str | None = None
         self.on_stop: Callable[[list[Attempt]], None] = lambda _attempts: None
         self.on_lost: Callable[[], None] = lambda: None
         self.speak: Callable[[Pulse], bool] = lambda _pulse: False
@@ -54,9 +56,9 @@ class Live:
         """Note that a beat was answered."""
         self._heard = time.monotonic()
 
-    def tell_in_hand(self) -> Sequence[InHand]:
-        """What the session's process has in hand now."""
-        return self.in_hand()
+    def hands(self) -> Hands:
+        """What the session's process has in hand now, and what keeps it from its work."""
+        return Hands(self.in_hand(), self.rights(), self.trouble)
 
     def say(self, pulse: Pulse) -> bool:
         """Tell over the heart's connection how far the work is; False when there is nothing new."""
@@ -101,15 +103,16 @@ async def keep_session(
     lease: timedelta,
     queues: Sequence[str] = (),
     slots: int = 0,
+    handlers: Collection[str] = (),
     on_stuck: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until told to stop, under a session that is begun anew whenever it is lost.
+    """Serve until told to stop, under a session that is begun again whenever it is lost.
 
     `on_stuck` is called from the heart's thread when the loop has not turned for two leases: something blocks it.
     """
     while not stop.is_set():
         try:
-            session = await _unless(stop, store.open_session(kind, queues, slots, lease))
+            session = await _unless(stop, store.open_session(kind, queues, slots, lease, handlers))
         except (Unavailable, Refused) as error:
             log.warning("session.waiting", reason=error.message)
             await _pause(stop)
@@ -153,7 +156,7 @@ def _heart(store: Store, live: Live, lease: timedelta, on_stuck: Callable[[], No
         store.pulse,
         live.session,
         lease,
-        in_hand=live.tell_in_hand,
+        hands=live.hands,
         say=live.say,
         on_ring=lambda: _threadsafe(loop, live.ring),
         on_stop=lambda attempts: _threadsafe(loop, live.on_stop, attempts),

@@ -10,14 +10,17 @@ from itertools import accumulate
 import structlog
 
 from anabranch.engine.canonical import encode
-from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.engine.errors import AnabranchError
 from anabranch.engine.failure import describe_error
-from anabranch.engine.model import Answer, Attempt, Claim, InHand, Report, Said, TaskKey
+from anabranch.engine.lanes import is_internal_queue
+from anabranch.engine.model import Answer, Attempt, Claim, InHand, Purpose, Report, Said, TaskKey
 from anabranch.engine.orchestrator import Advancer
 from anabranch.engine.pace import AHEAD, FAST, Pace
 from anabranch.engine.ports import Pulse, Refused, Store, TakenRight, Turn, Wanted
+from anabranch.engine.reporter import Reporter
 from anabranch.engine.runner import Held, Runner
 from anabranch.engine.session import Live
+from anabranch.engine.subworkflows import is_child_job
 
 __all__ = ["Shift"]
 
@@ -25,8 +28,9 @@ log = structlog.get_logger()
 POLL = timedelta(seconds=1)
 BATCH = 200
 BATCH_CHARACTERS = 8_000_000
-HOARD = timedelta(seconds=1)
+HOARD = timedelta(seconds=0.5)
 CHUNK = timedelta(milliseconds=10)
+RESERVED = 1  # a slot that only plans, folds results and starts child jobs: these never wait for long handlers
 
 
 class Shift:
@@ -36,23 +40,27 @@ class Shift:
         self, store: Store, runner: Runner, live: Live, *, queues: Sequence[str], slots: int, grace: timedelta
     ) -> None:
         """For this session only; a cancelled handler has the grace to end by itself."""
-        self._store = store
         self._runner = runner
         self._live = live
         self._queues = list(queues)
+        self._internal_queues = [queue for queue in queues if is_internal_queue(queue)]
         self._slots = slots
         self._grace = grace
         self._pace = Pace()
         self._advancer = Advancer(store, live.session, runner.results)
+        self._reporter = Reporter(store, live.session, self._in_hand)
         self._held: dict[TaskKey, Held] = {}
+        self._internal: deque[Held] = deque()
         self._waiting: deque[Held] = deque()
         self._quick: deque[Held] = deque()
         self._running: dict[asyncio.Task[None], list[Held]] = {}
         self._advances: set[asyncio.Task[None]] = set()
         self._outbox: list[Report] = []
         self._hungry = True
+        self._moved = time.monotonic()
         live.on_stop = self._stop_attempts
         live.in_hand = self._in_hand
+        live.rights = self._advancer.in_hand
         live.on_lost = self.abandon
         live.speak = self._tell_progress
 
@@ -71,15 +79,12 @@ class Shift:
         self._return_hoard()
         batch, wanted = self._next_batch(), self._wanted()
         if not batch and not (wanted.limit and self._hungry):
-            await self._live.wait(POLL)
+            await self._live.wait(HOARD if self._not_begun() else POLL)
             self._hungry = True
             return
-        turn = await self._send(batch, wanted)
+        turn = await self._reporter.send(batch, wanted)
         del self._outbox[: len(batch)]
-        for report in batch:
-            held = self._held.get(report.key)
-            if held and held.claim.attempt == report.attempt:
-                del self._held[report.key]
+        self._settle(batch, turn)
         now = time.monotonic()
         for claim in turn.claims:
             self._hold(claim, now)
@@ -87,12 +92,9 @@ class Shift:
         self._dispatch()
 
     def close(self) -> None:
-        """Take nothing more: give back what waits, and tell what runs."""
+        """Take nothing more: give back what has not begun, and tell what runs."""
         self._slots = 0
-        for held in [*self._waiting, *self._quick]:
-            self._write([Report(held.claim.key, held.claim.attempt, "handed_back")])
-        self._waiting.clear()
-        self._quick.clear()
+        self._give_back(self._not_begun())
         for held in self._all_running():
             self._runner.tell_stopping(held)
 
@@ -105,8 +107,8 @@ class Shift:
     def abandon(self) -> None:
         """Stop whatever still runs and start nothing more: others have it now."""
         self._slots = 0
-        self._waiting.clear()
-        self._quick.clear()
+        for waiting in (self._internal, self._waiting, self._quick):
+            waiting.clear()
         self.hand_back()
         for advance in self._advances:
             advance.cancel()
@@ -118,20 +120,55 @@ class Shift:
         )
         return self._outbox[: max(1, sum(size <= BATCH_CHARACTERS for size in sizes))]
 
+    def _settle(self, batch: Sequence[Report], turn: Turn) -> None:
+        """Let go of what was reported, and advance what that finished."""
+        for report, answer in zip(batch, turn.answers, strict=True):
+            held = self._held.get(report.attempt.key)
+            if held and held.claim.fence == report.attempt:
+                del self._held[report.attempt.key]
+            if answer is Answer.STALE:
+                (lane, place), number, _ = report.attempt
+                ids = held.claim.ids if held else {}
+                log.warning("report.stale", **{"lane": lane, "index": place, **ids, "attempt": number})
+        if turn.rights:
+            self._start_advance(turn.rights)
+
     def _return_hoard(self) -> None:
-        """Give back what was taken ahead and still waits, because its handler turned slow: others may be idle."""
+        """Give back what was taken ahead and has not begun though nothing ended for a while: its handlers turned slow,
+        and others may be idle."""
         since = time.monotonic() - HOARD.total_seconds()
-        for waiting, kept in ((self._waiting, self._slots), (self._quick, 1)):
-            while len(waiting) > kept and waiting[-1].taken < since:
-                held = waiting.pop()
-                self._write([Report(held.claim.key, held.claim.attempt, "handed_back")])
+        if max(self._moved, self._runner.quick_moved) < since:
+            self._give_back([held for held in self._not_begun() if held.taken < since])
+
+    def _not_begun(self) -> list[Held]:
+        in_chunks = (held for chunk in self._running.values() for held in chunk[1:] if not held.started)
+        return [*self._internal, *self._waiting, *self._quick, *(held for held in in_chunks if not held.given_up)]
+
+    def _give_back(self, unwanted: Sequence[Held]) -> None:
+        """Give tasks back that have not begun; one that a thread begins at this moment stays."""
+        given = [held for held in unwanted if self._runner.give_up(held)]
+        if not given:
+            return
+        for waiting in (self._internal, self._waiting, self._quick):
+            for held in [held for held in waiting if held.given_up]:
+                waiting.remove(held)
+        for chunk in self._running.values():
+            chunk[:] = [held for held in chunk if held not in given]
+        self._write([Report(held.claim.fence, "handed_back") for held in given])
 
     def _wanted(self) -> Wanted:
+        if not self._slots:
+            return Wanted((), 0, {})
         waiting = Counter([held.claim.handler for held in (*self._waiting, *self._quick)])
-        room = self._slots - len(self._running) - len(self._waiting) - bool(self._quick)
-        if self._slots and self._runs_fast() and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
+        room = self._slots - self._handlers_running() - len(self._waiting) - bool(self._quick)
+        if self._runs_fast() and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
             room = max(room, 1)
+        if room <= 0 and len(self._running) + len(self._internal) < self._slots + RESERVED:
+            return Wanted(self._internal_queues, 1, {})
         return Wanted(self._queues, max(room, 0), self._pace.allowances())
+
+    def _handlers_running(self) -> int:
+        return sum(not _is_internal(chunk[0].claim) for chunk in self._running.values() if chunk)
 
     def _runs_fast(self) -> bool:
         slow = time.monotonic() - FAST.total_seconds()
@@ -143,42 +180,52 @@ class Shift:
     def _hold(self, claim: Claim, taken: float) -> None:
         held = Held(claim, taken)
         self._held[claim.key] = held
-        (self._quick if self._runner.is_quick(claim) else self._waiting).append(held)
+        waiting = self._quick if self._runner.is_quick(claim) else self._waiting
+        (self._internal if _is_internal(claim) else waiting).append(held)
 
     def _dispatch(self) -> None:
-        while len(self._running) < self._slots:
+        while self._slots and self._internal and len(self._running) < self._slots + RESERVED:
+            self._start([self._internal.popleft()])
+        while self._handlers_running() < self._slots:
             if self._quick and not self._runner.quick_busy:
                 most = self._pace.in_time(self._quick[0].claim.handler, CHUNK)
-                chunk = [self._quick.popleft() for _ in range(min(most, len(self._quick)))]
                 self._runner.quick_busy = True
+                self._start([self._quick.popleft() for _ in range(min(most, len(self._quick)))])
             elif self._waiting:
-                chunk = [self._waiting.popleft()]
+                self._start([self._waiting.popleft()])
             else:
                 return
-            task = asyncio.create_task(self._run(chunk))
-            self._running[task] = chunk
-            task.add_done_callback(self._ended)
+
+    def _start(self, chunk: list[Held]) -> None:
+        task = asyncio.create_task(self._run(chunk))
+        self._running[task] = chunk
+        task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         chunk = self._running.pop(task)
+        self._moved = time.monotonic()
         if task.cancelled():
-            self._write([Report(held.claim.key, held.claim.attempt, "handed_back") for held in chunk])
+            self._write([Report(held.claim.fence, "handed_back") for held in chunk])
         elif error := task.exception():
             for held in chunk:
                 log.error("worker.fault", **held.claim.ids, error=str(error), exc_info=error)
             body = encode({**describe_error(error), "category": "bug"})
-            self._write([Report(held.claim.key, held.claim.attempt, "failed", body) for held in chunk])
+            self._write([Report(held.claim.fence, "failed", body) for held in chunk])
         self._dispatch()
         self._live.ring()
 
     async def _run(self, chunk: list[Held]) -> None:
-        reports = await self._runner.run(chunk)
-        for held, report in zip(chunk, reports, strict=True):
+        ran = await self._runner.run(chunk)
+        for held, report in ran:
             if report is None:
                 self._let_go(held)
             elif report.ran is not None:
                 self._pace.note(held.claim.handler, report.ran.total_seconds())
-        self._write([report for report in reports if report is not None])
+        self._write([report for _, report in ran if report is not None])
+        if len(ran) < len(chunk):  # a slow one kept the others from their turn
+            done = {held.claim.key for held, _ in ran}
+            left = [held for held in chunk if held.claim.key not in done and not held.given_up]
+            self._quick.extendleft(reversed(left))
 
     def _let_go(self, held: Held) -> None:
         """Forget a task that became a job of its own, and start that."""
@@ -187,36 +234,9 @@ class Shift:
             self._start_advance(held.rights)
 
     def _write(self, reports: Sequence[Report]) -> None:
-        self._outbox.extend(reports)
-        self._live.ring()
-
-    async def _send(self, batch: Sequence[Report], wanted: Wanted, *, replaced: bool = False) -> Turn:
-        try:
-            turn = await self._store.turn(self._live.session, batch, wanted)
-        except Refused as error:
-            if replaced or not batch:
-                raise Unavailable(error.code, error.message) from error
-            return await self._send_apart(batch, wanted, error)
-        for report, answer in zip(batch, turn.answers, strict=True):
-            if answer is Answer.STALE:
-                held = self._held.get(report.key)
-                ids = held.claim.ids if held else {}
-                known = {"lane": report.key.lane, "index": report.key.place, **ids, "attempt": report.attempt}
-                log.warning("report.stale", **known)
-        if turn.rights:
-            self._start_advance(turn.rights)
-        return turn
-
-    async def _send_apart(self, batch: Sequence[Report], wanted: Wanted, error: Refused) -> Turn:
-        """Halve a batch that the store refused until the culprit stands alone, and fails alone."""
-        if len(batch) == 1:
-            body = encode({"code": "task.unstorable", "message": error.message, "category": "bug"})
-            failed = Report(batch[0].key, batch[0].attempt, "failed", body)
-            return await self._send([failed], wanted, replaced=True)
-        middle, nothing = len(batch) // 2, Wanted(wanted.queues, 0, {})
-        first = await self._send(batch[:middle], nothing)
-        second = await self._send(batch[middle:], wanted)
-        return Turn([*first.answers, *second.answers], [], second.claims)
+        if reports:
+            self._outbox.extend(reports)
+            self._live.ring()
 
     def _start_advance(self, rights: Sequence[TakenRight]) -> None:
         task = asyncio.create_task(self._advance(rights))
@@ -232,14 +252,14 @@ class Shift:
         self._live.ring()
 
     def _in_hand(self) -> list[InHand]:
-        return [InHand(Attempt(held.claim.key, held.claim.attempt), held.started) for held in list(self._held.values())]
+        return [InHand(held.claim.fence, held.started) for held in list(self._held.values())]
 
     def _tell_progress(self, pulse: Pulse) -> bool:
         """Tell the store what handlers said since they were last told of; False when that is nothing."""
         news = [(held, said) for held in list(self._held.values()) if (said := held.said) and said is not held.told]
         if not news:
             return False
-        told = [Said(Attempt(held.claim.key, held.claim.attempt), said) for held, said in news]
+        told = [Said(held.claim.fence, said) for held, said in news]
         try:
             noted = pulse.progress(self._live.session, told)
         except Refused as error:
@@ -260,14 +280,16 @@ class Shift:
     def _stop_attempts(self, attempts: list[Attempt]) -> None:
         for attempt in attempts:
             held = self._held.get(attempt.key)
-            if held is None or held.claim.attempt != attempt.number or held.given_up:
+            if held is None or held.claim.fence != attempt or held.given_up:
                 continue
-            for waiting in (self._waiting, self._quick):
-                if held in waiting:
-                    waiting.remove(held)
-                    self._write([Report(attempt.key, attempt.number, "handed_back")])
-            if held not in self._all_running():
-                continue
-            held.given_up = True
-            self._runner.tell_cancelled(held)
-            asyncio.get_running_loop().call_later(self._grace.total_seconds(), self._end_now, held)
+            if held in self._not_begun():
+                self._give_back([held])
+            elif held in self._all_running():
+                held.given_up = True
+                self._runner.tell_cancelled(held)
+                asyncio.get_running_loop().call_later(self._grace.total_seconds(), self._end_now, held)
+
+
+def _is_internal(claim: Claim) -> bool:
+    """Whether a task is the engine's own: it plans, folds results, or starts a child job."""
+    return claim.lane.purpose is not Purpose.WORK or is_child_job(claim)

@@ -68,15 +68,15 @@ def _report(child: ChildJob, results: Results) -> Report:
 def _completed(child: ChildJob, results: Results) -> Report:
     body = encode(results.bring_all_back(child.result))
     if not results.is_large(body):
-        return Report(child.key, child.attempt, "completed", body)
-    name = f"{child.key.lane}-{child.key.place}-{child.attempt}"
+        return Report(child.fence, "completed", body)
+    name = f"{child.fence.key.lane}-{child.fence.key.place}-{child.fence.number}"
     reference = results.put_aside(child.parent_id, child.node, name, body)
-    return Report(child.key, child.attempt, "referenced", reference)
+    return Report(child.fence, "referenced", reference)
 
 
 def _failed(child: ChildJob, error: dict[str, Json]) -> Report:
     delay = next_delay(child.policy, child.failures, error)
-    return Report(child.key, child.attempt, "failed" if delay is None else "retry", encode(error), delay)
+    return Report(child.fence, "failed" if delay is None else "retry", encode(error), delay)
 
 
 def _error(child: ChildJob) -> dict[str, Json]:

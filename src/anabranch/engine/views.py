@@ -20,6 +20,7 @@ __all__ = [
     "TaskDetail",
     "TaskRow",
     "Trace",
+    "Trouble",
     "Vitals",
 ]
 
@@ -182,9 +183,19 @@ class Duty:
 
 
 @dataclass(frozen=True)
+class Trouble:
+    """What keeps a process from its work, or a job from going on, and for how long."""
+
+    who: str
+    trouble: str
+    age_seconds: float
+
+
+@dataclass(frozen=True)
 class Vitals:
     """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
-    tasks by the handler that no worker had for them, and connections to this database and to all of the server's."""
+    tasks by the handler that no worker has, what keeps processes and jobs from going on, and connections to this
+    database and to all of the server's."""
 
     workers: int
     orchestrators: int
@@ -194,6 +205,7 @@ class Vitals:
     queues: dict[str, int]
     served: dict[str, int]
     missing_handlers: dict[str, int]
+    troubles: list[Trouble]
     connections: int
     all_connections: int
     max_connections: int

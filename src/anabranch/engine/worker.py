@@ -13,7 +13,7 @@ from anabranch.engine.children import Children
 from anabranch.engine.clearing import Clearing
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import Store
+from anabranch.engine.ports import Refused, Store
 from anabranch.engine.results import Results
 from anabranch.engine.runner import Runner
 from anabranch.engine.session import Live
@@ -88,8 +88,10 @@ class Worker:
     async def _turn(self, shift: Shift, live: Live) -> None:
         try:
             await shift.turn()
-        except Unavailable as error:
+            live.trouble = None
+        except (Unavailable, Refused) as error:
             log.warning("worker.interrupted", reason=error.message)
+            live.trouble = error.message
             await live.wait(timedelta(seconds=1))
 
     async def _finish(self, shift: Shift, live: Live) -> None:

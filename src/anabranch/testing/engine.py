@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.model import Answer, Claim, JobState, NodeState, Report, SessionId, SessionKind
 from anabranch.engine.orchestrator import Advancer
-from anabranch.engine.ports import Submission, Submitted, Swept, TakenRight
+from anabranch.engine.ports import Hands, Submission, Submitted, Swept, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.workflow import Node, Spread, Workflow
 from anabranch.testing.clock import Clock
@@ -55,6 +55,10 @@ class EngineHarness:
         """Spend rights."""
         return (await Advancer(self.store, self.session, self.results).advance(rights)).applied
 
+    async def take_free(self) -> int:
+        """Take the rights that nobody holds, and spend them."""
+        return await Advancer(self.store, self.session, self.results).take_free()
+
     async def claim(
         self, limit: int = 100, *, session: SessionId | None = None, queues: Sequence[str] = ("default",)
     ) -> list[Claim]:
@@ -72,7 +76,7 @@ class EngineHarness:
     ) -> tuple[list[Answer], list[TakenRight]]:
         """Report how attempts ended, and nothing more."""
         text = encode({"code": "test", "message": "no"} if body is None and ended != "completed" else body)
-        reports = [Report(claim.key, claim.attempt, ended, text, delay) for claim in claims]
+        reports = [Report(claim.fence, ended, text, delay) for claim in claims]
         return await self.store.report(session or self.session, reports)
 
     async def sweep(self) -> Swept:
@@ -84,7 +88,7 @@ class EngineHarness:
         pulse, expired, released = self.store.pulse(), 0, 0
         for _ in range(math.ceil(time / timedelta(seconds=5))):
             clock.advance(timedelta(seconds=5))
-            pulse.beat(self.session, [])
+            pulse.beat(self.session, Hands())
             swept = await self.sweep()
             expired, released = expired + swept.expired, released + swept.released
         pulse.close()

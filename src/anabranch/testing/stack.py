@@ -74,7 +74,16 @@ async def open_stack(
     results = Results(LocalFiles(folder / "work"))
     worker = Worker(store, registry, children, results, options)
     serving = asyncio.create_task(
-        keep_session(store, worker, stop, kind=SessionKind.WORKER, lease=LEASE, queues=registry.queues, slots=2)
+        keep_session(
+            store,
+            worker,
+            stop,
+            kind=SessionKind.WORKER,
+            lease=LEASE,
+            queues=registry.queues,
+            slots=2,
+            handlers=registry.handlers,
+        )
     )
     orchestrating = asyncio.create_task(
         keep_session(

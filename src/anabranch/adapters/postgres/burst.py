@@ -35,14 +35,16 @@ class Bursts:
         """A connection in a transaction, committed at the end; what the server refuses for now is Unavailable."""
         import psycopg  # late: most handlers never ask
 
-        from anabranch.adapters.postgres.connect import Role, connect, without_secrets
+        from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, without_secrets
 
         with self._turn():
             connection = connect(self._url, Role.HANDLER, name="anabranch handler", autocommit=False)
             try:
                 with connection:
                     yield connection
-            except psycopg.OperationalError as error:
+            except psycopg.Error as error:
+                if not (isinstance(error, psycopg.OperationalError) or breaks_connection(error)):
+                    raise
                 reason = without_secrets(self._url, str(error)).strip()
                 raise Unavailable(
                     "database.interrupted", f"the database broke a handler's work off: {reason}", remedy="Try again."

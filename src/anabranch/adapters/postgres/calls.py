@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from anabranch.adapters.postgres.connect import Role, conninfo, unreachable
+from anabranch.adapters.postgres.connect import Role, breaks_connection, conninfo, unreachable
 from anabranch.adapters.postgres.files import Files
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import SessionId
@@ -22,14 +22,13 @@ from anabranch.engine.ports import Refused, SessionGone
 __all__ = ["Database", "call_text", "query_text", "translate"]
 
 GONE = "AN001"
-SHUTDOWN = "57P"
 # The server itself gives up after a minute; whoever is silent for longer is not there.
 ANSWER_SECONDS = 75.0
 RENEW_SECONDS = 2.0
 # Where a server finds that a "cached plan must not change result type"; its message may be in any language.
 STALE_PLAN = "RevalidateCachedQuery"
-# Connection, rollback, resources, operator, lock: what these refuse may be taken later; all else never.
-PASSING = ("08", "40", "53", "55P03", "57")
+# Data, constraints, limits: only these are the fault of what was sent. Everything else is the server's, and passes.
+DATA_ERRORS = ("22", "23", "54")
 
 
 class Silent(psycopg.OperationalError):
@@ -72,6 +71,10 @@ class Database:
         """The rows of a function of schema app."""
         return await self._fetch(call_text(function), arguments)
 
+    async def renew(self) -> None:
+        """Replace every connection, for a caller who wants to be sure that the next call is not hurt by an old one."""
+        await self._pool.drain()
+
     async def query(self, name: str, **parameters: object) -> list[DictRow]:
         """The rows of a file in `queries/`: these only read, so one that meets a dead connection is asked again."""
         try:
@@ -100,8 +103,13 @@ class Database:
         with translate(self.url):
             try:
                 async with self._pool.connection() as connection:
-                    yield connection
-            except psycopg.OperationalError as error:
+                    try:
+                        yield connection
+                    except psycopg.Error as error:
+                        if breaks_connection(error):
+                            await connection.close()
+                        raise
+            except psycopg.Error as error:
                 if _was_dead(error):
                     self._renew()
                 raise
@@ -127,8 +135,8 @@ async def _ask(
 
 def _was_dead(cause: BaseException | None) -> bool:
     """Whether a connection broke, as idle ones do unnoticed; what was waited for in vain is not waited for again."""
-    if isinstance(cause, psycopg.OperationalError) and cause.sqlstate:
-        return cause.sqlstate.startswith(SHUTDOWN)
+    if isinstance(cause, psycopg.Error) and cause.sqlstate:
+        return breaks_connection(cause)
     return type(cause) in (psycopg.OperationalError, Outdated)
 
 
@@ -146,15 +154,15 @@ async def _hang_up(connection: AsyncConnection[DictRow], asking: asyncio.Task[li
 
 @contextmanager
 def translate(url: str) -> Iterator[None]:
-    """Turn a driver's error into SessionGone, Unavailable (again later) or Refused (never)."""
+    """Turn a driver's error into SessionGone, Refused (the data's fault) or Unavailable (anything else: try later)."""
     try:
         yield
     except psycopg.Error as error:
         if error.sqlstate == GONE:
             raise SessionGone(SessionId(int(re.sub(r"\D", "", error.diag.message_primary or "0")))) from None
-        if error.sqlstate is None or error.sqlstate.startswith(PASSING):
-            raise unreachable(url, error) from error
-        raise Refused("database.refused", str(error)) from error
+        if error.sqlstate is not None and error.sqlstate.startswith(DATA_ERRORS):
+            raise Refused("database.refused", str(error)) from error
+        raise unreachable(url, error) from error
 
 
 @cache

@@ -9,9 +9,11 @@ from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
-from anabranch.engine.errors import AnabranchError, InputError, Unavailable
+from anabranch.engine.errors import InputError, Unavailable
 
-__all__ = ["Role", "connect", "connect_async", "conninfo", "mask", "unreachable", "without_secrets"]
+__all__ = [
+    "Role", "breaks_connection", "connect", "connect_async", "conninfo", "mask", "unreachable", "without_secrets"
+]  # fmt: skip
 
 CONNECT_TIMEOUT_SECONDS = "10"
 
@@ -28,6 +30,13 @@ class Role(Enum):
     READER = "anabranch_reader"
     HANDLER = "anabranch_handler"
 
+
+# Connection, resources, an operator's order.
+NO_CONNECTION = ("08", "53", "57")
+# A server that only reads, statements it does not know, an end, a failing disk or server.
+BROKEN_CONNECTION = ("25", "26", "42P05", "57P", "58", "XX")
+MISSING_SCHEMA = ("3F000", "42P01", "42703", "42883")
+WRITERS = (Role.OWNER, Role.APP, Role.HANDLER)
 
 # One session that hangs stops the vacuum of hot tables and the locks of others, so all of them are bounded.
 SETTINGS: Mapping[Role, Mapping[str, str]] = {
@@ -60,6 +69,8 @@ def conninfo(url: str, role: Role | None, name: str) -> str:
     if role:
         options.append(_option("role", role.value))
     ours = {"options": " ".join(filter(None, options)), "application_name": name, "client_encoding": "UTF8"}
+    if role in WRITERS:  # after a failover the old server still answers, and only reads
+        ours["target_session_attrs"] = "read-write"
     return make_conninfo("", **{"connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE, **given, **ours})
 
 
@@ -91,8 +102,13 @@ def mask(url: str) -> str:
     return f"{given.get('user', '')}@{where}{port}/{given.get('dbname', '')}"
 
 
-def unreachable(url: str, error: psycopg.Error) -> AnabranchError:
-    """The error that says why a database can't be used, without its secrets."""
+def breaks_connection(error: psycopg.Error) -> bool:
+    """Whether a connection is of no more use after the error that a server gave."""
+    return error.sqlstate is not None and error.sqlstate.startswith(BROKEN_CONNECTION)
+
+
+def unreachable(url: str, error: psycopg.Error) -> Unavailable:
+    """The error that says why a database can't be used now, without its secrets."""
     reason = without_secrets(url, str(error)).strip()
     if any(f'"{role.value}"' in reason for role in Role):
         return Unavailable(
@@ -100,10 +116,22 @@ def unreachable(url: str, error: psycopg.Error) -> AnabranchError:
             f"the database {mask(url)} has no role for Anabranch, or its user may not take it: {reason}",
             remedy="Run `anabranch db migrate` with this database URL.",
         )
+    if error.sqlstate in MISSING_SCHEMA:
+        return Unavailable(
+            "database.not_migrated",
+            f"the database {mask(url)} does not have the schema of this release: {reason}",
+            remedy="Run `anabranch db migrate`; while an upgrade is under way, wait for its end.",
+        )
+    if error.sqlstate is None or error.sqlstate.startswith(NO_CONNECTION):
+        return Unavailable(
+            "database.unreachable",
+            f"PostgreSQL can't be used at {mask(url)}: {reason}",
+            remedy="Start the server, or fix ANABRANCH_DATABASE_URL; `anabranch doctor` looks at both.",
+        )
     return Unavailable(
-        "database.unreachable",
-        f"PostgreSQL can't be used at {mask(url)}: {reason}",
-        remedy="Start the server, or mend ANABRANCH_DATABASE_URL; `anabranch doctor` looks at both.",
+        "database.interrupted",
+        f"PostgreSQL at {mask(url)} could not do it now: {reason}",
+        remedy="It is tried again; if it goes on, look at the server's log.",
     )
 
 

@@ -10,8 +10,7 @@ from psycopg.rows import DictRow, TupleRow, dict_row
 from anabranch.access import Credential, Key, KeyRequest, KnownKey, Scope
 from anabranch.adapters.postgres.calls import call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect_async
-from anabranch.engine.errors import NotFound, Unavailable
-from anabranch.engine.ports import Refused
+from anabranch.engine.errors import NotFound
 
 __all__ = ["PostgresKeys", "open_keys"]
 
@@ -75,13 +74,9 @@ class OneConnection:
 
     async def call(self, function: str, *arguments: object) -> list[DictRow]:
         """The rows of a function."""
-        try:
-            with translate(self._url):
-                async with self._connection.cursor(row_factory=dict_row) as cursor:
-                    return await (await cursor.execute(call_text(function).encode(), arguments)).fetchall()
-        except Refused as error:
-            reason = f"the database has no keys, or not those of this release: {error.message.splitlines()[0]}"
-            raise Unavailable("database.not_migrated", reason, remedy="Run `anabranch db migrate`.") from error
+        with translate(self._url):
+            async with self._connection.cursor(row_factory=dict_row) as cursor:
+                return await (await cursor.execute(call_text(function).encode(), arguments)).fetchall()
 
 
 @asynccontextmanager

@@ -82,13 +82,8 @@ def reset(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> A
     """Remove schema app with all its data, and make it anew; Conflict while processes live on it."""
     with _session(url, files, patience) as connection:
         refuse_living(connection)
-        sequence = connection.execute("select to_regclass('app.sessions_id_seq')").fetchone() or (None,)
-        last = connection.execute("select last_value from app.sessions_id_seq").fetchone() if sequence[0] else None
         patiently(connection, patience, lambda: connection.execute("drop schema if exists app cascade"))
-        applied = _migrate(connection, files, patience)
-        if last:  # a number that was given twice would let a process go on under another's session
-            connection.execute("select setval('app.sessions_id_seq', %s + 1000)", last)
-        return applied
+        return _migrate(connection, files, patience)
 
 
 def status(url: str, *, files: Files = OURS) -> Status:

@@ -10,9 +10,10 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.wire import write_token
+from anabranch.adapters.postgres.wire import write_in_hand, write_token
 from anabranch.engine.canonical import encode
-from anabranch.engine.model import Attempt, InHand, Said, SessionId, TaskKey
+from anabranch.engine.model import Attempt, Said, SessionId, TaskKey
+from anabranch.engine.ports import Hands
 
 __all__ = ["PostgresPulse"]
 
@@ -30,15 +31,16 @@ class PostgresPulse:
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
         self._woken, self._waker = os.pipe()
 
-    def beat(self, session: SessionId, in_hand: Sequence[InHand]) -> list[Attempt] | None:
-        """Renew the lease; the attempts to stop, or None when the session is gone."""
-        held = [{**write_token(h.attempt), "started": h.started} for h in in_hand]
+    def beat(self, session: SessionId, hands: Hands) -> list[Attempt] | None:
+        """Renew the lease, and that of the rights in hand; the attempts to stop, or None when the session is gone."""
+        held, rights = write_in_hand(hands.attempts), list(hands.rights)
         with translate(self._url):
-            row = self._connection.execute(call_text("beat").encode(), (session, encode(held))).fetchone()
+            beat = (session, held, rights, hands.trouble)
+            row = self._connection.execute(call_text("beat").encode(), beat).fetchone()
             if row is None or row[0] is None:
                 return None
-            self._connection.execute(call_text("reconcile").encode(), (session, encode(held)))
-        return [Attempt(TaskKey(lane, index), number) for lane, index, number in row[0]]
+            self._connection.execute(call_text("reconcile").encode(), (session, held, rights, None))
+        return [Attempt(TaskKey(lane, index), number, token) for lane, index, number, token in row[0]]
 
     def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
         """Note how far tasks are; those that were noted."""

@@ -89,7 +89,8 @@ create table app.nodes (
 -- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
 -- handed parameters over to the next stage. tried: the highest attempt of its earlier generations. held: the limit that
 -- leaves no room for it now. superseded: its node was retried, and what stands here is history. told: how many attempts
--- that did not end their task the job's events tell of; null: there was none.
+-- that did not end their task the job's events tell of; null: there was none. task_bytes: how much data of its own a task
+-- brings to its claim at most; shared_bytes: how much they have in common.
 create table app.lanes (
     id bigint generated always as identity primary key,
     job bigint not null references app.jobs on delete cascade,
@@ -125,6 +126,8 @@ create table app.lanes (
         not closed and held is null and (next_index < width or ripe) and (max_running is null or running < max_running)
     ) stored,
     told integer,
+    task_bytes integer not null default 0,
+    shared_bytes integer not null default 0,
     unique (job, node, purpose, generation)
 ) with (fillfactor = 50);
 
@@ -150,7 +153,8 @@ create table app.items (
 
 create unique index items_key on app.items (lane, key) where key is not null;
 
--- A task that runs now. The row is the fence: a report that doesn't find it changes nothing (E3).
+-- A task that runs now. The row is the fence: a report that doesn't find it changes nothing (E3). Token: random, drawn by
+-- the claim: the other numbers are given out again by a database that is restored to an earlier point.
 create table app.claims (
     lane bigint not null,
     idx integer not null,
@@ -163,6 +167,7 @@ create table app.claims (
     started_at timestamptz,
     progress jsonb,
     progress_at timestamptz,
+    token bigint not null default 0,
     primary key (lane, idx)
 );
 
@@ -244,9 +249,11 @@ create table app.checkpoints (
     primary key (lane, idx)
 );
 
--- The right to advance a job, one per lane and generation (E6). Whoever holds it plans and applies what follows.
+-- The right to advance a job, one per lane and generation (E6). Whoever holds it plans and applies what follows. Its id is
+-- random, for the same reason as a claim's token. Without a session, it is free to take, but not before taken_until.
+-- Trouble: why it could not be spent, since troubled_at.
 create table app.rights (
-    id bigint generated always as identity primary key,
+    id bigint primary key default (random() * 9007199254740991)::bigint,
     job bigint not null references app.jobs on delete cascade,
     node text not null,
     purpose app.lane_purpose not null,
@@ -256,6 +263,8 @@ create table app.rights (
     takes integer not null,
     taken_until timestamptz,
     made_at timestamptz not null,
+    trouble text,
+    troubled_at timestamptz,
     unique (job, node, purpose, generation)
 );
 
@@ -294,7 +303,8 @@ create table app.children (
     first_at timestamptz not null,
     claimed_at timestamptz not null,
     ended_at timestamptz,
-    taken_until timestamptz
+    taken_until timestamptz,
+    token bigint not null default 0
 );
 
 create unique index children_task on app.children (lane, idx);
@@ -336,9 +346,10 @@ create table app.events (
     primary key (job, seq)
 );
 
--- One process from start to end. A dead session never comes back to life (E3).
+-- One process from start to end. A dead session never comes back to life (E3). Its id is random, for the same reason as a
+-- claim's token. Trouble: what keeps it from its work, since troubled_at. Handlers: those that a worker has.
 create table app.sessions (
-    id bigint generated always as identity primary key,
+    id bigint primary key default (random() * 9007199254740991)::bigint,
     kind app.session_kind not null,
     host text not null,
     pid integer not null,
@@ -350,7 +361,10 @@ create table app.sessions (
     beat_at timestamptz not null,
     dead_at timestamptz,
     end_reason text,
-    draining boolean not null default false
+    draining boolean not null default false,
+    trouble text,
+    troubled_at timestamptz,
+    handlers text[] not null default '{}'
 ) with (fillfactor = 50);
 
 create index sessions_live on app.sessions (id) where dead_at is null;

@@ -4,7 +4,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.pgstac import EXTENSIONS, Catalog, Found, judge
-from anabranch.engine.views import Duty, Gauges, StuckJobs, Vitals
+from anabranch.engine.views import Duty, Gauges, StuckJobs, Trouble, Vitals
 
 __all__ = ["PostgresSigns"]
 
@@ -39,7 +39,8 @@ class PostgresSigns:
         """What health is judged by."""
         (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
-        return Vitals(duties=duties, **row)
+        troubles = [Trouble(**trouble) for trouble in row.pop("troubles")]
+        return Vitals(duties=duties, troubles=troubles, **row)
 
     async def catalog(self) -> Catalog:
         """How the database stands to the catalog's schema."""

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -23,6 +23,7 @@ from anabranch.adapters.postgres.wire import (
     read_verdict,
     write_batch,
     write_change,
+    write_in_hand,
     write_report,
     write_reports,
 )
@@ -34,6 +35,7 @@ from anabranch.engine.model import (
     Attempt,
     ChildJob,
     Claim,
+    InHand,
     JobEnd,
     JobState,
     Limit,
@@ -105,12 +107,13 @@ class PostgresStore:
         """What is kept for a time, over the same connections."""
         return PostgresRetention(self._database)
 
-    async def open_session(self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta) -> SessionId:
+    async def open_session(
+        self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta, handlers: Collection[str] = ()
+    ) -> SessionId:
         """Begin a session for this process."""
         host, pid = socket.gethostname(), os.getpid()
-        return SessionId(
-            await self._value("open_session", kind, host, pid, f"{self._stack}/{pid}", list(queues), slots, lease)
-        )
+        given = (kind, host, pid, f"{self._stack}/{pid}", list(queues), slots, lease, list(handlers))
+        return SessionId(await self._value("open_session", *given))
 
     async def end_session(self, session: SessionId, reason: str) -> None:
         """End a session for good."""
@@ -156,9 +159,11 @@ class PostgresStore:
         rows = await self._database.call("take_rights", session, limit)
         return [TakenRight(RightId(row["right_id"]), row["takes"]) for row in rows]
 
-    async def free_rights(self, session: SessionId, rights: Sequence[TakenRight]) -> None:
-        """Give rights back for anybody to take."""
-        await self._database.call("free_rights", session, [right.id for right in rights])
+    async def free_rights(
+        self, session: SessionId, rights: Sequence[TakenRight], *, reason: str, delay: timedelta
+    ) -> None:
+        """Give rights back for anybody to take after a delay, and say why they could not be spent."""
+        await self._database.call("free_rights", session, [right.id for right in rights], reason, delay)
 
     async def load_right(self, right: TakenRight, session: SessionId) -> RightView | None:
         """What planning needs, or None when the right was lost."""
@@ -207,8 +212,8 @@ class PostgresStore:
 
         `number` counts what the attempt saved: a call that comes late changes nothing.
         """
-        lane, place = attempt.key
-        return bool(await self._value("checkpoint", session, lane, place, attempt.number, number, phase, state))
+        (lane, place), attempted, token = attempt
+        return bool(await self._value("checkpoint", session, lane, place, attempted, number, phase, state, token))
 
     async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn:
         """Report and claim in one transaction; with nothing to report, wait for a lane that others are at."""
@@ -218,6 +223,21 @@ class PostgresStore:
             return Turn([], [], read_claims(claims))
         (row,) = await self._database.call("turn", session, write_reports(reports), queues, wanted.limit, fast)
         return Turn(read_answers(row), read_rights(row), read_claims(row["claims"]))
+
+    async def claim_apart(self, session: SessionId, queues: Sequence[str]) -> list[Claim]:
+        """Take one task; a lane from which none can be taken is held back until the next sweep, so that others can."""
+        return read_claims(await self._value("claim_apart", session, list(queues)))
+
+    async def reconcile(self, session: SessionId, in_hand: Sequence[InHand]) -> int:
+        """Give back what the session holds by the tables but not in hand; how many tasks there were.
+
+        Only for who knows that no claim is under way: the heart leaves those alone that are young.
+        """
+        return int(await self._value("reconcile", session, write_in_hand(in_hand), None, timedelta(0)))
+
+    async def renew(self) -> None:
+        """Replace every connection before the next call."""
+        await self._database.renew()
 
     async def cancel(self, job_id: str, reason: str, by: str | None = None) -> JobState:
         """Cancel a job; the state it is in now."""
@@ -254,6 +274,7 @@ class PostgresStore:
         rows = await self._database.call(
             "spawn", session, claim.key.lane, claim.key.place, claim.attempt, head, tail, child.scope, workflow.id,
             workflow.hash, workflow.text, [node.name for node in workflow.nodes], child.parameters_text, start,
+            claim.token,
         )  # fmt: skip
         if not rows:
             return None
@@ -265,7 +286,7 @@ class PostgresStore:
 
     async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
         """Report for a child job, once; the rights that come of it."""
-        (row,) = await self._database.call("end_child", session, child.id, write_report(report))
+        (row,) = await self._database.call("end_child", session, child.id, write_report(report), child.fence.token)
         return read_rights(row)
 
     async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:

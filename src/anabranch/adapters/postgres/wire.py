@@ -13,6 +13,7 @@ from anabranch.engine.model import (
     Checkpoint,
     ChildJob,
     Claim,
+    InHand,
     JobState,
     LaneFacts,
     NodeState,
@@ -39,6 +40,7 @@ __all__ = [
     "read_verdict",
     "write_batch",
     "write_change",
+    "write_in_hand",
     "write_report",
     "write_reports",
     "write_token",
@@ -125,8 +127,9 @@ def read_verdict(row: Row) -> Verdict:
 
 def read_child(row: Row) -> ChildJob:
     """A child job that ended, and the task to report for."""
-    key, child = TaskKey(row.pop("lane"), row.pop("idx")), row.pop("child")
-    return ChildJob(**{**row, "id": child, "key": key, "state": JobState(row["state"])})
+    fence = Attempt(TaskKey(row.pop("lane"), row.pop("idx")), row.pop("attempt"), row.pop("token"))
+    child, state = row.pop("child"), JobState(row.pop("state"))
+    return ChildJob(**row, id=child, fence=fence, state=state)
 
 
 def _facts(facts: Row) -> LaneFacts:
@@ -143,33 +146,45 @@ def read_claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tas
     if found is None:
         return []
     lanes = {int(lane): _facts(facts) for lane, facts in found["lanes"].items()}
+    token = found["token"]
     claims = [
-        Claim(TaskKey(lane, idx), attempt, failures, crashes, index_of(key), handler or lanes[lane].handler, item,
-              predecessor, lanes[lane], Checkpoint(*saved[0]) if saved else None)
+        Claim(TaskKey(lane, idx), attempt, token, failures, crashes, index_of(key), handler or lanes[lane].handler,
+              item, predecessor, lanes[lane], Checkpoint(*saved[0]) if saved else None)
         for lane, idx, attempt, failures, crashes, key, handler, item, predecessor, *saved in found["tasks"]
     ]  # fmt: skip
     for lane, first, count, items in found["fresh"]:
-        claims += _fresh(lane, lanes[lane], range(first, first + count), items)
+        claims += _fresh(lane, lanes[lane], token, range(first, first + count), items)
     return claims
 
 
-def _fresh(lane: int, facts: LaneFacts, indexes: range, items: list[Any] | None) -> list[Claim]:  # items as JSON
+def _fresh(
+    lane: int,
+    facts: LaneFacts,
+    token: int,
+    indexes: range,
+    items: list[Any] | None,  # items as JSON
+) -> list[Claim]:
     """Tasks not tried in this generation; in some lanes each has parameters of its own, perhaps a key and a handler."""
     handler, first = facts.handler, facts.tried + 1
     if items is None:
-        return [Claim(TaskKey(lane, idx), first, 0, 0, idx, handler, None, None, facts) for idx in indexes]
+        return [Claim(TaskKey(lane, idx), first, token, 0, 0, idx, handler, None, None, facts) for idx in indexes]
     own = {idx: (key, of, item) for idx, key, of, item in items}
     claims = []
     for idx in indexes:
         key, of, item = own.get(idx, (None, None, None))
         index = idx if key is None else index_of(key)
-        claims.append(Claim(TaskKey(lane, idx), first, 0, 0, index, of or handler, item, None, facts))
+        claims.append(Claim(TaskKey(lane, idx), first, token, 0, 0, index, of or handler, item, None, facts))
     return claims
 
 
 def write_token(attempt: Attempt) -> dict[str, Json]:
-    """An attempt, by its task and number."""
-    return {"lane": attempt.key.lane, "idx": attempt.key.place, "attempt": attempt.number}
+    """An attempt, by its task, number and token."""
+    return {"lane": attempt.key.lane, "idx": attempt.key.place, "attempt": attempt.number, "token": attempt.token}
+
+
+def write_in_hand(in_hand: Sequence[InHand]) -> str:
+    """The attempts that a process has, as app.beat reads them."""
+    return encode([{**write_token(held.attempt), "started": held.started} for held in in_hand])
 
 
 def write_reports(reports: Sequence[Report]) -> str:
@@ -179,7 +194,8 @@ def write_reports(reports: Sequence[Report]) -> str:
 
 def write_report(report: Report) -> str:
     """How an attempt ended, as JSON text."""
-    text = f'{{"lane":{report.key.lane},"idx":{report.key.place},"attempt":{report.attempt},"ended":"{report.ended}"'
+    (lane, place), number, token = report.attempt
+    text = f'{{"lane":{lane},"idx":{place},"attempt":{number},"token":{token},"ended":"{report.ended}"'
     if report.body is not None:
         text += f',"body":{report.body}'
     if report.delay is not None:

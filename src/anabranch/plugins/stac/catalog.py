@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Conflict, InputError, Interrupted, NotFound, Transient, Unavailable
+from anabranch.engine.model import Attempt
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
@@ -73,11 +74,11 @@ def publish(
     collection: str,
     job_id: str,
     publications: Sequence[Publication],
-    attempt: tuple[str, int] | None = None,
+    attempt: tuple[str, Attempt] | None = None,
 ) -> Published:
     """Publish items, all or none. What is published already, as it is, stays untouched; what pgstac lost comes back.
 
-    `attempt` is who publishes, by node and number: Interrupted when it is not the current one, or the job has ended.
+    `attempt` is who publishes, with its node: Interrupted when it is not the current one, or the job has ended.
     """
     _check(collection, publications)
     ids = [publication.id for publication in publications]
@@ -96,11 +97,13 @@ def publish(
     return Published(collection, tuple(ids), tuple(changed))
 
 
-def _require_current(connection: Work, job_id: str, attempt: tuple[str, int] | None) -> None:
+def _require_current(connection: Work, job_id: str, attempt: tuple[str, Attempt] | None) -> None:
     """Hold the job; after the lock on the catalog, so that it is not held while others publish."""
     if attempt is None:
         return
-    ((held,),) = run(connection, "hold_attempt", job_id=job_id, node=attempt[0], attempt=attempt[1])
+    node, ((lane, place), number, token) = attempt
+    fence = {"job_id": job_id, "node": node, "attempt": number, "lane": lane, "place": place, "token": token}
+    ((held,),) = run(connection, "hold_attempt", **fence)
     if not held:
         raise Interrupted("the task was cancelled, or others have it now", code="task.lost")
 

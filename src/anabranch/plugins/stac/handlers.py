@@ -93,7 +93,7 @@ def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> Items
         origin = catalog.find_origin(connection, ctx.job_id)
     publications = build_publications(collection, rasters, origin)
     with ctx.database() as connection:
-        attempt = ctx.node_id, ctx.attempt
+        attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
         published = catalog.publish(connection, collection, ctx.job_id, publications, attempt)
     references = [ItemReference(collection=collection, id=item) for item in published.items]
     return ItemsResult(items=references, changed=len(published.changed))

@@ -1,8 +1,9 @@
 -- Take tasks for a session, due again or fresh, from the most urgent lane that was served longest ago (E22): at most
 -- _limit, but of handlers in _fast, which says how many of each are taken ahead, as many as fit into one such share.
--- A claim is of at most 32 lanes, for each brings its job's parameters. Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
+-- A claim is of at most 32 lanes and brings about 8 MB, or one task however large. Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
 -- A session that drains gets nothing; a lane for which a limit leaves no room is held back, so that each is met once.
--- Answers {"lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
+-- The token is drawn for each call and part of the fence (E3): no claim of another history of the database has it.
+-- Answers {"token": token, "lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
 -- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor, checkpoint?], …]}, or null. A dead session is told so (AN001).
 -- Its plans and those of its parts are pinned: nothing depends on what the planner knows of tables that fill and empty.
 create function app.claim(_session bigint, _queues text[], _limit integer, _fast jsonb, _wait boolean)
@@ -24,6 +25,8 @@ declare
     _limited boolean;
     _room integer;
     _full integer := 0;
+    _token bigint := (random() * 9007199254740991)::bigint;
+    _bytes bigint := 8000000;
 begin
     perform app.assert_read_committed();
     select s.draining into _draining from app.sessions s where s.id = _session and s.dead_at is null;
@@ -49,17 +52,20 @@ begin
                 continue;
             end if;
         end if;
+        _bytes := _bytes - _lane.shared_bytes;
+        exit when _lanes <> '{}' and _bytes < _lane.task_bytes;
         _share := (_fast ->> _lane.handler)::float;
-        _new := least(coalesce(ceil(_ahead * _share), _left), _lane.max_running - _lane.running, _room);
+        _new := least(coalesce(ceil(_ahead * _share), _left), _lane.max_running - _lane.running, _room,
+                      case when _lane.task_bytes > 0 then greatest(_bytes / _lane.task_bytes, 1) end);
         _due := 0;
         if _lane.ripe then
-            _indexes := _indexes || app.take_due(_lane.id, _session, _new);
+            _indexes := _indexes || app.take_due(_lane.id, _session, _token, _new);
             _due := cardinality(_indexes) - cardinality(_tasks);
             _tasks := _tasks || array_fill(_lane.id, array[_due]);
         end if;
         _new := least(_new - _due, _lane.width - _lane.next_index);
-        insert into app.claims (lane, idx, attempt, session, failures, crashes, first_at, claimed_at)
-        select _lane.id, i, _lane.tried + 1, _session, 0, 0, app.now(), app.now()
+        insert into app.claims (lane, idx, attempt, session, token, failures, crashes, first_at, claimed_at)
+        select _lane.id, i, _lane.tried + 1, _session, _token, 0, 0, app.now(), app.now()
           from generate_series(_lane.next_index, _lane.next_index + _new - 1) i;
         update app.lanes l
            set next_index = l.next_index + _new, running = l.running + _due + _new, served_at = app.now()
@@ -74,13 +80,14 @@ begin
                      where i.lane = _lane.id and i.idx >= _lane.next_index and i.idx < _lane.next_index + _new) end));
         end if;
         _lanes := _lanes || _lane.id;
+        _bytes := _bytes - _lane.task_bytes::bigint * (_due + _new);
         _ahead := _ahead - coalesce((_due + _new) / _share, 0);
         _left := _left - case when _share is null then _due + _new else 0 end;
     end loop;
     if _lanes = '{}' then
         return null;
     end if;
-    return jsonb_build_object('lanes', app.lane_facts(_lanes), 'fresh', _fresh,
+    return jsonb_build_object('token', _token, 'lanes', app.lane_facts(_lanes), 'fresh', _fresh,
                               'tasks', app.describe_claims(_tasks, _indexes));
 end;
 $$;

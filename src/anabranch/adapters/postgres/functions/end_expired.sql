@@ -20,8 +20,8 @@ begin
                 select x.ctid from app.due x where x.lane = _lane.id and x.expires_at < app.now() limit _batch))
             returning d.*),
         taken as (
-            insert into app.claims (lane, idx, attempt, session, failures, crashes, first_at, claimed_at)
-            select e.lane, e.idx, e.attempt, _session, e.failures, e.crashes, e.first_at, app.now() from expired e)
+            insert into app.claims (lane, idx, attempt, session, token, failures, crashes, first_at, claimed_at)
+            select e.lane, e.idx, e.attempt, _session, 0, e.failures, e.crashes, e.first_at, app.now() from expired e)
         select coalesce(jsonb_agg(jsonb_build_object(
                    'session', _session, 'lane', e.lane, 'idx', e.idx, 'attempt', e.attempt, 'ended', 'failed',
                    'body', app.total_timeout((_lane.policy ->> 'total_timeout_seconds')::float))), '[]')

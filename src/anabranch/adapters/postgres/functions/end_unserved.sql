@@ -12,8 +12,8 @@ begin
          order by l.id limit 10 for update skip locked
     loop
         _take := least(_batch, _lane.width - _lane.next_index);
-        insert into app.claims (lane, idx, attempt, session, failures, crashes, first_at, claimed_at)
-        select _lane.id, i, _lane.tried + 1, _session, 0, 0, app.now(), app.now()
+        insert into app.claims (lane, idx, attempt, session, token, failures, crashes, first_at, claimed_at)
+        select _lane.id, i, _lane.tried + 1, _session, 0, 0, 0, app.now(), app.now()
           from generate_series(_lane.next_index, _lane.next_index + _take - 1) i;
         update app.lanes l set next_index = l.next_index + _take, running = l.running + _take where l.id = _lane.id;
         _ended := _ended + app.release((

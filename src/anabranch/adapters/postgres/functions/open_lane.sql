@@ -1,6 +1,7 @@
 -- Open a node's lane with its tasks, whole or not at all (E11). Opening it twice is a no-op; one of width 0 is closed
 -- at once and gives its right. Where the tasks of the node named in `heir_of` handed parameters over, its policy names
--- their lane: all of them have ended, so that this is known for good. Answers that right, or null.
+-- their lane: all of them have ended, so that this is known for good; and so is how much data a task brings to its claim.
+-- Answers that right, or null.
 create function app.open_lane(_job bigint, _generation integer, _open jsonb, _session bigint)
 returns bigint language plpgsql as $$
 declare
@@ -11,6 +12,7 @@ declare
     _purpose app.lane_purpose := _open ->> 'purpose';
     _tried integer := case when _generation > 0 then app.last_attempt(_job, _open ->> 'node', _purpose) else 0 end;
     _lane bigint;
+    _bytes integer := 0;
 begin
     if _source ->> 'node' is not null then
         select l.id, case when _source ->> 'kind' = 'match' then l.width end into strict _from, _width
@@ -29,7 +31,7 @@ begin
     end if;
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
-                           closed, opened_at, served_at, itemized, ripe, values, tried, limit_key)
+                           closed, opened_at, served_at, itemized, ripe, values, tried, limit_key, shared_bytes)
     values (_job, _open ->> 'node', _purpose, _generation, _open ->> 'queue',
             coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)),
             _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
@@ -37,25 +39,45 @@ begin
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
             make_interval(secs => (_open #>> '{policy,queue_timeout_seconds}')::float),
             _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false,
-            _open #> '{policy,values}', _tried, _open ->> 'limit_key')
+            _open #> '{policy,values}', _tried, _open ->> 'limit_key',
+            app.data_bytes(_open #> '{policy,values}')
+            + (select app.data_bytes(j.parameters) from app.jobs j where j.id = _job))
     on conflict do nothing
     returning id into _lane;
     if _lane is null then
         return null;
     end if;
     if _source ->> 'kind' = 'plan' then
-        insert into app.items (lane, idx, key, handler, parameters, metadata)
-        select _lane, (i.idx - 1)::integer, nullif(i.item ->> 'key', (i.idx - 1)::text), i.item ->> 'handler', i.item -> 'parameters',
-               i.item -> 'metadata'
-          from app.outcomes o, jsonb_array_elements(o.result) with ordinality as i(item, idx)
-         where o.lane = _from and o.idx = 0;
+        with made as (
+            insert into app.items (lane, idx, key, handler, parameters, metadata)
+            select _lane, (i.idx - 1)::integer, nullif(i.item ->> 'key', (i.idx - 1)::text), i.item ->> 'handler',
+                   i.item -> 'parameters', i.item -> 'metadata'
+              from app.outcomes o, jsonb_array_elements(o.result) with ordinality as i(item, idx)
+             where o.lane = _from and o.idx = 0
+            returning parameters)
+        select max(app.data_bytes(m.parameters)) into _bytes from made m;
     elsif _source ->> 'kind' = 'items' then
-        insert into app.items (lane, idx, parameters)
-        select _lane, (i.idx - 1)::integer, i.item
-          from jsonb_array_elements(_source -> 'items') with ordinality as i(item, idx);
+        with made as (
+            insert into app.items (lane, idx, parameters)
+            select _lane, (i.idx - 1)::integer, i.item
+              from jsonb_array_elements(_source -> 'items') with ordinality as i(item, idx)
+            returning parameters)
+        select max(app.data_bytes(m.parameters)) into _bytes from made m;
     elsif _source ->> 'kind' = 'match' then
         insert into app.items (lane, idx, key, parameters)
         select _lane, i.idx, i.key, '{}' from app.items i where i.lane = _from and i.key is not null;
+    end if;
+    if _open #>> '{policy,lineage}' is not null then
+        _bytes := coalesce(_bytes, 0) + (
+            select coalesce(app.inherited_bytes(l.id, true), 0) from app.lanes l
+             where l.job = _job and l.node = _open #>> '{policy,lineage}' and l.purpose = 'work'
+             order by l.generation desc limit 1);
+    end if;
+    if _heir_of is not null then
+        _bytes := coalesce(_bytes, 0) + app.inherited_bytes(_heir_of, false);
+    end if;
+    if _bytes > 0 then
+        update app.lanes l set task_bytes = _bytes where l.id = _lane;
     end if;
     return case when _width = 0 then app.make_right(_lane, _session) end;
 end;

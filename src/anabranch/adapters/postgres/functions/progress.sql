@@ -7,8 +7,9 @@ declare
 begin
     with said as (
         select c.ctid as row, h.progress
-          from jsonb_to_recordset(_said) as h(lane bigint, idx integer, attempt integer, progress jsonb)
+          from jsonb_to_recordset(_said) as h(lane bigint, idx integer, attempt integer, token bigint, progress jsonb)
           join app.claims c on c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session + 0 = _session
+           and c.token = coalesce(h.token, c.token)
            for update of c skip locked),
     noted as (
         update app.claims c

@@ -1,25 +1,30 @@
--- Give back what a session holds by the tables but not in hand, for longer than it takes to hear of it: claims and
--- rights whose reply was lost. Without this they would hang for ever, for their session lives. Free of charge.
--- Rights come last, as in a cancel; one that is being spent at this moment is not lost. Answers how many tasks there
--- were. _in_hand: as in app.beat.
-create function app.reconcile(_session bigint, _in_hand jsonb) returns integer language plpgsql as $$
+-- Give back what a session holds by the tables but not in hand: claims and rights whose reply was lost. Without this
+-- they would hang for ever, for their session lives. Free of charge. By default those that are younger than a third of
+-- the lease are left alone, for their reply may be on its way; _age says otherwise. Rights come last, as in a cancel; one
+-- that is being spent at this moment is not lost. Answers how many tasks there were.
+-- _in_hand: as in app.beat; _rights: those in hand.
+create function app.reconcile(
+    _session bigint, _in_hand jsonb, _rights bigint[] default '{}', _age interval default null
+) returns integer language plpgsql as $$
 declare
-    _since timestamptz;
+    _lease interval := (select s.lease from app.sessions s where s.id = _session);
+    _since timestamptz := app.now() - coalesce(_age, _lease / 3);
     _released integer;
 begin
-    select app.now() - s.lease / 3 into _since from app.sessions s where s.id = _session;
     _released := (
         select app.release(coalesce(jsonb_agg(jsonb_build_object(
                    'session', c.session, 'lane', c.lane, 'idx', c.idx, 'attempt', c.attempt, 'ended', 'lost')), '[]'))
           from app.claims c
-          left join jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer)
-            on h.lane = c.lane and h.idx = c.idx and h.attempt = c.attempt
-         where c.session = _session and c.claimed_at < _since and h.lane is null);
-    update app.rights r set session = null, taken_until = null
-     where r.id in (
-        select x.id from app.rights x
-         where x.session = _session and x.taken_until < app.now() + (app.now() - _since) * 2
-           for update skip locked);
+          left join jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer, token bigint)
+            on h.lane = c.lane and h.idx = c.idx and h.attempt = c.attempt and coalesce(h.token, c.token) = c.token
+         where c.session = _session and c.claimed_at <= _since and h.lane is null);
+    if _rights is not null then
+        update app.rights r set session = null, taken_until = null
+         where r.id in (
+            select x.id from app.rights x
+             where x.session = _session and x.id <> all(_rights) and x.taken_until < _since + _lease
+               for update skip locked);
+    end if;
     return _released;
 end;
 $$;

@@ -6,8 +6,9 @@
 -- and empties, and removed by their place.
 -- Ends: completed; referenced: completed, and the body says where the result is; failed, for good; retry: failed, again
 -- after its delay; crashed: again, charged as a crash; suspect: again, marked so that it runs alone; timed_out: again,
--- charged as a failure; handed_back and lost: again, free of charge. A report may name another session: the sweeper ends
--- what others held, all of them in one batch, because two batches in one transaction would lock lanes out of order.
+-- charged as a failure; handed_back and lost: again, free of charge; missing: again, and not even an attempt, for the
+-- worker has no handler for it. A report may name another session: the sweeper ends
+-- what others held (and no token: it has the row before it), all of them in one batch, because two batches in one transaction would lock lanes out of order.
 create function app.report(_session bigint, _reports jsonb, out answers text[], out rights bigint[])
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
@@ -23,8 +24,11 @@ declare
     _handing bigint[];
 begin
     perform app.assert_read_committed();
-    select array_agg((g.place, c.row, g.lane, g.idx, g.attempt, c.session, g.ended, g.body,
-                      app.now() + make_interval(secs => coalesce(g.delay, 0)),
+    select array_agg((g.place, c.row, g.lane, g.idx, g.attempt, c.session,
+                      case when g.ended = 'missing' and app.is_unhandled(g.lane, g.idx, c.first_at) then 'failed'
+                           else g.ended end, g.body,
+                      app.now() + case when g.ended = 'missing' then app.missing_delay(g.lane, g.idx, c.first_at, g.delay)
+                                       else make_interval(secs => least(coalesce(g.delay, 0), 1e9)) end,
                       coalesce(app.now() - make_interval(secs => g.ran), c.started_at), g.log, g.metrics,
                       c.failures, c.crashes, c.first_at, c.claimed_at)::app.ending),
            array_agg(c.row), array_agg(distinct g.lane),
@@ -34,15 +38,15 @@ begin
       into _endings, _rows, _lanes, _again, _traced, _handed, _handing
       from (select distinct on (r.lane, r.idx, r.attempt) r.*
               from rows from (jsonb_to_recordset(_reports) as (
-                       session bigint, lane bigint, idx integer, attempt integer, ended text, body jsonb, delay float,
+                       session bigint, lane bigint, idx integer, attempt integer, token bigint, ended text, body jsonb, delay float,
                        ran float, log text, metrics jsonb, handed jsonb)) with ordinality
-                   as r(session, lane, idx, attempt, ended, body, delay, ran, log, metrics, handed, place)
+                   as r(session, lane, idx, attempt, token, ended, body, delay, ran, log, metrics, handed, place)
              order by r.lane, r.idx, r.attempt, r.place) g
      cross join lateral (
            select x.ctid as row, x.session, x.failures, x.crashes, x.first_at, x.claimed_at, x.started_at
              from app.claims x
             where x.lane = g.lane and x.idx = g.idx and x.attempt = g.attempt
-              and x.session + 0 = coalesce(g.session, _session)
+              and x.session + 0 = coalesce(g.session, _session) and x.token = coalesce(g.token, x.token)
             limit 1 for update) c;
     if _endings is not null then
         perform app.remove_claims(_rows);
@@ -53,7 +57,7 @@ begin
         select e.lane, e.idx,
                case when e.lane = any(_closed) then 'cancelled' when e.ended = 'referenced' then 'completed'
                     else e.ended end::app.outcome,
-               e.attempt, e.session, e.failures + (e.ended = 'failed')::integer, e.crashes, e.claimed_at, e.started_at,
+               e.attempt, e.session, least(e.failures + (e.ended = 'failed')::integer, 32767), e.crashes, e.claimed_at, e.started_at,
                app.now(),
                case when e.ended = 'completed' and e.lane <> all(_closed) then e.body end,
                case when e.ended = 'referenced' and e.lane <> all(_closed) then e.body end,

@@ -3,7 +3,8 @@
 -- more (E3), else the job and the rights to go on with it; asked again, the same job.
 create function app.spawn(
     _session bigint, _lane bigint, _idx integer, _attempt integer, _head text, _tail text, _scope text, _workflow text,
-    _hash text, _definition jsonb, _nodes text[], _parameters jsonb, _start jsonb
+    _hash text, _definition jsonb, _nodes text[], _parameters jsonb, _start jsonb,
+    _token bigint default null
 ) returns table (job_id text, rights bigint[]) language plpgsql as $$
 declare
     _claim app.claims;
@@ -12,10 +13,12 @@ declare
 begin
     perform app.assert_read_committed();
     select c.* into _claim from app.claims c
-     where c.lane = _lane and c.idx = _idx and c.attempt = _attempt and c.session = _session for update;
+     where c.lane = _lane and c.idx = _idx and c.attempt = _attempt and c.session = _session
+       and c.token = coalesce(_token, c.token) for update;
     if not found then
         return query select j.job_id, '{}'::bigint[] from app.children k join app.jobs j on j.id = k.job
-                      where k.lane = _lane and k.idx = _idx and k.attempt = _attempt;
+                      where k.lane = _lane and k.idx = _idx and k.attempt = _attempt
+                        and k.token = coalesce(_token, k.token);
         return;
     end if;
     perform from app.lanes l where l.id = _lane and not l.closed for update;
@@ -28,8 +31,9 @@ begin
       from app.submit(_head, _tail, _scope, _workflow, _hash, _definition, _nodes, _parameters, _parent.priority, false,
                       _parent.correlation_id, _session, _start => _start) s;
     update app.jobs j set parent = _parent.id where j.job_id = _child.job_id;
-    insert into app.children (job, lane, idx, attempt, failures, crashes, first_at, claimed_at, ended_at)
-    select j.id, _lane, _idx, _attempt, _claim.failures, _claim.crashes, _claim.first_at, _claim.claimed_at, j.finished_at
+    insert into app.children (job, lane, idx, attempt, token, failures, crashes, first_at, claimed_at, ended_at)
+    select j.id, _lane, _idx, _attempt, _claim.token, _claim.failures, _claim.crashes, _claim.first_at,
+           _claim.claimed_at, j.finished_at
       from app.jobs j where j.job_id = _child.job_id;
     delete from app.claims c where c.lane = _lane and c.idx = _idx;
     return query select _child.job_id, _child.rights;

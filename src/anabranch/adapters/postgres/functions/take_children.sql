@@ -2,7 +2,7 @@
 create function app.take_children(_session bigint, _limit integer)
 returns table (
     child bigint, job_id text, state app.job_state, result jsonb, error jsonb, lane bigint, idx integer, attempt integer,
-    failures smallint, policy jsonb, parent_id text, node text
+    failures smallint, policy jsonb, parent_id text, node text, token bigint
 ) language plpgsql as $$
 declare
     _lease interval;
@@ -20,7 +20,8 @@ begin
     taken as (
         update app.children k set taken_until = app.now() + _lease from ended where k.job = ended.job
         returning k.*)
-    select t.job, j.job_id, j.state, j.result, j.error, t.lane, t.idx, t.attempt, t.failures, l.policy, p.job_id, l.node
+    select t.job, j.job_id, j.state, j.result, j.error, t.lane, t.idx, t.attempt, t.failures, l.policy, p.job_id, l.node,
+           t.token
       from taken t join app.jobs j on j.id = t.job
       join app.lanes l on l.id = t.lane join app.jobs p on p.id = l.job;
 end;

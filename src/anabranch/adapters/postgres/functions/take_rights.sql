@@ -1,5 +1,5 @@
--- Take rights to advance that are free: never taken, or taken by one whose lease or session ended; and those of gates
--- and waits whose time is up.
+-- Take rights to advance that are free: never taken, given back and due again, or taken by one whose lease or session
+-- ended; and those of gates and waits whose time is up.
 -- A dead session takes nothing (E3).
 create function app.take_rights(_session bigint, _limit integer)
 returns table (right_id bigint, takes integer) language plpgsql as $$
@@ -15,8 +15,8 @@ begin
     return query
     with free as (
         select r.id from app.rights r
-         where (r.session is null or r.taken_until < app.now()
-                or exists (select from app.sessions s where s.id = r.session and s.dead_at is not null))
+         where coalesce(r.taken_until, r.made_at) <= app.now()
+            or exists (select from app.sessions s where s.id = r.session and s.dead_at is not null)
          order by coalesce(r.taken_until, r.made_at) limit _limit
            for update skip locked)
     update app.rights r set session = _session, takes = r.takes + 1, taken_until = app.now() + _lease

@@ -15,7 +15,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                          where x.dead_at is null and x.kind = 'worker' and not x.draining
                            and x.beat_at + x.lease > app.now()) s
                  group by s.queue) q) as served,
-       -- What was handed back for want of a handler waits in `due`; its last attempt says so.
+       -- What waits for its next attempt, or was not taken yet, and has a handler that no live worker has.
        (select coalesce(jsonb_object_agg(m.handler, m.tasks), '{}')
           from (select coalesce(i.handler, l.handler) as handler, count(*) as tasks
                   from ((select x.id, x.handler from app.lanes x
@@ -23,10 +23,19 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                         union all
                         (select x.id, x.handler from app.lanes x where x.claimable and x.ripe limit 200)) l
                  cross join lateral (select x.* from app.due x where x.lane = l.id order by x.due_at limit 20) d
-                  join app.attempts a on a.lane = d.lane and a.idx = d.idx and a.attempt = d.attempt
                   left join app.items i on i.lane = d.lane and i.idx = d.idx
-                 where a.ended = 'handed_back' and a.error ->> 'code' = 'handler.missing'
+                 where coalesce(i.handler, l.handler) not like 'anabranch.%%'
+                   and not app.has_handler(coalesce(i.handler, l.handler))
                  group by 1) m) as missing_handlers,
+       (select coalesce(jsonb_agg(jsonb_build_object(
+                   'who', t.who, 'trouble', t.trouble, 'age_seconds', extract(epoch from app.now() - t.troubled_at)::float)
+                   order by t.troubled_at), '[]')
+          from ((select s.kind || ' ' || s.pid || ' on ' || s.host as who, s.trouble, s.troubled_at from app.sessions s
+                  where s.dead_at is null and s.trouble is not null limit 20)
+                union all
+                (select 'job ' || j.job_id, r.trouble, r.troubled_at
+                   from (select x.* from app.rights x where x.trouble is not null order by x.troubled_at limit 20) r
+                   join app.jobs j on j.id = r.job)) t) as troubles,
        c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
   from (select count(*) as untaken_rights,
                extract(epoch from app.now() - min(x.made_at))::float as oldest_right_seconds

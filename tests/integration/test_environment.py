@@ -1,0 +1,339 @@
+"""What servers do that is nobody's fault: they fail over, are upgraded, restored, and hold what was not expected."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from anabranch.adapters.postgres.calls import Database
+from anabranch.adapters.postgres.connect import Role
+from anabranch.engine.canonical import encode
+from anabranch.engine.errors import Unavailable
+from anabranch.engine.model import Answer, Claim, InHand, JobState, Report, Said, SessionKind
+from anabranch.engine.ports import Hands, Refused, Wanted
+from anabranch.engine.reporter import Reporter
+from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
+from anabranch.testing.clock import Clock
+from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.testing.stack import Stack, open_stack
+
+pytestmark = pytest.mark.postgres
+PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
+NOTHING = Wanted((), 0, {})
+WORKER = (SessionKind.WORKER, ["default"], 1, timedelta(seconds=60))
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
+    async with open_harness(database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
+        yield opened
+
+
+def run_sql(url: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:  # rows of any shape
+    with psycopg.connect(url, autocommit=True) as connection:
+        found = connection.execute(statement.encode(), parameters)
+        return found.fetchall() if found.description else []
+
+
+@contextmanager
+def failing(url: str, table: str, sqlstate: str) -> Iterator[None]:
+    """Let every write to a table fail with this error."""
+    run_sql(
+        url,
+        f"""create function app.fail() returns trigger language plpgsql as $$
+            begin raise exception 'not now' using errcode = '{sqlstate}'; end; $$;
+            create trigger fail before insert or update or delete on app.{table} for each row
+            execute function app.fail()""",
+    )
+    try:
+        yield
+    finally:
+        run_sql(url, f"drop trigger fail on app.{table}; drop function app.fail()")
+
+
+def tried(claims: list[Claim], body: str = "null") -> list[Report]:
+    return [Report(claim.fence, "completed", body) for claim in claims]
+
+
+@pytest.mark.parametrize("sqlstate", ["25006", "26000", "42703", "42501", "25P03", "58030", "XX000", "53100"])
+async def test_a1_an_error_that_is_not_the_datas_costs_no_result(
+    engine: EngineHarness, database_url: str, sqlstate: str
+) -> None:
+    job = await engine.submit(fan_out(2))
+    claims = await engine.claim()
+    reporter = Reporter(engine.store, engine.session, lambda: [InHand(claim.fence, True) for claim in claims])
+    with failing(database_url, "outcomes", sqlstate):
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await reporter.send(tried(claims), Wanted(["default"], 1, {}))
+    turn = await reporter.send(tried(claims), NOTHING)
+    assert turn.answers == [Answer.APPLIED] * 2
+    await engine.advance(turn.rights)
+    assert run_sql(database_url, "select outcome::text, attempt from app.outcomes") == [("completed", 1)] * 2
+    assert await engine.state(job.job_id) is JobState.RUNNING
+
+
+async def test_a1_only_the_report_whose_data_are_refused_fails(engine: EngineHarness, database_url: str) -> None:
+    await engine.submit(fan_out(4, on_failure=OnFailure.FINISH))
+    claims = await engine.claim()
+    run_sql(database_url, "alter table app.outcomes add check (idx <> 2 or outcome <> 'completed')")
+    reporter = Reporter(engine.store, engine.session, list)
+    turn = await reporter.send(tried(claims), NOTHING)
+    assert turn.answers == [Answer.APPLIED] * 4
+    assert run_sql(database_url, "select idx, error ->> 'code' from app.outcomes order by idx") == [
+        (0, None),
+        (1, None),
+        (2, "task.unstorable"),
+        (3, None),
+    ]
+
+
+async def test_a4_a_report_that_fits_in_no_form_keeps_nobody_from_reporting(
+    engine: EngineHarness, database_url: str
+) -> None:
+    await engine.submit(fan_out(3))
+    claims = await engine.claim()
+    run_sql(
+        database_url,
+        "alter table app.outcomes add check (idx <> 0); alter table app.attempts add check (idx <> 0)",
+    )
+    reporter = Reporter(engine.store, engine.session, list)
+    turn = await reporter.send(tried(claims), NOTHING)
+    assert turn.answers == [Answer.REFUSED, Answer.APPLIED, Answer.APPLIED]
+
+
+@pytest.mark.parametrize("ended", ["completed", "failed", "retry", "timed_out", "crashed"])
+async def test_a4_counters_stop_at_their_highest(engine: EngineHarness, database_url: str, ended: str) -> None:
+    await engine.submit(fan_out(1))
+    claims = await engine.claim()
+    run_sql(database_url, "update app.claims set failures = 32767, crashes = 32767")
+    answers, _ = await engine.end(claims, ended)
+    assert answers == [Answer.APPLIED]
+
+
+async def test_a2_a_pool_that_met_a_server_that_only_reads_connects_again(database_url: str) -> None:
+    database = Database(database_url, Role.APP, name="test", size=1, checked=False)
+    await database.open()
+    try:
+        async with database._pool.connection() as connection:
+            await connection.execute("set session characteristics as transaction read only")
+        with pytest.raises(Unavailable):
+            await database.call("end_session", 1, "test")
+        await database.call("end_session", 1, "test")
+    finally:
+        await database.close()
+
+
+async def test_a2_writers_do_not_connect_to_a_server_that_only_reads(database_url: str) -> None:
+    name = run_sql(database_url, "select current_database()")[0][0]
+    run_sql(database_url, f"alter database {name} set default_transaction_read_only = on")
+    database = Database(database_url, Role.APP, name="test", size=1, checked=False)
+    await database.open()
+    try:
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(database.call("end_session", 1, "test"), 30)
+    finally:
+        await database.close()
+
+
+async def test_a3_a_claim_is_bounded_in_bytes(engine: EngineHarness) -> None:
+    made = Node("made", "make", spread=Spread.FIXED, count=12)
+    used = Node("used", "use", ("made",), Spread.MATCH_PREVIOUS, lineage=True)
+    await engine.submit(Workflow("lineage", (made, used)))
+    await engine.finish(await engine.claim(), body="x" * 2_000_000)
+    taken = await engine.claim(100)
+    assert 1 <= len(taken) <= 4
+    assert all(claim.predecessor == ["x" * 2_000_000] for claim in taken)
+
+
+async def test_a3_one_task_that_is_too_large_is_taken_alone(engine: EngineHarness) -> None:
+    large = Workflow("large", (Node("work", "do"),))
+    await engine.submit(large, data="x" * 9_000_000)
+    await engine.submit(fan_out(2), data="x")
+    assert [len(await engine.claim(10)) for _ in range(3)] == [1, 2, 0]
+
+
+async def test_a3_a_lane_that_cannot_be_claimed_is_held_and_others_go_on(
+    engine: EngineHarness, database_url: str
+) -> None:
+    bad, good = await engine.submit(fan_out(2), name="bad"), await engine.submit(fan_out(2), name="good")
+    run_sql(
+        database_url,
+        """update app.lanes set policy = policy || '{"heir_of": "not a number"}'
+            where job = (select id from app.jobs where job_id = %s)""",
+        bad.job_id,
+    )
+    with pytest.raises(Refused):
+        await engine.claim(10)
+    reporter = Reporter(engine.store, engine.session, list)
+    turn = await reporter.send([], Wanted(["default"], 10, {}))
+    assert [claim.lane.job_id for claim in turn.claims] == [good.job_id]
+    assert len((await reporter.send([], Wanted(["default"], 10, {}))).claims) == 1
+    await engine.sweep()
+    assert run_sql(database_url, "select count(*) from app.lanes where held is not null") == [(0,)]
+
+
+async def test_a5_a_right_in_hand_is_renewed_however_long_it_takes(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    await engine.submit(fan_out(1))
+    _, rights = await engine.end(await engine.claim())
+    other, pulse = await engine.new_session(), engine.store.pulse()
+    for _ in range(10):
+        clock.advance(timedelta(seconds=20))
+        pulse.beat(engine.session, Hands(rights=[right.id for right in rights]))
+        pulse.beat(other, Hands())
+        assert await engine.store.take_rights(other, 10) == []
+    pulse.close()
+    assert await engine.advance(rights) == 1
+
+
+async def test_a5_a_right_whose_reply_was_lost_is_free_again(engine: EngineHarness, clock: Clock) -> None:
+    await engine.submit(fan_out(1))
+    await engine.end(await engine.claim())
+    pulse = engine.store.pulse()
+    clock.advance(timedelta(seconds=21))
+    pulse.beat(engine.session, Hands())
+    pulse.close()
+    assert len(await engine.store.take_rights(await engine.new_session(), 10)) == 1
+
+
+async def test_a13_a_right_that_cannot_be_spent_comes_back_later_and_says_why(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    await engine.submit(fan_out(1))
+    await engine.end(await engine.claim())
+    run_sql(
+        database_url, """update app.workflows set definition = jsonb_set(definition, '{nodes,0,kind}', '"later"')"""
+    )
+    await engine.store.end_session(engine.session, "test")
+    async with open_harness(database_url) as other:
+        for _ in range(60):
+            clock.advance(timedelta(seconds=1))
+            assert await other.take_free() == 0
+    ((takes, trouble),) = run_sql(database_url, "select takes, trouble from app.rights")
+    assert takes <= 8
+    assert "can't be read" in trouble
+
+
+async def test_a15_a_task_that_no_worker_has_a_handler_for_leaves_no_rows(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    await engine.submit(fan_out(1))
+    delays = []
+    for _ in range(6):
+        (claim,) = await engine.claim()
+        assert claim.attempt == 1
+        reports = [Report(claim.fence, "missing", '{"code": "handler.missing"}', timedelta(seconds=1))]
+        await engine.store.report(engine.session, reports)
+        ((delay,),) = run_sql(database_url, "select extract(epoch from due_at - app.now())::int from app.due")
+        delays.append(delay)
+        clock.advance(timedelta(seconds=delay + 1))
+    assert delays[0] == 30
+    assert delays == sorted(delays)
+    assert run_sql(database_url, "select count(*) from app.attempts") == [(0,)]
+
+
+async def test_a15_a_task_that_another_worker_can_run_waits_only_a_moment(
+    engine: EngineHarness, database_url: str
+) -> None:
+    await engine.store.open_session(*WORKER, handlers=["do"])
+    await engine.submit(fan_out(1))
+    (claim,) = await engine.claim()
+    await engine.store.report(engine.session, [Report(claim.fence, "missing", "{}", timedelta(seconds=1))])
+    assert run_sql(database_url, "select round(extract(epoch from due_at - app.now()))::int from app.due") == [(1,)]
+
+
+async def test_a15_a_planned_handler_that_nobody_has_fails_after_a_while(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    await engine.submit(Workflow("planned", (Node("work", "do", spread=Spread.SINGLE, planned=True),)))
+    (planner,) = await engine.claim(queues=["plan:planned"])
+    await engine.finish([planner], body=[{"key": "0", "handler": "mispelt", "parameters": {}}])
+    for _ in range(20):
+        for claim in await engine.claim():
+            body = encode({"code": "handler.missing", "message": "no handler", "category": "permanent"})
+            await engine.store.report(engine.session, [Report(claim.fence, "missing", body)])
+        await engine.let_pass(clock, timedelta(seconds=60))
+    assert run_sql(
+        database_url, "select outcome::text, error ->> 'code' from app.outcomes where idx = 0 and error is not null"
+    ) == [("failed", "handler.missing")]
+
+
+async def test_a18_publishing_is_fenced_by_the_task_and_not_by_its_node(
+    engine: EngineHarness, database_url: str
+) -> None:
+    job, zombie = await engine.submit(fan_out(3)), await engine.new_session()
+    (late,) = await engine.claim(1, session=zombie)
+    await engine.claim(1)
+    await engine.store.end_session(zombie, "test")
+    await engine.sweep()
+    (current,) = await engine.claim(1)
+    assert (current.key, current.attempt) == (late.key, 2)
+
+    def holds(claim: Claim) -> bool:
+        (lane, place), number, token = claim.fence
+        held = "select app.hold_attempt(%s, 'work', %s, %s, %s, %s)"
+        return bool(run_sql(database_url, held, job.job_id, number, lane, place, token)[0][0])
+
+    assert (holds(late), holds(current)) == (False, True)
+
+
+async def test_e3_tf1_what_was_claimed_in_another_history_of_the_database_is_not_taken(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """A database restored to an earlier point gives lanes, attempts and sessions the same numbers again."""
+    await engine.submit(fan_out(1))
+    (claim,) = await engine.claim()
+    run_sql(database_url, "update app.claims set token = token + 1")
+    answers, _ = await engine.end([claim])
+    assert answers == [Answer.STALE]
+    assert not await engine.store.checkpoint(engine.session, claim.fence, 1, "phase", "null")
+    pulse = engine.store.pulse()
+    assert pulse.progress(engine.session, [Said(claim.fence, {"done": 1})]) == set()
+    clock.advance(timedelta(seconds=30))
+    assert pulse.beat(engine.session, Hands([InHand(claim.fence, True)])) == [claim.fence]
+    pulse.close()
+    (again,) = await engine.claim()
+    assert (again.attempt, again.token != claim.token) == (2, True)
+
+
+async def test_b3_a_claim_whose_reply_was_lost_comes_back_with_the_next_call(
+    engine: EngineHarness, database_url: str
+) -> None:
+    await engine.submit(fan_out(2))
+    reporter = Reporter(engine.store, engine.session, list)
+    with failing(database_url, "lanes", "40001"), pytest.raises(Unavailable):
+        await reporter.send([], Wanted(["default"], 2, {}))
+    await engine.claim()
+    assert [claim.attempt for claim in (await reporter.send([], Wanted(["default"], 2, {}))).claims] == [2]
+
+
+async def test_b7_planning_does_not_wait_for_handlers(stack: Stack) -> None:
+    busy = await stack.submit("long", acts=["block", "block"])
+    await stack.until(busy, lambda job: job.nodes[0].running == 2)
+    planned = await stack.submit("tricky", acts=["fine"])
+    job = await stack.until(planned, lambda job: job.nodes[0].total == 1)
+    assert job.nodes[0].running == 0
+    await stack.gateway.controls.cancel(busy, "test", "test")
+    assert (await stack.wait(planned)).job.state is JobState.COMPLETED
+
+
+async def test_a9_what_was_taken_ahead_goes_back_when_its_handlers_turn_slow(stack: Stack, database_url: str) -> None:
+    """Only those that run stay claimed: an idle worker can take the others."""
+    job_id = await stack.submit("fickle", n=104)
+    await stack.until(job_id, lambda job: job.nodes[0].completed == 100 and job.nodes[0].running <= 2)
+    held = run_sql(database_url, "select count(*) from app.claims")
+    assert held <= [(2,)]
+    await stack.wait(job_id)
