@@ -4,7 +4,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.pgstac import EXTENSIONS, Catalog, Found, judge
-from anabranch.engine.views import Duty, Gauges, StuckJobs, Vitals
+from anabranch.engine.views import ClockStep, Duty, Gauges, StuckJobs, Vitals
 
 __all__ = ["PostgresSigns"]
 
@@ -39,7 +39,8 @@ class PostgresSigns:
         """What health is judged by."""
         (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
-        return Vitals(duties=duties, **row)
+        step = row.pop("clock_step")
+        return Vitals(duties=duties, clock_step=ClockStep(**step) if step else None, **row)
 
     async def catalog(self) -> Catalog:
         """How the database stands to the catalog's schema."""

@@ -11,7 +11,7 @@ begin
     select e.lane, e.idx, e.attempt, e.failures + (e.ended in ('retry', 'timed_out'))::integer,
            case e.ended when 'crashed' then e.crashes + 1 when 'suspect' then greatest(e.crashes, 1::smallint)
                         else e.crashes end,
-           e.first_at, e.due_at, e.first_at + make_interval(secs => l.total)
+           e.first_at, e.due_at, e.first_at + app.seconds(l.total)
       from unnest(_endings) e
      cross join lateral (
            select (x.policy ->> 'total_timeout_seconds')::float as total from app.lanes x where x.id = e.lane limit 1) l

@@ -3,7 +3,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
        (select count(*) from app.sessions where dead_at is null and kind = 'orchestrator' and beat_at + lease > app.now()) as orchestrators,
        (select coalesce(jsonb_object_agg(d.name, jsonb_build_object(
                    'age_seconds', extract(epoch from app.now() - d.ticked_at)::float,
-                   'every_seconds', extract(epoch from d.every)::float)), '{}') from app.duties d) as duties,
+                   'every_seconds', extract(epoch from d.every)::float, 'trouble', d.trouble)), '{}') from app.duties d) as duties,
        r.untaken_rights, r.oldest_right_seconds,
        (select coalesce(jsonb_object_agg(q.queue, q.ready), '{}')
           from (select l.queue, sum(l.width - l.next_index) as ready
@@ -27,6 +27,9 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                   left join app.items i on i.lane = d.lane and i.idx = d.idx
                  where a.ended = 'handed_back' and a.error ->> 'code' = 'handler.missing'
                  group by 1) m) as missing_handlers,
+       (select jsonb_build_object('step_seconds', extract(epoch from k.step)::float,
+                                  'age_seconds', extract(epoch from app.now() - k.stepped_at)::float)
+          from app.clock k where k.step <> '0') as clock_step,
        c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
   from (select count(*) as untaken_rights,
                extract(epoch from app.now() - min(x.made_at))::float as oldest_right_seconds
