@@ -61,6 +61,7 @@ log = structlog.get_logger()
 GRACE = timedelta(seconds=30)
 HEART = 1
 STORE = 2
+DUTIES = 1  # the orchestrator sweeps and purges beside its other work
 READS = 4
 SIGNS = 1
 CATALOG = 3
@@ -69,7 +70,7 @@ CATALOG = 3
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
     api = READS + SIGNS + CATALOG + STORE + HEART + INSPECTION
-    return api + (STORE + HEART) * (1 + workers) + BURSTS * workers
+    return api + DUTIES + (STORE + HEART) * (1 + workers) + BURSTS * workers
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -312,8 +313,11 @@ def _compare(old: Registry, new: Registry) -> Reloaded:
     )
 
 
-def _store(settings: Settings, database_url: str, name: str, *, checked: bool = False) -> PostgresStore:
-    return PostgresStore(database_url, name=name, stack=settings.stack_id or "", connections=STORE, checked=checked)
+def _store(
+    settings: Settings, database_url: str, name: str, *, connections: int = STORE, checked: bool = False
+) -> PostgresStore:
+    stack = settings.stack_id or ""
+    return PostgresStore(database_url, name=name, stack=stack, connections=connections, checked=checked)
 
 
 def clear_scratch(folder: Path) -> None:
@@ -355,7 +359,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
-    store = _store(settings, database_url, "anabranch orchestrator")
+    store = _store(settings, database_url, "anabranch orchestrator", connections=STORE + DUTIES)
     purging = purge(settings, database_url, store, keep(settings).jobs)
     await _serve(store, Orchestrator(store, results(settings), purging), settings, kind=SessionKind.ORCHESTRATOR)
 

@@ -148,7 +148,7 @@ async def test_e21_connections_ended_five_times_a_second(stage: Stage) -> None:
 
 AWAY = {
     "beat": "bigint, jsonb",
-    "sweep": "bigint, interval, integer",
+    "sweep": "bigint, interval, integer, boolean",
     "take_rights": "bigint, integer",
     "claim": "bigint, text[], integer, jsonb, boolean",
 }

@@ -612,7 +612,7 @@ async def test_o1_health_is_down_without_an_orchestrator(api: httpx.AsyncClient)
 
 async def start_sweeping(engine: EngineHarness) -> None:
     session = await engine.store.open_session(SessionKind.ORCHESTRATOR, [], 0, timedelta(seconds=60))
-    await Sweeper(engine.store, session).tick()
+    await Sweeper(engine.store, session).sweep()
 
 
 async def test_o1_health_is_ok_when_all_parts_live_and_shows_what_waits(

@@ -205,19 +205,6 @@ async def test_e21_a_silent_session_is_marked_dead_and_its_tasks_are_taken_over(
     assert again == {started.key: 1, waiting.key: 0}
 
 
-async def test_a_task_whose_worker_dies_often_is_marked_and_never_failed_for_it(engine: EngineHarness) -> None:
-    await engine.submit(fan_out(1))
-    for death in range(5):
-        victim = await engine.new_session()
-        (claim,) = await engine.claim(session=victim)
-        assert claim.crashes == min(death, 1)
-        pulse = engine.store.pulse()
-        pulse.beat(victim, Hands([InHand(claim.fence, started=True)]))
-        pulse.close()
-        await engine.store.end_session(victim, "test")
-        await engine.sweep()
-
-
 async def test_e7_a_cancelled_job_dispatches_nothing_and_its_running_tasks_are_told(engine: EngineHarness) -> None:
     job = await engine.submit(fan_out(3))
     running, *_ = await engine.claim(1)

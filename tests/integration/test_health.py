@@ -51,7 +51,7 @@ async def serving(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
 async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
     async with open_harness(database_url) as harness:
         session = await harness.store.open_session(SessionKind.ORCHESTRATOR, [], 0, timedelta(seconds=60))
-        await Sweeper(harness.store, session).tick()
+        await Sweeper(harness.store, session).sweep()
         yield harness
 
 

@@ -45,7 +45,20 @@ FAILED = Workflow(
         Node("gate", kind=Kind.GATE, after=("work",)),
     ),
 )
-LIMITED = Workflow("limited", (Node("limited", "do", spread=Spread.FIXED, count=2, queue="limited", limit="scarce"),))
+LIMITED = Workflow(
+    "limited",
+    (
+        Node(
+            "limited",
+            "do",
+            spread=Spread.FIXED,
+            count=2,
+            queue="limited",
+            limit="scarce",
+            queue_timeout=timedelta(hours=1),
+        ),
+    ),
+)
 MOST = 2
 
 
@@ -144,6 +157,7 @@ class Stage(Scene):
         await self._end(tasks[self.jobs["orphans"], "bad"], "failed")
         for number, (job, _) in enumerate(spawned):
             self.lanes[f"orphan{number}"] = tasks[job, "one"].key.lane
+            self.jobs[f"orphan{number}"] = job
         assert self.lanes["orphan1"] < self.lanes["orphan0"]
         return [tasks[job, name] for job, _ in spawned for name in ("one", "two")]
 
@@ -170,7 +184,8 @@ class Stage(Scene):
         return [
             call("cancel parent", "cancel", self.jobs["parent"], "test", "test"),
             call("cancel child", "cancel", self.jobs["child3"], "test", "test"),
-            call("cancel orphan", "cancel_orphan"),
+            call("cancel orphan", "cancel_orphan", self._id("orphan0"), True),
+            call("cancel last orphan", "cancel_orphan", self._id("orphan1"), False),
             call("apply the child's end", "apply", ending.id, own, ending.takes, ending.version, parent["end"]),
             call("take children", "take_children", other, 10),
             call("end child", "end_child", own, self._id("child0"), encode(_report(first)), None),
@@ -182,14 +197,15 @@ class Stage(Scene):
             call("reject", "signal", self.jobs["parent"], "gate", '{"approved": false}', "bob", other),
             call("take rights", "take_rights", other, 10),
             call("report old", "report", own, _reports(old)),
-            call("release dead", "release_dead", 100),
+            call("release dead", "release_dead", 100, 0, 2**62),
             call("claim limited", "claim", own, ["limited"], 10, "{}", False),
             call("claim limited too", "claim", other, ["limited", "plan:child"], 3, "{}", True),
             call("turn limited", "turn", own, _reports([parent["limited"]]), ["limited"], 10, "{}"),
             call("lower", "limit", "key", "scarce", '{"most": 1}', "test"),
             call("pause", "limit", "key", "scarce", '{"paused": true}', "test"),
             call("unlimit", "limit", "key", "scarce", '{"most": null}', "test"),
-            call("heal", "heal_holds", 100),
+            call("heal", "heal_holds", 100, 0, 2**62),
+            call("follow limits", "follow_limits"),
             call("drain", "drain", own, True),
             call("beat", "beat", own, held, [], None),
             call("reconcile", "reconcile", own, held, [], None),
@@ -276,6 +292,7 @@ MEETINGS = [
     (("cancel child", "cancel orphan"), ("child",)),
     (("cancel orphan", "report orphans"), ("first orphan", "last orphan")),
     (("cancel orphan", "cancel orphan"), ("first orphan", "last orphan")),
+    (("cancel orphan", "cancel last orphan"), ("first orphan", "last orphan")),
     (("end child", "fail child"), ("subs", "ended child")),
     (("end child", "take children"), ("ended child",)),
     (("retry", "report old"), ("old",)),
@@ -288,6 +305,9 @@ MEETINGS = [
     (("turn limited", "claim limited too"), ("limited", "limit")),
     (("turn limited", "unlimit"), ("limited", "limit")),
     (("turn limited", "heal"), ("limited",)),
+    (("turn limited", "follow limits"), ("limited", "limit")),
+    (("pause", "follow limits"), ("limited", "limit")),
+    (("claim limited too", "follow limits"), ("limited", "limit")),
     (("spawn", "claim limited too"), ("subs",)),
 ]
 

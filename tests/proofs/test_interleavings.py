@@ -20,6 +20,7 @@ from anabranch.testing.interleave import Actor, Scene, call, open_connections, o
 pytestmark = pytest.mark.postgres
 
 HOUR = timedelta(hours=1)
+ALL_LANES = (0, 2**62)
 WORKFLOW = Workflow(
     "meeting",
     (
@@ -123,12 +124,13 @@ class Stage(Scene):
             call("progress", "progress", a, hand),
             call("checkpoint", "checkpoint", a, *left0.key, left0.attempt, 1, "phase", "{}", left0.token),
             call("reconcile", "reconcile", b, "[]", [], None),
-            call("sweep", "sweep", c, timedelta(seconds=5), 100),
-            call("release dead", "release_dead", 100),
-            call("end overdue", "end_overdue", timedelta(seconds=30), 100),
-            call("end unserved", "end_unserved", c, 100),
-            call("tidy due", "tidy_due", 100),
-            call("tell repeats", "tell_repeats", 100),
+            call("sweep", "sweep", c, timedelta(seconds=5), 100, False),
+            call("release dead", "release_dead", 100, *ALL_LANES),
+            call("end overdue", "end_overdue", timedelta(seconds=30), 100, *ALL_LANES),
+            call("end unserved", "end_unserved", c, 100, *ALL_LANES),
+            call("tidy due", "tidy_due", 100, *ALL_LANES),
+            call("tell repeats", "tell_repeats", 100, *ALL_LANES),
+            call("step clock", "step_clock", c, -HOUR, timedelta(0), timedelta(seconds=5)),
             call("bury", "bury", "nobody"),
         ]
         self.actors = {actor.name: actor for actor in made}
@@ -253,7 +255,7 @@ async def test_e6_reports_lock_claims_before_lanes_whatever_the_planner_knows(da
         actors = [
             pin("lane", "lanes", f"id = {claims[0].key.lane}"),
             call("report", "report", harness.session, reports),
-            call("end overdue", "end_overdue", timedelta(seconds=30), 100),
+            call("end overdue", "end_overdue", timedelta(seconds=30), 100, *ALL_LANES),
         ]
         run = await connections.run(actors, (0, 1, 2, 0, 1, 2))
     assert run.errors == {}, run.story

@@ -301,7 +301,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: any(session.dead for session in self.model.sessions.values()))
     def release_dead(self) -> None:
-        assert self._call("release_dead", 1000) == self.model.release_dead()
+        assert self._call("release_dead", 1000, 0, 2**62) == self.model.release_dead()
 
     @rule(ticks=st.integers(1, 8), alive=st.sampled_from(["", "a", "b", "ab"]), has_started=st.booleans())
     def let_time_pass(self, ticks: int, alive: str, has_started: bool) -> None:

@@ -111,7 +111,7 @@ async def steal(url: str, workers: list[Worker], tally: Tally, done: asyncio.Eve
         while not done.is_set():
             victim = dice.choice(workers).session
             await connection.execute(call_text("end_session").encode(), (victim, "stolen"))
-            row = await (await connection.execute(call_text("release_dead").encode(), (1000,))).fetchone()
+            row = await (await connection.execute(call_text("release_dead").encode(), (1000, 0, 2**62))).fetchone()
             tally.thefts += 1
             tally.stolen += row[0] if row else 0
             with suppress(TimeoutError):

@@ -135,7 +135,7 @@ def test_jobs_are_found_by_decorator_and_by_list() -> None:
         ([{"number": 1, "task_type": "x", "parallelism": "dynamic", "count_param": "m"}], "'m', which is not an input"),
         ([{"number": 1, "task_type": "x", "name": "two words"}], "can't be a node's name"),
         ([{"number": 2, "task_type": "x", "depends_on_stage": 3}], "depends on stage 3"),
-        ([{"number": 1, "task_type": "x", "timeout_seconds": -1}], "timeouts must be positive"),
+        ([{"number": 1, "task_type": "x", "timeout_seconds": -1}], "timeout_seconds: Input should be greater than 0"),
         ([{"number": 1, "stage_number": 1, "task_type": "x"}], "number and stage_number say the same"),
         ([{"number": 1, "task_type": "x", "timeout_minutes": 1, "timeout_seconds": 60}], "say the same"),
         ([{"number": 1, "task_type": "x", "timeout_minutes": None}], "stage 1"),

@@ -7,7 +7,7 @@ from typing import Literal
 
 from anabranch.adapters.postgres.pgstac import Catalog
 from anabranch.engine.errors import AnabranchError
-from anabranch.engine.views import Duty, StuckJobs, Trouble, Vitals
+from anabranch.engine.views import ClockStep, Duty, StuckJobs, Trouble, Vitals
 
 __all__ = [
     "Onsets",
@@ -27,6 +27,8 @@ LATE_TICK_SECONDS, OLDEST_TICK_SECONDS = 2.0, 10.0
 WORKERS_DUTIES = frozenset({"clearing"})
 SLOW_SECONDS = 0.5
 LASTING_SECONDS = 300.0
+LONGEST_DETAIL = 500
+RECENT_STEP_SECONDS = 3600.0
 LATE_RIGHT_SECONDS, LOST_RIGHT_SECONDS = 10.0, 60.0
 START = "Start it with `anabranch up`, or one more with `anabranch {}`; its log says why it ended."
 
@@ -92,6 +94,8 @@ def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
     yield _count("workers", vitals.workers, "degraded", START.format("worker"))
     for name in sorted({"sweeper", *vitals.duties}):
         yield _diagnose_duty(name, vitals.duties.get(name))
+    if vitals.clock_step and vitals.clock_step.age_seconds < RECENT_STEP_SECONDS:
+        yield _diagnose_clock(vitals.clock_step)
     yield _diagnose_rights(vitals)
     yield _diagnose_connections(vitals)
     yield from _diagnose_queues(vitals)
@@ -144,7 +148,17 @@ def _diagnose_duty(name: str, duty: Duty | None) -> Part:
         return Part(name, worst, "it has never ticked", remedy)
     detail = f"last tick {duty.age_seconds:.0f} s ago, due every {duty.every_seconds:g} s"
     late = duty.age_seconds > 3 * duty.every_seconds + 5
-    return Part(name, worst, detail, remedy) if late else Part(name, "ok", detail)
+    if late:
+        return Part(name, worst, detail, remedy)
+    if duty.trouble:
+        fails = "; ".join(f"{act} fails: {reason}" for act, reason in sorted(duty.trouble.items()))
+        return Part(name, "degraded", f"{fails[:LONGEST_DETAIL]}; {detail}", f"See the logs of the {by}s.")
+    return Part(name, "ok", detail)
+
+
+def _diagnose_clock(step: ClockStep) -> Part:
+    detail = f"the database server's clock stepped by {step.step_seconds:+.0f} s; timers were moved with it"
+    return Part("clock", "degraded", detail, "Let the server's clock follow NTP, by slewing and not by steps.")
 
 
 def _diagnose_rights(vitals: Vitals) -> Part:

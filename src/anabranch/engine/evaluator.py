@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from anabranch.engine.bounds import MAX_TASKS
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import InputError
 from anabranch.engine.expressions import (
@@ -37,7 +38,6 @@ from anabranch.engine.workflow import Kind, Node, OnFailure, Spread, Workflow
 
 __all__ = ["plan"]
 
-MOST_ITEMS = 1_000_000
 MOST_VALUES = 1_000_000
 MOST_SECONDS = 10**9
 MOST_KEY = 255
@@ -212,7 +212,7 @@ class _Step:
         found = self._value(node.source_template) if node.source_template else None
         if not isinstance(found, list):
             raise ExpressionError(f"the source of {node.name} is not an array")
-        most = node.max_items or MOST_ITEMS
+        most = node.max_items or MAX_TASKS
         if len(found) > most:
             raise ExpressionError(f"the source of {node.name} has {len(found):,} items; at most {most:,} are allowed")
         if node.batch_size:

@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from anabranch.engine.bounds import MAX_ATTEMPTS, MAX_SECONDS, MAX_TASKS, MAX_WHOLE
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import ContractViolationError, DefinitionError, InputError
 from anabranch.engine.inputs import Input, check_inputs, read_input
@@ -44,14 +45,17 @@ class TaskSpec:
     metadata: Mapping[str, Any] | None = None  # JSON, checked when the plan is stored
 
 
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+
+
 class RetrySpec(BaseModel):
     """A stage's `retry`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    max_attempts: int | None = Field(None, ge=1)
+    max_attempts: int | None = Field(None, ge=1, le=MAX_ATTEMPTS)
     backoff: Backoff = Backoff.EXPONENTIAL
-    initial_delay_seconds: float = Field(5, ge=0)
-    max_delay_seconds: float = Field(300, ge=0)
+    initial_delay_seconds: float = Field(5, ge=0, le=MAX_SECONDS)
+    max_delay_seconds: float = Field(300, ge=0, le=MAX_SECONDS)
 
     def to_retry(self) -> Retry:
         """The engine's form of it."""
@@ -67,13 +71,13 @@ class Stage(BaseModel):
     name: str
     task_type: str
     parallelism: Spread = Spread.SINGLE
-    count: int | None = None
+    count: int | None = Field(None, ge=0, le=MAX_TASKS)
     count_param: str | None = None
-    max_parallel_tasks: int | None = None
-    timeout_seconds: float | None = None
-    queue_timeout_seconds: float | None = None
-    heartbeat_timeout_seconds: float | None = None
-    total_timeout_seconds: float | None = None
+    max_parallel_tasks: int | None = Field(None, ge=1, le=MAX_WHOLE)
+    timeout_seconds: Seconds | None = None
+    queue_timeout_seconds: Seconds | None = None
+    heartbeat_timeout_seconds: Seconds | None = None
+    total_timeout_seconds: Seconds | None = None
     depends_on_stage: int | None = None
     uses_lineage: bool = False
     queue: str | None = None
@@ -98,6 +102,14 @@ class Declaration:
 
     def check(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """The job's parameters, checked and with defaults applied, or InputError (G9)."""
+        checked = self._check(given)
+        for node in self.workflow.nodes:
+            count = checked.get(node.count_param or "")
+            if isinstance(count, int) and count > MAX_TASKS:
+                raise InputError("node.count", f"{node.name}: {node.count_param} is at most {MAX_TASKS:,} tasks")
+        return checked
+
+    def _check(self, given: Mapping[str, Json]) -> dict[str, Json]:
         checked = dict(given)
         if self.model is not None:
             checked = _check_model(self.model, checked)
@@ -124,6 +136,9 @@ class Declaration:
         tasks = planner(*(values[role] for role in positional), **{name: values[role] for name, role in named.items()})
         if not isinstance(tasks, Sequence) or isinstance(tasks, str):
             raise ContractViolationError(f"create_tasks_for_stage({stage}) returned {type(tasks).__name__}, not a list")
+        if len(tasks) > MAX_TASKS:
+            found = f"{len(tasks):,} tasks; a stage has at most {MAX_TASKS:,}"
+            raise ContractViolationError(f"create_tasks_for_stage({stage}) returned {found}")
         if node.spread is Spread.MATCH_PREVIOUS and len(tasks) != len(previous):
             raise ContractViolationError(
                 f"create_tasks_for_stage({stage}) returned {len(tasks)} tasks; match_previous needs {len(previous)}"

@@ -11,11 +11,12 @@ from typing import Any, Literal, TypeVar, get_origin, get_type_hints
 from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 
+from anabranch.engine.bounds import find_seconds_mistake
 from anabranch.engine.canonical import Json
 from anabranch.engine.context import Context
 from anabranch.engine.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
 from anabranch.engine.spool import Spool
-from anabranch.engine.workflow import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
+from anabranch.engine.workflow import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry, find_retry_mistakes
 
 __all__ = [
     "Context",
@@ -92,6 +93,10 @@ def handler(
     `heavy`: a fresh child with limits for each task. `quick`: in the worker itself; for code that takes well under a
     second and calls nothing that could block or crash.
     """
+
+    mistakes = (find_seconds_mistake("timeout_seconds", timeout_seconds), *find_retry_mistakes(retry or Retry()))
+    if said := "; ".join(mistake for mistake in mistakes if mistake):
+        raise DefinitionError("handler.unsupported", f"handler {name!r}: {said}")
 
     def register(function: Function) -> Function:
         form = _form(name, function)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from anabranch.engine.bounds import MAX_TASKS
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import InputError
 from anabranch.engine.model import Purpose
@@ -189,8 +190,9 @@ def _source(node: Node, parameters: Mapping[str, Json], *, planned: bool, items:
 
 def _count(node: Node, parameters: Mapping[str, Json]) -> int:
     count = parameters.get(node.count_param or "")
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_TASKS:
         raise InputError(
-            "node.count", f"{node.name}: {node.count_param} must be an integer of 0 or more, not {count!r}"
+            "node.count",
+            f"{node.name}: {node.count_param} must be an integer from 0 to {MAX_TASKS:,}, not {str(count)[:40]}",
         )
     return count

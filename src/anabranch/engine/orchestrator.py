@@ -185,7 +185,7 @@ class Advancer:
 
 
 class Orchestrator:
-    """Takes the rights that nobody took, and sweeps; beside that it removes what was kept long enough."""
+    """Takes the rights that nobody took; beside that, each in a task of its own, it sweeps and removes what is old."""
 
     def __init__(self, store: Store, results: Results, purge: Purge) -> None:
         """On this store; large results are brought back from where they were put aside."""
@@ -195,22 +195,24 @@ class Orchestrator:
 
     async def serve(self, live: Live, stop: asyncio.Event) -> None:
         """Run until told to stop; SessionGone when the session was lost."""
-        duty = Retention(self._store.retention(), live.session)
-        retention = asyncio.create_task(duty.run(self._purge), name="retention")
+        retention, sweeper = Retention(self._store.retention(), live.session), Sweeper(self._store, live.session)
+        duties = [
+            asyncio.create_task(retention.run(self._purge), name="retention"),
+            asyncio.create_task(sweeper.run(), name="sweeper"),
+        ]
         try:
             await self._serve(live, stop)
         finally:
-            retention.cancel()
-            await asyncio.wait([retention])
+            for duty in duties:
+                duty.cancel()
+            await asyncio.wait(duties)
 
     async def _serve(self, live: Live, stop: asyncio.Event) -> None:
         advancer = Advancer(self._store, live.session, self._results)
         live.rights = advancer.in_hand
-        sweeper = Sweeper(self._store, live.session)
         while not stop.is_set():
             live.check()
             try:
-                await sweeper.tick()
                 if not await advancer.take_free():
                     await live.wait(POLL)
             except SessionGone:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from anabranch.engine.canonical import Json
@@ -169,6 +169,14 @@ class Swept:
 
 
 @dataclass(frozen=True)
+class ClockReading:
+    """What the server's clock shows, and how far steps that were noted have moved it."""
+
+    at: datetime
+    shifted: timedelta
+
+
+@dataclass(frozen=True)
 class Remains:
     """A purged job that has left files and rows of its tasks."""
 
@@ -244,6 +252,8 @@ class TaskQueue(Protocol):
     async def reconcile(self, session: SessionId, in_hand: Sequence[InHand]) -> int: ...
     async def renew(self) -> None: ...
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept: ...
+    async def read_clock(self) -> ClockReading: ...
+    async def step_clock(self, session: SessionId, step: timedelta, shifted: timedelta, elapsed: timedelta) -> bool: ...
 
 
 class RetentionStore(Protocol):

@@ -2,19 +2,24 @@
 
 import asyncio
 
+import structlog
+
 from anabranch.engine.canonical import Json, encode
+from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.engine.filling import Definitions
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import ChildJob, Claim, JobState, Report, SessionId
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import JobStore, Refused, Spawned, TakenRight, TaskQueue
+from anabranch.engine.ports import JobStore, Refused, SessionGone, Spawned, TakenRight, TaskQueue
 from anabranch.engine.results import Results
 from anabranch.engine.submission import Submission
 
 __all__ = ["Nursery", "collect_children", "is_child_job"]
 
+log = structlog.get_logger()
 BATCH = 50
+MOST_UNAVAILABLE = 3  # then it is the database that is away
 
 
 def is_child_job(claim: Claim) -> bool:
@@ -45,15 +50,31 @@ class Nursery:
 
 
 async def collect_children(store: JobStore, session: SessionId, results: Results) -> list[TakenRight]:
-    """Report for child jobs that ended; the rights that come of it."""
+    """Report for child jobs that ended; the rights that come of it.
+
+    One that can't be reported keeps no other (E10): it is taken again when the session's lease is over.
+    """
     rights: list[TakenRight] = []
+    failed = 0
     for child in await store.take_children(session, BATCH):
         report = await asyncio.to_thread(_report, child, results)
         try:
-            rights += await store.end_child(child, report, session)
-        except Refused as error:
-            rights += await store.end_child(child, _failed(child, describe_error(error)), session)
+            rights += await _end_child(store, child, report, session)
+        except SessionGone:
+            raise
+        except AnabranchError as error:
+            log.warning("child.not_reported", job=child.parent_id, child=child.job_id, reason=error.message)
+            failed += isinstance(error, Unavailable)
+            if failed >= MOST_UNAVAILABLE:
+                break
     return rights
+
+
+async def _end_child(store: JobStore, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
+    try:
+        return await store.end_child(child, report, session)
+    except Refused as error:
+        return await store.end_child(child, _failed(child, describe_error(error)), session)
 
 
 def _report(child: ChildJob, results: Results) -> Report:

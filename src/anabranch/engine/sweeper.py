@@ -1,18 +1,21 @@
-"""The sweeper: takes over what dead sessions hold."""
+"""The sweeper: takes over what dead sessions hold, and ends what is over by the clock."""
 
+import asyncio
 import time
 from datetime import timedelta
 
 import structlog
 
+from anabranch.engine.errors import AnabranchError
 from anabranch.engine.model import SessionId
-from anabranch.engine.ports import TaskQueue
+from anabranch.engine.ports import ClockReading, TaskQueue
 
 __all__ = ["Sweeper"]
 
 log = structlog.get_logger()
 EVERY = timedelta(seconds=5)
 GRACE = timedelta(seconds=30)
+STEP = timedelta(seconds=20)  # less is drift, or an answer that was slow
 
 
 class Sweeper:
@@ -22,13 +25,45 @@ class Sweeper:
         """For the process of this session."""
         self._queue = queue
         self._session = session
-        self._due = 0.0
+        self._seen: tuple[ClockReading, float] | None = None
 
-    async def tick(self) -> None:
-        """Sweep if it is time."""
-        if time.monotonic() < self._due:
-            return
-        self._due = time.monotonic() + EVERY.total_seconds()
+    async def run(self) -> None:
+        """Sweep now and then until cancelled."""
+        while True:
+            try:
+                await self.sweep()
+            except AnabranchError as error:
+                log.warning("sweeper.interrupted", reason=error.message)
+            except Exception:  # the loop must go on; without its heartbeat, health shows it
+                log.exception("sweeper.failed")
+            await asyncio.sleep(EVERY.total_seconds())
+
+    async def sweep(self) -> None:
+        """Do one round."""
+        await self._follow_clock()
         swept = await self._queue.sweep(self._session, EVERY, GRACE)
         if swept.expired or swept.released:
             log.warning("sweeper.took_over", sessions=swept.expired, tasks=swept.released)
+
+    async def _follow_clock(self) -> None:
+        """See whether the server's clock stepped since the last round: it goes on as ours, which nobody sets, does."""
+        asked = _now()
+        reading = await self._queue.read_clock()
+        now = _now()
+        if now - asked > STEP.total_seconds() / 2:
+            return
+        last, self._seen = self._seen, (reading, now)
+        if last is None:
+            return
+        elapsed = timedelta(seconds=now - last[1])
+        step = reading.at - last[0].at - elapsed
+        noted = reading.shifted - last[0].shifted
+        if abs(step) <= STEP or abs(step - noted) <= STEP:
+            return
+        if await self._queue.step_clock(self._session, step - noted, reading.shifted, elapsed):
+            log.warning("sweeper.clock_stepped", seconds=(step - noted).total_seconds())
+
+
+def _now() -> float:
+    """Seconds by a clock that nobody sets and that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

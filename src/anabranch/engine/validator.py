@@ -3,18 +3,18 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from heapq import heappop, heappush
 from itertools import islice
 
 from pydantic import BaseModel
 
+from anabranch.engine.bounds import MAX_TASKS, MAX_WHOLE, PRIORITIES, find_seconds_mistake, find_whole_mistake
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError
 from anabranch.engine.handler import Handler, Runs
 from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
 from anabranch.engine.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
-from anabranch.engine.workflow import Kind, Node, Spread, Workflow
+from anabranch.engine.workflow import Kind, Node, Spread, Workflow, find_retry_mistakes
 
 __all__ = ["find_handler_mistakes", "find_model_mistakes", "find_workflow_mistakes", "in_order", "require_sound"]
 
@@ -182,11 +182,25 @@ def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[M
         yield from _branch_mistakes(node, at, is_whole)
     yield from _reserved(node.output or {}, (*at, "output"))
     yield from (Mistake(at, message) for message in _stage_mistakes(node, workflow))
-    limits = (node.timeout, node.queue_timeout, node.heartbeat_timeout, node.total_timeout)
-    if any(limit is not None and limit <= timedelta(0) for limit in limits):
-        yield Mistake(at, "its timeouts must be positive")
-    if node.retry and node.retry.max_attempts is not None and node.retry.max_attempts < 1:
-        yield Mistake(at, "retry.max_attempts must be at least 1")
+    yield from (Mistake(at, message) for message in _number_mistakes(node) if message)
+
+
+def _number_mistakes(node: Node) -> Iterator[str]:
+    """What Python declared out of bounds; of a file, its reader has noted it."""
+    for name in ("timeout", "queue_timeout", "heartbeat_timeout", "total_timeout"):
+        if (limit := getattr(node, name)) is not None:
+            yield find_seconds_mistake(f"{name}_seconds", limit.total_seconds())
+    for name, value, low, high in (
+        ("count", node.count, 0, MAX_TASKS),
+        ("max_parallel_tasks", node.max_running, 1, MAX_WHOLE),
+        ("max_items", node.max_items, 1, MAX_WHOLE),
+        ("batch_size", node.batch_size, 1, MAX_WHOLE),
+        ("priority", node.priority, *PRIORITIES),
+    ):
+        if value is not None:
+            yield find_whole_mistake(name, value, low, high)
+    if node.retry:
+        yield from find_retry_mistakes(node.retry)
 
 
 def _fan_in_mistakes(node: Node, workflow: Workflow, known: set[str]) -> Iterator[Mistake]:
@@ -213,8 +227,6 @@ def _stage_mistakes(node: Node, workflow: Workflow) -> Iterator[str]:
         yield "uses_lineage needs one stage before it"
     if node.count_param and workflow.inputs is not None and node.count_param not in workflow.inputs:
         yield f"count_param names {node.count_param!r}, which is not an input"
-    if node.max_running is not None and node.max_running < 1:
-        yield "max_parallel_tasks must be at least 1"
 
 
 def _branch_mistakes(node: Node, at: Path, is_whole: bool) -> Iterator[Mistake]:

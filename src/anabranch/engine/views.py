@@ -176,10 +176,19 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class Duty:
-    """The heartbeat of a background duty: how long ago it was, and how often it is due."""
+    """The heartbeat of a background duty: how long ago it was, how often it is due, and which of its acts fail."""
 
     age_seconds: float
     every_seconds: float
+    trouble: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class ClockStep:
+    """The last step of the server's clock, and how long ago it was noted."""
+
+    step_seconds: float
+    age_seconds: float
 
 
 @dataclass(frozen=True)
@@ -209,6 +218,7 @@ class Vitals:
     connections: int
     all_connections: int
     max_connections: int
+    clock_step: ClockStep | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Workflow: what a job runs. A plain value that the validator checks; jobs are pinned to its hash (E16)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -9,6 +9,7 @@ from functools import cached_property
 
 from pydantic import TypeAdapter
 
+from anabranch.engine.bounds import MAX_ATTEMPTS, find_seconds_mistake, find_whole_mistake
 from anabranch.engine.canonical import Json, canonical, decode, sha256
 from anabranch.engine.expressions import Condition, Template, parse_condition, read_template
 from anabranch.engine.inputs import Input
@@ -27,6 +28,7 @@ __all__ = [
     "Spread",
     "Tolerance",
     "Workflow",
+    "find_retry_mistakes",
 ]
 
 DEFAULT_QUEUE = "default"
@@ -92,6 +94,16 @@ class Retry:
     backoff: Backoff = Backoff.EXPONENTIAL
     initial_delay: timedelta = timedelta(seconds=5)
     max_delay: timedelta = timedelta(seconds=300)
+
+
+def find_retry_mistakes(retry: Retry) -> Iterator[str]:
+    """What of it is out of bounds; a definition that was stored before there were bounds is read all the same."""
+    found = [
+        "" if retry.max_attempts is None else find_whole_mistake("max_attempts", retry.max_attempts, 1, MAX_ATTEMPTS),
+        find_seconds_mistake("initial_delay_seconds", retry.initial_delay.total_seconds(), zero=True),
+        find_seconds_mistake("max_delay_seconds", retry.max_delay.total_seconds(), zero=True),
+    ]
+    return (f"retry.{mistake}" for mistake in found if mistake)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
+from anabranch.engine.bounds import MAX_ATTEMPTS, MAX_SECONDS, MAX_TASKS, MAX_WHOLE, PRIORITIES
 from anabranch.engine.canonical import Json
 from anabranch.engine.inputs import InputType
 from anabranch.engine.validator import ID, NAME
@@ -11,12 +12,8 @@ from anabranch.engine.yaml_keys import (
     BRANCH_KEYS,
     DEPENDS_KEYS,
     INPUT_KEYS,
-    MAX_ATTEMPTS,
-    MAX_SECONDS,
-    MAX_WHOLE,
     NESTED,
     NODE_KEYS,
-    PRIORITIES,
     RETRY_KEYS,
     RUNNING,
     WORKFLOW_KEYS,
@@ -229,7 +226,7 @@ def _special() -> Schema:
             ],
         },
         "until": _text("When it ends: a time with its zone, or an expression.", pattern=f"{_EXPRESSION}|{_TIME}"),
-        "max_items": _whole("How many items there may be; more fail the node.", default=1_000_000),
+        "max_items": _whole("How many items there may be; more fail the node.", default=MAX_TASKS),
         "concurrency": _whole("How many of its tasks may run at once."),
         "batch_size": _whole("How many items one task is given, as a list."),
         "tolerate": {

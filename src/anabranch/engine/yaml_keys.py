@@ -5,6 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar, get_args
 
+from anabranch.engine.bounds import (
+    MAX_ATTEMPTS,
+    MAX_WHOLE,
+    PRIORITIES,
+    find_seconds_mistake,
+    find_whole_mistake,
+)
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError, InputError
 from anabranch.engine.inputs import Input, InputType, check_inputs, read_input
@@ -16,13 +23,9 @@ __all__ = [
     "BRANCH_KEYS",
     "DEPENDS_KEYS",
     "INPUT_KEYS",
-    "MAX_ATTEMPTS",
     "MAX_KEY",
-    "MAX_SECONDS",
-    "MAX_WHOLE",
     "NESTED",
     "NODE_KEYS",
-    "PRIORITIES",
     "RETRY_KEYS",
     "RUNNING",
     "WORKFLOW_KEYS",
@@ -54,10 +57,6 @@ DEPENDS_KEYS = ("all_of", "any_of")
 BRANCH_KEYS = ("condition", "default", "next")
 EDGES = ("type", "next", "depends_on", "branches", *DEPENDS_KEYS)  # what says which node comes after which
 
-PRIORITIES = (1, 9)
-MAX_ATTEMPTS = 1000
-MAX_SECONDS = 10**9
-MAX_WHOLE = 2**31 - 1
 MAX_KEY = 255
 
 Value = TypeVar("Value")
@@ -157,11 +156,10 @@ class Reader:
         value = self.given.get(key)
         if value is None:
             return None
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            bounds = f"from {low:,} to {high:,}" if high < MAX_WHOLE or _is_above(value, high) else f"of {low} or more"
-            self.refuse(f"{key} is a whole number {bounds}, not {_show(value)}", "", key)
+        if mistake := find_whole_mistake(key, value, low, high):
+            self.refuse(f"{mistake}, not {_show(value)}", "", key)
             return None
-        return value
+        return value  # type: ignore[return-value]  # it is whole
 
     def priority(self) -> int | None:
         """How urgent it is: 1 comes first."""
@@ -172,14 +170,10 @@ class Reader:
         value = self.given.get(key)
         if value is None:
             return None
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS:
-            time = timedelta(seconds=value)
-            if time > timedelta(0) or (zero and value == 0):
-                return time
-        low = "of 0 or more" if zero else "above 0"
-        bounds = f"up to {MAX_SECONDS:,}" if _is_above(value, MAX_SECONDS) else low
-        self.refuse(f"{key} is a number of seconds {bounds}, not {_show(value)}", "", key)
-        return None
+        if mistake := find_seconds_mistake(key, value, zero=zero):
+            self.refuse(f"{mistake}, not {_show(value)}", "", key)
+            return None
+        return timedelta(seconds=value)  # type: ignore[arg-type]  # it is a number
 
     def duration(self, key: str) -> Json:
         """How long something lasts, in seconds; or an expression that tells it."""
@@ -398,10 +392,6 @@ def _or(value: timedelta | None, default: timedelta) -> timedelta:
 
 def _is_number(text: str) -> bool:
     return text.strip().replace(".", "", 1).isdecimal()
-
-
-def _is_above(value: Json, limit: int) -> bool:
-    return isinstance(value, int | float) and value > limit
 
 
 def _show(value: Json) -> str:

@@ -32,6 +32,8 @@ __all__ = ["LEASE", "Model"]
 LEASE = 60
 HEARD = LEASE // 3  # what a session took longer ago than this, it must know of
 DEATHS = 3  # a task whose sessions died so often is a suspect, started or not
+DEATHS_ALONE = 5  # a suspect whose sessions died so often more fails
+SLOTS = 1  # of every session
 MANY = 10**9
 OPEN = (NodeState.PENDING, NodeState.RUNNING)
 
@@ -298,7 +300,7 @@ class Model:
     def release_dead(self) -> int:
         """Give back what dead sessions hold."""
         held = self.running(*(number for number, session in self.sessions.items() if session.dead))
-        return self.release([(attempt, "suspect" if self._is_suspect(attempt) else "lost") for attempt in held])
+        return self.release([(attempt, self._after_death(attempt)) for attempt in held])
 
     def end_overdue(self, grace: int) -> int:
         """End what ran past its timeout and a grace that its worker let pass."""
@@ -345,6 +347,13 @@ class Model:
     def _is_suspect(self, attempt: Attempt) -> bool:
         return self.task(attempt).started_at is not None or attempt.number >= DEATHS
 
+    def _after_death(self, attempt: Attempt) -> str:
+        task = self.task(attempt)
+        if not self._is_suspect(attempt):
+            return "lost"
+        is_charged = task.started_at is not None or len(self.running(attempt.session)) <= SLOTS
+        return "failed" if task.crashes and task.deaths >= DEATHS_ALONE and is_charged else "suspect"
+
     def _is_due(self, task: Task) -> bool:
         return task.place == "due" and task.due_at is not None and task.due_at <= self.now
 
@@ -372,6 +381,7 @@ class Model:
         else:
             task.place, task.session, task.due_at = "due", None, self.now + delay
             task.last_session = attempt.session
+            task.deaths += ended == "suspect"
             self.lanes[attempt.lane].note_repeat(is_fault=is_fault)
             task.crashes = {"crashed": task.crashes + 1, "suspect": max(task.crashes, 1)}.get(ended, task.crashes)
         return "applied"

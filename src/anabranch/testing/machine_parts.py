@@ -51,6 +51,7 @@ class Task:
     last_session: int | None = None
     failures: int = 0
     crashes: int = 0
+    deaths: int = 0
     due_at: int | None = None
     body: Json = None
     claimed_at: int = 0

@@ -90,7 +90,8 @@ create table app.nodes (
 -- handed parameters over to the next stage. tried: the highest attempt of its earlier generations. held: the limit that
 -- leaves no room for it now. superseded: its node was retried, and what stands here is history. told: how many attempts
 -- that did not end their task the job's events tell of; null: there was none. task_bytes: how much data of its own a task
--- brings to its claim at most; shared_bytes: how much they have in common.
+-- brings to its claim at most; shared_bytes: how much they have in common. freed_at: when its window or a limit last let it
+-- be claimed again.
 create table app.lanes (
     id bigint generated always as identity primary key,
     job bigint not null references app.jobs on delete cascade,
@@ -128,6 +129,7 @@ create table app.lanes (
     told integer,
     task_bytes integer not null default 0,
     shared_bytes integer not null default 0,
+    freed_at timestamptz,
     unique (job, node, purpose, generation)
 ) with (fillfactor = 50);
 
@@ -270,12 +272,14 @@ create table app.rights (
 
 create index rights_free on app.rights (coalesce(taken_until, made_at));
 
--- A gate or wait that is open; until: when its time is up.
+-- A gate or wait that is open; until: when its time is up. is_date: that is a date that was declared, and not a time from
+-- when it was opened.
 create table app.waits (
     job bigint not null references app.jobs on delete cascade,
     node text not null,
     generation integer not null,
     until timestamptz,
+    is_date boolean not null default false,
     primary key (job, node)
 );
 
@@ -369,13 +373,22 @@ create table app.sessions (
 
 create index sessions_live on app.sessions (id) where dead_at is null;
 
--- The heartbeat of each background duty (O2).
+-- The heartbeat of each background duty (O2). Trouble: which of its acts fail, and why.
 create table app.duties (
     name text primary key,
     session bigint not null,
     every interval not null,
     unbroken_since timestamptz not null,
-    ticked_at timestamptz not null
+    ticked_at timestamptz not null,
+    trouble jsonb
+);
+
+-- How far steps of the server's clock have moved it since the schema was made, and the last of them; no row: there was none.
+create table app.clock (
+    single boolean primary key default true check (single),
+    shifted interval not null,
+    step interval not null,
+    stepped_at timestamptz not null
 );
 
 -- API keys: who may call, as whom, and until when. Of a secret only its hash is kept (S5). The scope of a job is the

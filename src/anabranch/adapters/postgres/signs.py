@@ -4,7 +4,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.pgstac import EXTENSIONS, Catalog, Found, judge
-from anabranch.engine.views import Duty, Gauges, StuckJobs, Trouble, Vitals
+from anabranch.engine.views import ClockStep, Duty, Gauges, StuckJobs, Trouble, Vitals
 
 __all__ = ["PostgresSigns"]
 
@@ -40,7 +40,8 @@ class PostgresSigns:
         (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
         troubles = [Trouble(**trouble) for trouble in row.pop("troubles")]
-        return Vitals(duties=duties, troubles=troubles, **row)
+        step = row.pop("clock_step")
+        return Vitals(duties=duties, troubles=troubles, clock_step=ClockStep(**step) if step else None, **row)
 
     async def catalog(self) -> Catalog:
         """How the database stands to the catalog's schema."""

@@ -7,11 +7,15 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any
 
+from psycopg.errors import LockNotAvailable
+from psycopg.rows import DictRow
+
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.keys import PostgresKeys
 from anabranch.adapters.postgres.pulse import PostgresPulse
 from anabranch.adapters.postgres.retention import PostgresRetention
+from anabranch.adapters.postgres.sweep import LAST_LANE, PostgresSweep
 from anabranch.adapters.postgres.wire import (
     read_answers,
     read_child,
@@ -28,7 +32,7 @@ from anabranch.adapters.postgres.wire import (
     write_reports,
 )
 from anabranch.engine.canonical import Json, decode, encode
-from anabranch.engine.errors import NotFound
+from anabranch.engine.errors import NotFound, Unavailable
 from anabranch.engine.expressions import Reference
 from anabranch.engine.model import (
     Answer,
@@ -48,6 +52,7 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.ports import (
     Applied,
+    ClockReading,
     KeyTaken,
     ResultPage,
     Spawned,
@@ -66,13 +71,9 @@ from anabranch.engine.workflow import Workflow
 
 __all__ = ["PostgresStore"]
 
-SWEEP_BATCH = 1000
+HEALED = 1000
+LOCK_WAITS = 2  # each as long as the server lets a statement wait for a lock
 KNOWN_SECONDS = 3600.0
-ORPHANS = 50
-TOLD = 100
-COUNTED_WORKFLOWS = 200
-ENDINGS = 50_000  # ten thousand a second
-KEY_BATCHES = 50  # ten thousand keys a second, more than can be submitted
 
 
 class PostgresStore:
@@ -84,6 +85,7 @@ class PostgresStore:
         self._name = name
         self._stack = stack
         self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
+        self._sweep = PostgresSweep(self._database)
         self._known: set[str] = set()
         self._known_until = 0.0
 
@@ -241,21 +243,19 @@ class PostgresStore:
 
     async def cancel(self, job_id: str, reason: str, by: str | None = None) -> JobState:
         """Cancel a job; the state it is in now."""
-        state = await self._value("cancel", job_id, reason, by)
+        (row,) = await self._change("cancel", job_id, reason, by)
+        state = row["cancel"]
         if state is None:
             raise NotFound("job.not_found", f"there is no job {job_id}")
         return JobState(state)
 
     async def cancel_orphans(self) -> int:
         """Cancel child jobs whose task is over; how many, of a bounded batch."""
-        for cancelled in range(ORPHANS):
-            if not await self._value("cancel_orphan"):
-                return cancelled
-        return ORPHANS
+        return await self._sweep.cancel_orphans()
 
     async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId) -> Verdict:
         """Tell a gate what it waits for."""
-        (row,) = await self._database.call("signal", job_id, node, encode(payload), by, session)
+        (row,) = await self._change("signal", job_id, node, encode(payload), by, session)
         return read_verdict(row)
 
     async def retry(
@@ -293,7 +293,7 @@ class PostgresStore:
         """Set or take away a limit; as it stands now."""
         rows = await self._database.call("limit", kind, name, encode(change), by)
         if not rows:
-            while await self._value("heal_holds", SWEEP_BATCH):
+            while await self._value("heal_holds", HEALED, 0, LAST_LANE):
                 pass
         return Limit(**{**rows[0], "kind": LimitKind(rows[0]["kind"])}) if rows else None
 
@@ -302,23 +302,17 @@ class PostgresStore:
         return bool(await self._value("drain", session, draining))
 
     async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept:
-        """One round of the sweeper; each act commits by itself, so that none locks lanes out of order."""
-        expired = await self._value("sweep", session, every, SWEEP_BATCH)
-        if expired is None:
-            return Swept(0, 0)
-        dead = await self._value("release_dead", SWEEP_BATCH)
-        overdue = await self._value("end_overdue", grace, SWEEP_BATCH)
-        overdue += await self._value("end_expired", session, SWEEP_BATCH)
-        unserved = await self._value("end_unserved", session, SWEEP_BATCH)
-        await self._value("tidy_due", SWEEP_BATCH)
-        await self._value("tell_repeats", TOLD)
-        await self._value("sum_endings", COUNTED_WORKFLOWS, ENDINGS)
-        await self._value("heal_holds", SWEEP_BATCH)
-        await self.cancel_orphans()
-        for _ in range(KEY_BATCHES):
-            if await self._value("purge_idempotency_keys", SWEEP_BATCH) < SWEEP_BATCH:
-                break
-        return Swept(expired, dead + overdue + unserved)
+        """One round of the sweeper."""
+        return await self._sweep.round(session, every, grace)
+
+    async def read_clock(self) -> ClockReading:
+        """What the server's clock shows."""
+        (row,) = await self._database.call("read_clock")
+        return ClockReading(**row)
+
+    async def step_clock(self, session: SessionId, step: timedelta, shifted: timedelta, elapsed: timedelta) -> bool:
+        """Move what was scheduled with a step of the clock; False when another did it, or there was no step."""
+        return bool(await self._value("step_clock", session, step, shifted, elapsed))
 
     async def _keep_definitions(self, workflows: Sequence[Workflow]) -> None:
         """Have definitions in the database; from time to time again, for retention removes what nobody asks for."""
@@ -333,6 +327,16 @@ class PostgresStore:
         ]
         await self._value("keep_definitions", encode(kept))
         self._known.update(one.hash for one in workflows)
+
+    async def _change(self, function: str, job_id: str, *arguments: object) -> list[DictRow]:
+        """Call what waits for a job's row, which a handler holds while it publishes; job.busy when that takes long."""
+        for _ in range(LOCK_WAITS):
+            try:
+                return await self._database.call(function, job_id, *arguments)
+            except Unavailable as error:
+                if not isinstance(error.__cause__, LockNotAvailable):
+                    raise
+        raise Unavailable("job.busy", f"job {job_id} is held by a task that publishes", remedy="Try again.")
 
     async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
         rows = await self._database.call(function, *arguments)

@@ -1,23 +1,26 @@
 -- Cancel one child job whose task is over because its lane closed (E7): a child is locked before its parent, so a cancel
--- of the parent can't do it in its own commit; and one commit cancels one, for two would lock lanes out of order. Those
--- that others are at come last, and are waited for. False: there is none.
-create function app.cancel_orphan() returns boolean language plpgsql as $$
+-- of the parent can't do it in its own commit; and one commit cancels one, for two would lock lanes out of order. Answers
+-- whether it did; null: others are at it, and it was not to be waited for. Without _job, the first there is.
+create function app.cancel_orphan(_job bigint default null, _wait boolean default true) returns boolean
+language plpgsql as $$
 declare
     _child app.jobs;
 begin
     perform app.assert_read_committed();
-    select j.* into _child
-      from app.children k join app.lanes l on l.id = k.lane and l.closed join app.jobs j on j.id = k.job
-     where k.ended_at is null limit 1 for no key update of j skip locked;
-    if not found then
-        select j.* into _child
-          from app.children k join app.lanes l on l.id = k.lane and l.closed join app.jobs j on j.id = k.job
-         where k.ended_at is null limit 1 for no key update of j;
+    _job := coalesce(_job, (select o from app.find_orphans(0, 1) o));
+    if _wait then
+        select j.* into _child from app.jobs j where j.id = _job for no key update;
+    else
+        select j.* into _child from app.jobs j where j.id = _job for no key update skip locked;
     end if;
+    if _child.id is null then
+        return case when _wait then false end;
+    end if;
+    perform from app.children k join app.lanes l on l.id = k.lane and l.closed
+      where k.job = _job and k.ended_at is null;
     if not found then
         return false;
     end if;
-    perform app.cancel(_child.job_id, 'the job that runs it is over');
-    return true;
+    return app.cancel(_child.job_id, 'the job that runs it is over') = 'cancelled';
 end;
 $$;

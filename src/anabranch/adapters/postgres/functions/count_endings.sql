@@ -20,6 +20,7 @@ begin
                failed = l.failed + _lane.failed, due_at = least(l.due_at, _lane.due_at),
                told = case when _lane.repeats then coalesce(l.told, 0) else l.told end,
                ripe = l.ripe or coalesce(_lane.due_at <= app.now(), false),
+               freed_at = case when l.running >= l.max_running then app.now() else l.freed_at end,
                closed = l.remaining - _lane.final = 0 or l.failed + _lane.failed > l.tolerated
          where l.id = _lane.id
         returning l.closed into _over;

@@ -1,6 +1,8 @@
--- Fail tasks whose total time passed while they waited for their next attempt (E8): the sweeper takes them into its own
--- hand, as the attempt they had, and ends them. Answers how many.
-create function app.end_expired(_session bigint, _batch integer) returns integer language plpgsql as $$
+-- Fail tasks of these lanes whose total time passed while they waited for their next attempt (E8): the sweeper takes them
+-- into its own hand, as the attempt they had, and ends them. Answers how many.
+create function app.end_expired(
+    _session bigint, _batch integer, _from bigint default 0, _to bigint default 9223372036854775807
+) returns integer language plpgsql as $$
 declare
     _lane app.lanes;
     _next timestamptz;
@@ -10,8 +12,9 @@ begin
     for _lane in
         select l.* from app.lanes l
          where not l.closed and l.id = any(array(
-            select d.lane from app.due d join app.lanes x on x.id = d.lane and not x.closed
-             where d.expires_at < app.now() order by d.expires_at limit _batch))
+            select d.lane from app.due d
+             cross join lateral (select from app.lanes x where x.id = d.lane and not x.closed limit 1) l
+             where d.expires_at < app.now() and d.lane between _from and _to order by d.expires_at limit _batch))
          order by l.id for update
     loop
         with expired as (

@@ -1,16 +1,21 @@
--- End attempts that run past their time by the database's clock (E8, E18): past the task's total, for good; past the
--- running time and a grace that its worker let pass, to be tried again while attempts are left. A timeout is a
--- transient failure: without a number of its own, a node allows three attempts. Answers how many.
-create function app.end_overdue(_grace interval, _batch integer) returns integer language sql as $$
-    with timed as (
-        select c.*, l.policy, (l.policy ->> 'total_timeout_seconds')::float as total,
-               (l.policy ->> 'timeout_seconds')::float as running,
-               coalesce((l.policy ->> 'max_attempts')::integer, 3) as max_attempts
-          from app.claims c join app.lanes l on l.id = c.lane),
-    overdue as (
-        select t.*, t.first_at + make_interval(secs => t.total) < app.now() as spent from timed t
-         where t.first_at + make_interval(secs => t.total) < app.now()
-            or t.started_at + make_interval(secs => t.running) + _grace < app.now()
+-- End attempts of these lanes that run past their time by the database's clock (E8, E18): past the task's total, for
+-- good; past the running time and a grace that its worker let pass, to be tried again while attempts are left. A timeout
+-- is a transient failure: without a number of its own, a node allows three attempts. Lanes are found by their key, one
+-- for each claim, whatever the planner knows of a table that fills and empties. Answers how many.
+create function app.end_overdue(
+    _grace interval, _batch integer, _from bigint default 0, _to bigint default 9223372036854775807
+) returns integer language sql as $$
+    with overdue as (
+        select c.*, l.*, c.first_at + app.seconds(l.total) < app.now() as spent
+          from app.claims c
+         cross join lateral (
+               select x.policy, (x.policy ->> 'total_timeout_seconds')::float as total,
+                      (x.policy ->> 'timeout_seconds')::float as running,
+                      coalesce((x.policy ->> 'max_attempts')::float, 3) as max_attempts
+                 from app.lanes x where x.id = c.lane limit 1) l
+         where c.lane between _from and _to
+           and (c.first_at + app.seconds(l.total) < app.now()
+                or c.started_at + app.seconds(l.running) + _grace < app.now())
          limit _batch)
     select app.release(coalesce(jsonb_agg(jsonb_build_object(
                'session', o.session, 'lane', o.lane, 'idx', o.idx, 'attempt', o.attempt,

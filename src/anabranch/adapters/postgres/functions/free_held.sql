@@ -12,7 +12,7 @@ begin
     loop
         _room := _limit.most - app.count_running(_limit.kind, _limit.name);
         if _room > 0 then
-            update app.lanes l set held = null
+            update app.lanes l set held = null, freed_at = app.now()
              where l.id = any(array(
                 select x.id from app.lanes x
                  where x.held = _limit.kind || ' ' || _limit.name and not x.closed and x.queue = any(_queues)

@@ -35,7 +35,7 @@ begin
     select _lane, k.idx, k.attempt, k.number, k.phase, k.state, k.saved_at from app.checkpoints k where k.lane = _old.id;
     insert into app.due (lane, idx, attempt, failures, crashes, first_at, due_at, expires_at)
     select _lane, i, coalesce(tried.attempt, _old.tried), 0, 0, app.now(), app.now(),
-           app.now() + make_interval(secs => (_old.policy ->> 'total_timeout_seconds')::float)
+           app.now() + app.seconds((_old.policy ->> 'total_timeout_seconds')::float)
       from generate_series(0, _old.width - 1) i
       left join app.outcomes o on o.lane = _old.id and o.idx = i
       left join lateral (

@@ -8,7 +8,8 @@ declare
     _task record;
 begin
     select l.id into _lane from app.lanes l join app.jobs j on j.id = l.job
-     where j.job_id = _job_id and l.node = _node and l.purpose = 'work' order by l.generation desc limit 1;
+     where j.job_id = _job_id and l.node = _node and l.purpose = 'work' and not l.superseded
+     order by l.generation desc limit 1;
     for _task in
         select o.idx, length(o.result::text) as size from app.outcomes o
          where o.lane = _lane and o.idx > _after order by o.idx limit 5000

@@ -12,7 +12,7 @@ begin
       from app.jobs j join app.nodes n on n.job = j.id where j.job_id = _job_id and n.name = _node;
     if _output is null then
         select l.* into _lane from app.lanes l
-         where l.job = _job and l.node = _node and l.purpose in ('work', 'aggregate')
+         where l.job = _job and l.node = _node and not l.superseded and l.purpose in ('work', 'aggregate')
          order by l.generation desc, l.purpose desc limit 1;
         if _lane.policy ? 'single' or _lane.purpose = 'aggregate' then
             select case when o.outcome = 'completed' then coalesce(o.result, 'null')

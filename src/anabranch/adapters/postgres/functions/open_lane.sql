@@ -18,6 +18,7 @@ begin
         select l.id, case when _source ->> 'kind' = 'match' then l.width end into strict _from, _width
           from app.lanes l
          where l.job = _job and l.node = _source ->> 'node' and l.purpose = (_source ->> 'purpose')::app.lane_purpose
+           and not l.superseded
          order by l.generation desc limit 1;
     end if;
     if _source ->> 'kind' = 'plan' then
@@ -26,7 +27,7 @@ begin
     if _open ->> 'heir_of' is not null then
         select case when l.handed then l.id end into _heir_of
           from app.lanes l
-         where l.job = _job and l.node = _open ->> 'heir_of' and l.purpose = 'work'
+         where l.job = _job and l.node = _open ->> 'heir_of' and l.purpose = 'work' and not l.superseded
          order by l.generation desc limit 1;
     end if;
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
@@ -37,7 +38,7 @@ begin
             _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
             (_open -> 'policy') - 'values' || jsonb_strip_nulls(jsonb_build_object('heir_of', _heir_of)),
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
-            make_interval(secs => (_open #>> '{policy,queue_timeout_seconds}')::float),
+            app.seconds((_open #>> '{policy,queue_timeout_seconds}')::float),
             _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false,
             _open #> '{policy,values}', _tried, _open ->> 'limit_key',
             app.data_bytes(_open #> '{policy,values}')

@@ -4,11 +4,12 @@ create function app.open_wait(_job bigint, _open jsonb, _session bigint) returns
 declare
     _node text := _open ->> 'node';
     _until timestamptz := coalesce((_open ->> 'until')::timestamptz,
-                                   app.now() + make_interval(secs => (_open ->> 'seconds')::float));
+                                   app.now() + app.seconds((_open ->> 'seconds')::float));
     _generation integer;
 begin
     select n.generation into strict _generation from app.nodes n where n.job = _job and n.name = _node;
-    insert into app.waits (job, node, generation, until) values (_job, _node, _generation, _until) on conflict do nothing;
+    insert into app.waits (job, node, generation, until, is_date)
+    values (_job, _node, _generation, _until, _open ->> 'until' is not null) on conflict do nothing;
     if not found then
         return null;
     end if;

@@ -28,7 +28,7 @@ begin
                       case when g.ended = 'missing' and app.is_unhandled(g.lane, g.idx, c.first_at) then 'failed'
                            else g.ended end, g.body,
                       app.now() + case when g.ended = 'missing' then app.missing_delay(g.lane, g.idx, c.first_at, g.delay)
-                                       else make_interval(secs => least(coalesce(g.delay, 0), 1e9)) end,
+                                       else app.seconds(coalesce(g.delay, 0)) end,
                       coalesce(app.now() - make_interval(secs => g.ran), c.started_at), g.log, g.metrics,
                       c.failures, c.crashes, c.first_at, c.claimed_at)::app.ending),
            array_agg(c.row), array_agg(distinct g.lane),
@@ -36,12 +36,12 @@ begin
            jsonb_object_agg(g.lane || '-' || g.idx, g.handed) filter (where g.handed is not null),
            array_agg(distinct g.lane) filter (where g.handed is not null)
       into _endings, _rows, _lanes, _again, _traced, _handed, _handing
-      from (select distinct on (r.lane, r.idx, r.attempt) r.*
+      from (select distinct on (r.lane, r.idx, r.attempt, r.token) r.*
               from rows from (jsonb_to_recordset(_reports) as (
-                       session bigint, lane bigint, idx integer, attempt integer, token bigint, ended text, body jsonb, delay float,
-                       ran float, log text, metrics jsonb, handed jsonb)) with ordinality
+                       session bigint, lane bigint, idx integer, attempt integer, token bigint, ended text, body jsonb,
+                       delay float, ran float, log text, metrics jsonb, handed jsonb)) with ordinality
                    as r(session, lane, idx, attempt, token, ended, body, delay, ran, log, metrics, handed, place)
-             order by r.lane, r.idx, r.attempt, r.place) g
+             order by r.lane, r.idx, r.attempt, r.token, r.place) g
      cross join lateral (
            select x.ctid as row, x.session, x.failures, x.crashes, x.first_at, x.claimed_at, x.started_at
              from app.claims x

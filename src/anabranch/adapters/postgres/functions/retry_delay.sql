@@ -3,5 +3,5 @@ create function app.retry_delay(_policy jsonb, _failures integer) returns float 
     select least(coalesce((_policy ->> 'initial_delay_seconds')::float, 5)
                      * case _policy ->> 'backoff' when 'fixed' then 1 when 'linear' then _failures + 1
                             else 2.0 ^ least(_failures, 30) end,
-                 coalesce((_policy ->> 'max_delay_seconds')::float, 300)) * (0.8 + 0.2 * random());
+                 coalesce((_policy ->> 'max_delay_seconds')::float, 300), 1e9) * (0.8 + 0.2 * random());
 $$;

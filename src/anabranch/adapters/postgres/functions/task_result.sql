@@ -5,6 +5,7 @@ declare
     _index integer;
 begin
     select l.id into _lane from app.lanes l where l.job = _job and l.node = _node and l.purpose = 'work'
+       and not l.superseded
      order by l.generation desc limit 1;
     _index := app.find_index(_lane, _key);
     return (

@@ -2,7 +2,8 @@
 -- and failures within a sweep, and ten thousand of them are one event. The node's end tells the sum (app.set_node).
 -- Reports can't do it: they never lock the job's row. Jobs and lanes are locked, and so read as they are now, whatever
 -- ended since this began; none is waited for: what others hold is told by the next sweep. Answers how many.
-create function app.tell_repeats(_batch integer) returns integer language plpgsql as $$
+create function app.tell_repeats(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
+returns integer language plpgsql as $$
 declare
     _lane record;
     _repeats jsonb;
@@ -11,7 +12,7 @@ begin
     perform app.assert_read_committed();
     for _lane in
         select l.id, l.job, l.node from app.lanes l join app.jobs j on j.id = l.job
-         where l.told = 0 and not l.closed and j.state in ('pending', 'running', 'waiting')
+         where l.told = 0 and not l.closed and l.id between _from and _to and j.state in ('pending', 'running', 'waiting')
          order by l.id limit _batch for no key update of j, l skip locked
     loop
         _repeats := app.count_repeats(array[_lane.id]);

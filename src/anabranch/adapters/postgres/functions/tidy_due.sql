@@ -1,8 +1,11 @@
--- End tasks that wait for an attempt that will never be, because their lane is closed (E13). Answers how many.
-create function app.tidy_due(_batch integer) returns integer language sql as $$
+-- End tasks of these lanes that wait for an attempt that will never be, because their lane is closed (E13). Answers how
+-- many.
+create function app.tidy_due(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
+returns integer language sql as $$
     with dead as (
-        select d.lane, d.idx from app.due d join app.lanes l on l.id = d.lane
-         where l.closed limit _batch for update of d skip locked),
+        select d.lane, d.idx from app.due d
+         cross join lateral (select from app.lanes x where x.id = d.lane and x.closed limit 1) l
+         where d.lane between _from and _to limit _batch for update of d skip locked),
     removed as (
         delete from app.due d using dead where d.lane = dead.lane and d.idx = dead.idx returning d.*),
     ended as (

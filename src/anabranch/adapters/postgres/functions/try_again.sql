@@ -9,14 +9,14 @@ begin
       from unnest(_endings) e
      where e.ended not in ('completed', 'referenced', 'failed', 'missing') and e.lane <> all(_closed);
     insert into app.due (lane, idx, attempt, failures, crashes, first_at, due_at, expires_at)
-    select e.lane, e.idx, e.attempt - (e.ended = 'missing')::integer, least(e.failures + (e.ended in ('retry', 'timed_out'))::integer, 32767),
-           case e.ended when 'crashed' then least(e.crashes + 1, 32767) when 'suspect' then greatest(e.crashes, 1::smallint)
-                        else e.crashes end,
-           e.first_at, e.due_at, e.first_at + make_interval(secs => l.total)
+    select e.lane, e.idx, e.attempt - (e.ended = 'missing')::integer,
+           least(e.failures + (e.ended in ('retry', 'timed_out'))::integer, 32767),
+           case e.ended when 'crashed' then least(e.crashes + 1, 32767)
+                        when 'suspect' then greatest(e.crashes, 1::smallint) else e.crashes end,
+           e.first_at, e.due_at, e.first_at + app.seconds(l.total)
       from unnest(_endings) e
      cross join lateral (
-           select case when x.policy ? 'total_timeout_seconds'
-                       then least((x.policy ->> 'total_timeout_seconds')::float, 1e9) end as total from app.lanes x where x.id = e.lane limit 1) l
+           select (x.policy ->> 'total_timeout_seconds')::float as total from app.lanes x where x.id = e.lane limit 1) l
      where e.ended not in ('completed', 'referenced', 'failed') and e.lane <> all(_closed);
 end;
 $$;

@@ -3,7 +3,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
        (select count(*) from app.sessions where dead_at is null and kind = 'orchestrator' and beat_at + lease > app.now()) as orchestrators,
        (select coalesce(jsonb_object_agg(d.name, jsonb_build_object(
                    'age_seconds', extract(epoch from app.now() - d.ticked_at)::float,
-                   'every_seconds', extract(epoch from d.every)::float)), '{}') from app.duties d) as duties,
+                   'every_seconds', extract(epoch from d.every)::float, 'trouble', d.trouble)), '{}') from app.duties d) as duties,
        r.untaken_rights, r.oldest_right_seconds,
        (select coalesce(jsonb_object_agg(q.queue, q.ready), '{}')
           from (select l.queue, sum(l.width - l.next_index) as ready
@@ -36,6 +36,9 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                 (select 'job ' || j.job_id, r.trouble, r.troubled_at
                    from (select x.* from app.rights x where x.trouble is not null order by x.troubled_at limit 20) r
                    join app.jobs j on j.id = r.job)) t) as troubles,
+       (select jsonb_build_object('step_seconds', extract(epoch from k.step)::float,
+                                  'age_seconds', extract(epoch from app.now() - k.stepped_at)::float)
+          from app.clock k where k.step <> '0') as clock_step,
        c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
   from (select count(*) as untaken_rights,
                extract(epoch from app.now() - min(x.made_at))::float as oldest_right_seconds

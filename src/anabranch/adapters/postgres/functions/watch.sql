@@ -1,0 +1,21 @@
+-- Answer since when a duty has been done without a break, and hold its row. Null: another is at it now. A break is half
+-- a lease without a tick: a session that lives has beaten since, whatever it was that kept the duty from being done; so
+-- a duty that is slow is not taken for one that was away.
+create function app.watch(_name text, _session bigint, _every interval) returns timestamptz language plpgsql as $$
+declare
+    _since timestamptz;
+    _longest interval := greatest(3 * _every, (select min(s.lease) / 2 from app.sessions s where s.dead_at is null));
+begin
+    insert into app.duties (name, session, every, unbroken_since, ticked_at)
+    values (_name, _session, _every, app.now(), app.now()) on conflict do nothing;
+    perform from app.duties where name = _name for update skip locked;
+    if not found then
+        return null;
+    end if;
+    update app.duties
+       set unbroken_since = app.now()
+     where name = _name and (ticked_at + _longest < app.now() or unbroken_since > app.now());
+    select d.unbroken_since into _since from app.duties d where d.name = _name;
+    return _since;
+end;
+$$;
