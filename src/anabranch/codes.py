@@ -156,6 +156,8 @@ CODES: tuple[Code, ...] = (
     Code("gate.timed_out", Kind.TASK, "Nobody signalled a gate in time.", "Signal it sooner, or give it a longer `timeout_seconds`; retry the job from the gate."),
     Code("handler.contract", Kind.TASK, "A handler or planner broke its contract, which is a bug in it.", "Mend the handler; it is never tried again."),
     Code("handler.crashed", Kind.TASK_AGAIN, "The process that ran the handler died.", "See what it printed with `anabranch logs`; give it more memory or less to do."),
+    Code("handler.error", Kind.TASK, "The handler failed.", "See the message, and what it printed with `anabranch logs`; declare a `retry` where trying again may help."),
+    Code("handler.exited", Kind.TASK, "The handler tried to end its process: it called sys.exit, or raised what only a process that ends raises.", "Return a result, or raise an error that says what is wrong."),
     Code("handler.loading", Kind.TASK_AGAIN, "The plugins took too long to load in the handler's process.", "Make importing them cheaper."),
     Code("handler.missing", Kind.UNAVAILABLE, "No plugin of this worker brings the handler.", "Install the plugin where the workers run, or name it in ANABRANCH_PLUGINS.", LOCAL),
     Code("handler.output", Kind.TASK, "The handler printed too much.", "Print less; write large output to `ctx.scratch`."),

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 BAD = {
     "plain abort": ("failed", "handler.crashed"),
-    "plain exit": ("failed", "handler.permanent"),
+    "plain exit": ("failed", "handler.exited"),
     "plain memory": ("failed", "handler.resource"),
     "plain loop": ("failed", "task.timed_out"),
     "plain print": ("failed", "handler.output"),

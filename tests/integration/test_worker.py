@@ -38,7 +38,7 @@ async def test_a_bad_result_or_error_fails_its_own_task_alone(stack: Stack) -> N
         "handler.contract",
         None,
         "handler.contract",
-        "handler.permanent",
+        "handler.error",
     ]
     assert job.job.result == {"count": {"completed": 1}}
 
@@ -133,8 +133,8 @@ async def test_e10_what_a_handler_says_or_throws_can_not_stop_its_worker(stack: 
     job = await stack.run("tricky", acts=["bad progress", "bad error", "throttled", "exit", "posing", "fine"])
     tasks = await stack.tasks(job, "act")
     codes = [task.error and task.error["code"] for task in tasks]
-    assert codes[:2] == ["handler.contract", "handler.permanent"]
-    assert codes[3:5] == ["handler.permanent", "handler.contract"]
+    assert codes[:2] == ["handler.contract", "handler.error"]
+    assert codes[3:5] == ["handler.exited", "handler.contract"]
     assert [tasks[2].status, tasks[5].status] == ["completed", "completed"]
 
 
