@@ -300,6 +300,7 @@ CODES: tuple[Code, ...] = (
     Code("upload.unreadable", Kind.INVALID, "The file to upload can't be read.", "Name one that is there and may be read.", LOCAL),
     Code("usage", Kind.USAGE, "The command was called wrongly.", "See its `--help`."),
     Code("worker.died", Kind.TASK_AGAIN, "The worker that ran the task died.", "The task is tried again; see the worker's log."),
+    Code("worker.exhausted", Kind.UNAVAILABLE, "The worker has no descriptors, threads, memory or disk space left for its own work.", "Raise its limits (`ulimit -n`) or make room; its tasks are handed back and not charged, and it goes on by itself.", LOCAL),
     Code("worker.no_children", Kind.UNAVAILABLE, "The server that forks the processes of handlers dies at once.", "The worker's log and the system's say why: memory, or a plugin that ends its process when it is imported.", LOCAL),
     Code("worker.not_found", Kind.NOT_FOUND, "There is no such live session.", "List them with `anabranch workers`."),
     Code("workflow.definition_missing", Kind.NOT_FOUND, "The definition that a job was pinned to is gone.", "Restore the database: definitions are never removed while jobs need them."),

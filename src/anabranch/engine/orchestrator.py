@@ -11,6 +11,7 @@ import structlog
 
 from anabranch.engine.bell import Bell
 from anabranch.engine.canonical import Json
+from anabranch.engine.environment import exhausted
 from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import describe_error
@@ -141,6 +142,8 @@ class Advancer:
             return await self._evaluate(await self._definitions.get(view.workflow_hash), view)
         except Unavailable:
             raise
+        except OSError as error:
+            raise exhausted(error) from error
         except Exception as error:  # a poison job hurts only itself (E10)
             log.exception("job.plan_failed", **_ids(view))
             return _fail_job(view, describe_error(error))

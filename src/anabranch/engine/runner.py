@@ -1,11 +1,14 @@
 """Run the attempts in hand where each handler wants to run, and say how they ended."""
 
 import asyncio
+import errno
+import os
 import shutil
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -17,6 +20,7 @@ from anabranch.engine.canonical import Json, encode
 from anabranch.engine.child import Saved
 from anabranch.engine.children import ChildDied, Children, Overdue
 from anabranch.engine.context import Silence
+from anabranch.engine.environment import Environment, is_exhausted
 from anabranch.engine.errors import AnabranchError, Interrupted, TaskError, Unavailable
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
@@ -37,6 +41,8 @@ __all__ = ["Held", "Runner"]
 log = structlog.get_logger()
 MISSING_DELAY = timedelta(seconds=30)
 MISSING = ("handler.missing", "workflow.unreadable")
+MAX_DELAY_SECONDS = 30
+FREE_ATTEMPTS = 5
 QUICK = timedelta(seconds=10)
 SPOOLED = ".results"
 
@@ -147,6 +153,7 @@ class Runner:
         self._scratch = scratch
         self._work = str(work)
         self._thread = thread
+        self.environment = Environment(scratch)
         self._now: Held | None = None
         self.quick_busy = False
         self.stuck = False
@@ -207,13 +214,20 @@ class Runner:
         try:
             call = Call.of(held.claim, _params(held), folder, self._work, self.results)
             performed = perform(self._registry, call, Silence(), self._children.equipment)
-            report = self._settle(held, performed, time.monotonic() - held.begun)
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
+            self._check_descriptors(held, performed)
+            report = self._settle(held, performed, time.monotonic() - held.begun)
+            self.environment.note_success()
         except ExpressionError as error:
             report = _failed(held.claim, _unfilled(error), timedelta(0), None)
+        except Unavailable as error:
+            report = _for_others(held, error)
         except Exception as error:  # noqa: BLE001  # one task of a chunk must not take the others with it
-            report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
+            if is_exhausted(error, in_handler=False):
+                report = _for_others(held, self.environment.note_failure(error))
+            else:
+                report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
         held.ended = True
         return report
 
@@ -222,10 +236,11 @@ class Runner:
             held.workflow = await self._define(held.claim)
             spawned = await self._nursery.spawn(held.claim, _params(held))
         except Unavailable as error:
-            log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
             return _for_others(held, error)
         except ExpressionError as error:
             return _failed(held.claim, _unfilled(error), timedelta(0), None)
+        except OSError as error:
+            return _for_others(held, self.environment.note_failure(error))
         except (AnabranchError, ValueError) as error:
             return _failed(held.claim, describe_error(error), timedelta(0), None)
         if spawned is None:
@@ -235,6 +250,19 @@ class Runner:
         return None
 
     async def _run_one(self, held: Held) -> Report:
+        try:
+            report = await self._run_to_end(held)
+        except Unavailable as error:
+            return _for_others(held, error)
+        except Exception as error:
+            if not is_exhausted(error, in_handler=False):
+                raise
+            return _for_others(held, self.environment.note_failure(error))
+        self.environment.note_success()
+        return report
+
+    async def _run_to_end(self, held: Held) -> Report:
+        """Run a task; Unavailable, or what `is_exhausted` knows, when it could not run here."""
         begun = time.perf_counter()
         try:
             performed = await self._perform(held)
@@ -242,12 +270,11 @@ class Runner:
             return self._died(held, error, time.perf_counter() - begun)
         except Overdue as error:
             performed = Performed(error=error.error, log=error.log)
-        except Unavailable as error:
-            log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
-            return _for_others(held, error)
+        except Unavailable:
+            raise
         except ExpressionError as error:
             performed = Performed(error=_unfilled(error))
-        except (AnabranchError, OSError, ValueError) as error:
+        except (AnabranchError, ValueError) as error:
             performed = Performed(error=describe_error(error))
         finally:
             await asyncio.to_thread(_remove, self._folder(held.claim))
@@ -269,7 +296,9 @@ class Runner:
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
             try:
                 performing = perform_async(found, call, _Line(held, self._keeper), self._children.equipment)
-                return await asyncio.wait_for(performing, longest.total_seconds())
+                performed = await asyncio.wait_for(performing, longest.total_seconds())
+                self._check_descriptors(held, performed)
+                return performed
             except asyncio.CancelledError as error:
                 task = asyncio.current_task()
                 if task and task.cancelling():
@@ -280,6 +309,11 @@ class Runner:
         silence = _seconds(policy, "heartbeat_timeout_seconds")
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
         return await self._children.run(call, longest, silence, _Line(held, self._keeper), alone=alone)
+
+    def _check_descriptors(self, held: Held, performed: Performed) -> None:
+        """Raise when a handler in this process had no descriptors: that is the worker's trouble, for a while (E1)."""
+        if performed.lacked_descriptors and held.claim.attempt <= FREE_ATTEMPTS:
+            raise self.environment.note_failure(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
 
     async def _define(self, claim: Claim) -> Workflow | None:
         """The workflow whose template a task's parameters are filled into, where they are."""
@@ -304,7 +338,7 @@ class Runner:
                 name = f"{claim.key.lane}-{claim.key.place}-{claim.attempt}"
                 reference = self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
                 ended, body = "referenced", reference
-        except (TaskError, OSError) as error:
+        except TaskError as error:
             return _failed(claim, describe_error(error), ran, performed.log)
         return Report(
             claim.key, claim.attempt, ended, body, None, ran, performed.log, performed.metrics, performed.handed
@@ -342,9 +376,9 @@ def _params(held: Held) -> dict[str, Json]:
 
 def _undefined(held: Held, error: AnabranchError) -> Report:
     """What becomes of a task whose workflow can't be read here: another worker may be able to, unless it is gone."""
-    log.warning("task.undefined", **held.claim.ids, code=error.code, reason=error.message)
     if isinstance(error, Unavailable):
         return _for_others(held, error)
+    log.warning("task.undefined", **held.claim.ids, code=error.code, reason=error.message)
     return _failed(held.claim, describe_error(error), timedelta(0), None)
 
 
@@ -354,7 +388,8 @@ def _unfilled(error: ExpressionError) -> dict[str, Json]:
 
 def _remove(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    Path(folder + SPOOLED).unlink(missing_ok=True)
+    with suppress(OSError):
+        Path(folder + SPOOLED).unlink(missing_ok=True)
 
 
 def _previous(claim: Claim) -> str | None:
@@ -384,7 +419,9 @@ def _again(held: Held) -> Report:
 
 def _for_others(held: Held, error: Unavailable) -> Report:
     """Hand a task back that can't run here; the attempt keeps the reason, by which health finds it."""
-    delay = MISSING_DELAY if error.code in MISSING else timedelta(seconds=1)
+    log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
+    seconds = min(2.0 ** (min(held.claim.attempt, 10) - 1), MAX_DELAY_SECONDS)
+    delay = MISSING_DELAY if error.code in MISSING else timedelta(seconds=seconds)
     return Report(held.claim.key, held.claim.attempt, "handed_back", encode(describe_error(error)), delay)
 
 

@@ -131,6 +131,8 @@ class Shift:
         room = self._slots - len(self._running) - len(self._waiting) - bool(self._quick)
         if self._slots and self._runs_fast() and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
             room = max(room, 1)
+        if room > 0 and not self._runner.environment.is_ready:
+            room = 0
         return Wanted(self._queues, max(room, 0), self._pace.allowances())
 
     def _runs_fast(self) -> bool:

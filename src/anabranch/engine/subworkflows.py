@@ -2,6 +2,8 @@
 
 import asyncio
 
+import structlog
+
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.engine.filling import Definitions
@@ -14,6 +16,7 @@ from anabranch.engine.submission import Submission
 
 __all__ = ["Nursery", "collect_children", "is_child_job"]
 
+log = structlog.get_logger()
 BATCH = 50
 
 
@@ -48,7 +51,11 @@ async def collect_children(store: JobStore, session: SessionId, results: Results
     """Report for child jobs that ended; the rights that come of it."""
     rights: list[TakenRight] = []
     for child in await store.take_children(session, BATCH):
-        report = await asyncio.to_thread(_report, child, results)
+        try:
+            report = await asyncio.to_thread(_report, child, results)
+        except OSError as error:  # another process, or this one later, takes it again
+            log.warning("child.unreported", job=child.job_id, reason=str(error))
+            continue
         try:
             rights += await store.end_child(child, report, session)
         except Refused as error:
@@ -61,6 +68,8 @@ def _report(child: ChildJob, results: Results) -> Report:
         return _failed(child, _error(child))
     try:
         return _completed(child, results)
+    except OSError:
+        raise
     except Exception as error:  # noqa: BLE001  # a poison job hurts only itself (E10)
         return _failed(child, describe_error(error))
 

@@ -88,8 +88,8 @@ class Worker:
     async def _turn(self, shift: Shift, live: Live) -> None:
         try:
             await shift.turn()
-        except Unavailable as error:
-            log.warning("worker.interrupted", reason=error.message)
+        except (Unavailable, OSError) as error:
+            log.warning("worker.interrupted", reason=str(error))
             await live.wait(timedelta(seconds=1))
 
     async def _finish(self, shift: Shift, live: Live) -> None:

@@ -1,6 +1,7 @@
 """Handlers that misbehave, each in its own way and each kind of handler."""
 
 import asyncio
+import errno
 import os
 import sys
 import time
@@ -46,6 +47,8 @@ def act_plain(params: dict[str, Any], ctx: Context) -> object:
                 os.write(1, b"x" * 2**20)
         case "large":
             return "x" * 5_000_000
+        case "leaks":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         case "scratch":
             return (ctx.scratch / "file").write_bytes(bytes(params["megabytes"] * 2**20))
         case other:
@@ -77,7 +80,15 @@ def act_quick(params: dict[str, Any]) -> object:
         sys.exit(3)
     if params["act"] == "abort":
         os.abort()
+    if params["act"] == "opens":
+        return open_files()
     return bad_result(params["act"])
+
+
+def open_files() -> str:
+    for end in (*os.pipe(), *os.pipe()):
+        os.close(end)
+    return "fine"
 
 
 @register_handler("act_async", timeout_seconds=5, retry=AT_ONCE)
@@ -101,6 +112,10 @@ async def act_async(params: dict[str, Any], ctx: Context) -> object:
             time.sleep(1000)  # noqa: ASYNC251  # as some do
         case "wait":
             await asyncio.sleep(600)
+        case "opens":
+            return open_files()
+        case "leaks":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         case other:
             return bad_result(other)
     return None
