@@ -348,7 +348,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
         await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=registry.queues, slots=settings.slots)
     finally:
         children.close()
-    if worker.stuck:  # a thread can't be killed, and would keep the process from ending
+    if worker.stuck:  # a thread or an async handler that hears nothing would keep the process from ending
         os._exit(os.EX_SOFTWARE)
 
 

@@ -101,6 +101,10 @@ class _Line:
         """Whether the worker is about to stop."""
         return self._held.stopping
 
+    def end(self) -> None:
+        """Note that the handler's answer is here: whatever comes now, it counts (W3)."""
+        self._held.ended = True
+
     def progress(self, progress: dict[str, Json]) -> None:
         """Note how far it is."""
         self._held.progress(progress)
@@ -194,9 +198,9 @@ class Runner:
         held.stopping = True
         self._children.tell(held.call_id, signal.SIGTERM)
 
-    def kill(self, held: Held) -> None:
-        """Kill the child that runs it, if it still does."""
-        self._children.kill(held.call_id)
+    def kill(self, held: Held) -> bool:
+        """Kill the child that runs it; False when its handler does not run in one."""
+        return self._children.kill(held.call_id)
 
     def _handler(self, claim: Claim) -> Handler | None:
         return self._registry.handlers.get(claim.handler) if claim.lane.purpose is Purpose.WORK else None
@@ -297,6 +301,7 @@ class Runner:
             try:
                 performing = perform_async(found, call, _Line(held, self._keeper), self._children.equipment)
                 performed = await asyncio.wait_for(performing, longest.total_seconds())
+                held.ended = True
                 self._check_descriptors(held, performed)
                 return performed
             except asyncio.CancelledError as error:
@@ -328,7 +333,8 @@ class Runner:
 
     def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
-        if held.given_up or performed.interrupted:
+        in_time = performed.error is None and not held.cancelled
+        if performed.interrupted or (held.given_up and not in_time):
             return Report(claim.key, claim.attempt, "handed_back", log=performed.log)
         if performed.error is not None or performed.result is None:
             return _failed(claim, dict(performed.error or {}), ran, performed.log, performed.metrics)
@@ -348,10 +354,11 @@ class Runner:
         claim = held.claim
         if held.given_up or held.stopping:  # whoever stops the worker may end its children first
             return Report(claim.key, claim.attempt, "handed_back", log=error.log)
-        log.error("task.crashed", **claim.ids, reason=str(error))
+        log.error("task.crashed", **claim.ids, reason=str(error), orphaned=error.orphaned)
         last = claim.crashes + 1 >= CRASH_LIMIT
         body = encode(self._describe_crash(claim, error))
-        ended = "failed" if last else "crashed"
+        # All children of a server die with it: the first time nobody can tell whose fault it was.
+        ended = "suspect" if error.orphaned and not claim.crashes else "failed" if last else "crashed"
         return Report(claim.key, claim.attempt, ended, body, None, timedelta(seconds=seconds), error.log)
 
     def _describe_crash(self, claim: Claim, error: ChildDied) -> dict[str, Json]:

@@ -51,6 +51,7 @@ class Shift:
         self._advances: set[asyncio.Task[None]] = set()
         self._outbox: list[Report] = []
         self._hungry = True
+        self.dropped = False
         live.on_stop = self._stop_attempts
         live.in_hand = self._in_hand
         live.on_lost = self.abandon
@@ -97,17 +98,29 @@ class Shift:
             self._runner.tell_stopping(held)
 
     def hand_back(self) -> None:
-        """Stop what still runs and give it back; no attempt is spent (W3)."""
+        """Stop what still runs and give it back; no attempt is spent, and what has its answer counts (W3)."""
         for held in self._all_running():
-            held.given_up = True
-            self._end_now(held)
+            if not held.ended:
+                held.given_up = True
+                self._end_now(held)
+
+    def drop(self, *, ended: bool) -> None:
+        """Give back what was stopped and did not end, and wait for it no more; `ended`: what is being written, too."""
+        for task, chunk in list(self._running.items()):
+            if ended or not all(held.ended for held in chunk):
+                del self._running[task]
+                task.cancel()
+                self._write([Report(held.claim.key, held.claim.attempt, "handed_back") for held in chunk])
+                self.dropped = True
 
     def abandon(self) -> None:
         """Stop whatever still runs and start nothing more: others have it now."""
         self._slots = 0
         self._waiting.clear()
         self._quick.clear()
-        self.hand_back()
+        for held in self._all_running():
+            held.given_up, held.ended = True, False
+            self._end_now(held)
         for advance in self._advances:
             advance.cancel()
 
@@ -162,7 +175,9 @@ class Shift:
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        chunk = self._running.pop(task)
+        chunk = self._running.pop(task, None)
+        if chunk is None:  # it was dropped
+            return
         if task.cancelled():
             self._write([Report(held.claim.key, held.claim.attempt, "handed_back") for held in chunk])
         elif error := task.exception():
@@ -255,8 +270,12 @@ class Shift:
     def _end_now(self, held: Held) -> None:
         """End what can be ended: a quick handler can't, and is as good as done."""
         for task, chunk in list(self._running.items()):
-            if held in chunk and not self._runner.is_quick(held.claim):
-                self._runner.kill(held)
+            if (
+                held in chunk
+                and not held.ended
+                and not self._runner.is_quick(held.claim)
+                and not self._runner.kill(held)
+            ):
                 task.cancel()
 
     def _stop_attempts(self, attempts: list[Attempt]) -> None:
