@@ -44,6 +44,8 @@ def fail(act):
             raise NotFound("mine.missing", "no")
         case "object":
             return object()
+        case "shout":
+            raise ValueError("https://user:pw@host/ " * 2_400_000)
 
 
 class Asked(BaseModel):
@@ -68,6 +70,11 @@ def quick(params):
 
 @handler("undeclared", retry=Retry(initial_delay=timedelta(0)))
 def undeclared(params):
+    return fail(params["act"])
+
+
+@handler("hurried", timeout_seconds=20)
+def hurried(params):
     return fail(params["act"])
 
 
@@ -97,6 +104,7 @@ Quickly = job("quickly", "quick")
 ByCategory = job("by_category", "undeclared")
 ByStage = job("by_stage", "declared", {"max_attempts": 2, "initial_delay_seconds": 0})
 Typed = job("typed", "typed")
+Hurried = job("hurried", "hurried")
 """
 WORKFLOW = """
 workflow_id: by_node
@@ -152,3 +160,11 @@ async def test_tf9_sys_exit_reads_as_what_it_is(stack: Stack) -> None:
     (task,) = await stack.tasks(job, "act")
     assert task.error is not None
     assert (task.error["code"], task.error["message"]) == ("handler.exited", "the handler called sys.exit(3)")
+
+
+async def test_tf7_an_exception_of_any_length_is_no_timeout(stack: Stack) -> None:
+    """Its handler has a few seconds, and looking for secrets in 50 MB takes more."""
+    job = await stack.run("hurried", acts=["shout"])
+    (task,) = await stack.tasks(job, "act")
+    assert task.error is not None
+    assert task.error["code"] == "handler.error"
