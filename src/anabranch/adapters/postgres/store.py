@@ -219,12 +219,12 @@ class PostgresStore:
         (row,) = await self._database.call("turn", session, write_reports(reports), queues, wanted.limit, fast)
         return Turn(read_answers(row), read_rights(row), read_claims(row["claims"]))
 
-    async def cancel(self, job_id: str, reason: str, by: str | None = None) -> JobState:
-        """Cancel a job; the state it is in now."""
-        state = await self._value("cancel", job_id, reason, by)
-        if state is None:
+    async def cancel(self, job_id: str, reason: str, by: str | None = None) -> tuple[JobState, bool]:
+        """Cancel a job; the state it is in now, and whether this call cancelled it."""
+        (row,) = await self._database.call("cancel_job", job_id, reason, by)
+        if row["state"] is None:
             raise NotFound("job.not_found", f"there is no job {job_id}")
-        return JobState(state)
+        return JobState(row["state"]), row["changed"]
 
     async def cancel_orphans(self) -> int:
         """Cancel child jobs whose task is over; how many, of a bounded batch."""
