@@ -295,8 +295,8 @@ class Gateway:
         try:
             if self._advancer:
                 await self._advancer.advance_patiently(rights)
-        except AnabranchError as error:  # an orchestrator takes the right when its lease ends
-            log.warning("advance.interrupted", reason=error.message)
+        except (AnabranchError, OSError) as error:  # an orchestrator takes the right when its lease ends
+            log.warning("advance.interrupted", reason=str(error))
 
 
 def _compare(old: Registry, new: Registry) -> Reloaded:
