@@ -257,6 +257,8 @@ class Runner:
         try:
             report = await self._run_to_end(held)
         except Unavailable as error:
+            if error.code == "worker.no_children":
+                self.environment.note_failure(error)
             return _for_others(held, error)
         except Exception as error:
             if not is_exhausted(error, in_handler=False):
