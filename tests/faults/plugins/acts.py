@@ -1,6 +1,7 @@
 """Handlers that misbehave, each in its own way and each kind of handler."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import sys
@@ -85,10 +86,18 @@ def act_quick(params: dict[str, Any]) -> object:
     return bad_result(params["act"])
 
 
-def open_files() -> str:
+def open_files(*, leaks: bool = False) -> str:
+    if leaks:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     for end in (*os.pipe(), *os.pipe()):
         os.close(end)
     return "fine"
+
+
+async def hear_nothing() -> None:
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
 
 
 @register_handler("act_async", timeout_seconds=5, retry=AT_ONCE)
@@ -112,10 +121,10 @@ async def act_async(params: dict[str, Any], ctx: Context) -> object:
             time.sleep(1000)  # noqa: ASYNC251  # as some do
         case "wait":
             await asyncio.sleep(600)
-        case "opens":
-            return open_files()
-        case "leaks":
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        case "opens" | "leaks" as act:
+            return open_files(leaks=act == "leaks")
+        case "deaf":
+            await hear_nothing()
         case other:
             return bad_result(other)
     return None
