@@ -297,8 +297,8 @@ class Gateway:
         try:
             if self._advancer:
                 await self._advancer.advance_patiently(rights)
-        except AnabranchError as error:  # an orchestrator takes the right when its lease ends
-            log.warning("advance.interrupted", reason=error.message)
+        except (AnabranchError, OSError) as error:  # an orchestrator takes the right when its lease ends
+            log.warning("advance.interrupted", reason=str(error))
 
 
 def _compare(old: Registry, new: Registry) -> Reloaded:
@@ -354,7 +354,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
         await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=queues, handlers=registry.handlers)
     finally:
         children.close()
-    if worker.stuck:  # a thread can't be killed, and would keep the process from ending
+    if worker.stuck:  # a thread or an async handler that hears nothing would keep the process from ending
         os._exit(os.EX_SOFTWARE)
 
 

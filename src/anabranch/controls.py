@@ -74,12 +74,15 @@ class Controls:
         self._later = later
 
     async def cancel(self, job_id: str, reason: str, by: str) -> JobDetail:
-        """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5)."""
+        """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5).
+
+        Of several callers at once, one cancels it, and the others meet a job that has ended.
+        """
         job = await self._reads.find(job_id)
         if job.state in TERMINAL:
             raise _ended(job.job_id, job.state)
-        state = await self._store.cancel(job.job_id, reason, by)
-        if state is not JobState.CANCELLED:  # it ended meanwhile
+        state, changed = await self._store.cancel(job.job_id, reason, by)
+        if not changed:
             raise _ended(job.job_id, state)
         if (await self._reads.workflow(job)).parts and await self._store.cancel_orphans():
             self._later(end_orphans(self._store))  # there may be very many

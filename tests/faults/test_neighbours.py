@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 BAD = {
     "plain abort": ("failed", "handler.crashed"),
-    "plain exit": ("failed", "handler.permanent"),
+    "plain exit": ("failed", "handler.exited"),
     "plain memory": ("failed", "handler.resource"),
     "plain loop": ("failed", "task.timed_out"),
     "plain print": ("failed", "handler.output"),
@@ -151,3 +151,12 @@ async def test_w4_a_worker_whose_loop_is_blocked_for_good_makes_room_for_another
     assert [task.status for task in tasks] == ["failed", "completed", "completed"]
     assert tasks[0].error is not None
     assert tasks[0].error["code"] == "task.timed_out"
+
+
+async def test_a21_a_worker_leaves_after_the_grace_though_an_async_handler_hears_nothing(stage: Stage) -> None:
+    (_, worker) = await stage.crew.start_ready("orchestrator", "worker")
+    job_id = await stage.submit("endless", act="async deaf")
+    await stage.until(job_id, lambda job: job.nodes[0].running == 1)
+    worker.send(signal.SIGTERM)
+    await worker.ended(120)
+    assert stage.query("select ended, attempt from app.attempts") == [("handed_back", 1)]

@@ -382,6 +382,29 @@ async def test_e5_a_job_that_has_ended_cannot_be_cancelled(
     assert (await api.get(f"/api/jobs/{job_id}")).json()["status"] == state
 
 
+async def test_tf6_of_two_cancels_at_once_one_is_answered_200_and_the_other_409(
+    api: httpx.AsyncClient, database_url: str
+) -> None:
+    """As one after the other; all of them have found the job running before the first commits."""
+    job_id = await submit(api)
+    async with await psycopg.AsyncConnection.connect(database_url) as holder:
+        await holder.execute("select 1 from app.jobs where job_id = %s for update", [job_id])
+        posted = [
+            asyncio.create_task(api.post(f"/api/jobs/{job_id}/cancel", json={"reason": f"reason {number}"}))
+            for number in range(2)
+        ]
+        waiting = (
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        )
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as watcher:
+            while await (await watcher.execute(waiting)).fetchone() != (2,):
+                await asyncio.sleep(0.02)
+    answers = await asyncio.gather(*posted)
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+    (first,) = [answer.json()["error"]["message"] for answer in answers if answer.status_code == 200]
+    assert (await api.get(f"/api/jobs/{job_id}")).json()["error"]["message"] == first
+
+
 async def test_o6_an_unknown_job_cannot_be_cancelled(api: httpx.AsyncClient) -> None:
     problem(await api.post("/api/jobs/0123abc/cancel"), 404, "job.not_found")
 

@@ -1,14 +1,26 @@
 """Children of a worker, without a worker."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from datetime import timedelta
 from multiprocessing import forkserver
 from pathlib import Path
 
-from anabranch.engine.children import Child
+import pytest
+
+from anabranch.engine.canonical import Json
+from anabranch.engine.child import Saved
+from anabranch.engine.children import Child, ChildDied, Children
+from anabranch.engine.context import TaskFacts
+from anabranch.engine.errors import TaskError
+from anabranch.engine.model import Purpose
+from anabranch.engine.perform import Call
 
 DEADLY = """
 import multiprocessing.forkserver as server, os
@@ -28,9 +40,16 @@ import asyncio, json, sys
 from datetime import timedelta
 from anabranch.engine.children import Children
 from anabranch.engine.context import TaskFacts
+from anabranch.engine.errors import TaskError
 from anabranch.engine.model import Purpose
 from anabranch.engine.perform import Call
 from anabranch.engine.plugin import load_plugins
+
+class Listener:
+    cancelled = stopping = False
+
+    def end(self):
+        pass
 
 async def main(*plugins):
     load_plugins(plugins)
@@ -41,7 +60,7 @@ async def main(*plugins):
     for n in range(3):
         facts = TaskFacts("job", f"task {n}", "node", n, 1, {"message": n}, "id", None, f"scratch{n}")
         call = Call(Purpose.WORK, "echo", "flow", facts)
-        told.append((await children.run(call, timedelta(seconds=20), None, None, alone=False)).result)
+        told.append((await children.run(call, timedelta(seconds=20), None, Listener(), alone=False)).result)
     children.close()
     print(json.dumps(told))
 
@@ -81,3 +100,117 @@ def test_g5_a_module_that_fails_when_it_is_imported_stops_no_worker(tmp_path: Pa
     (package / "__init__.py").touch()
     (package / "bad.py").write_text("raise RuntimeError")
     assert len(run(tmp_path, "half")) == 3
+
+
+class Listener:
+    """Hears a call, and has something to tell."""
+
+    def __init__(self, *, cancelled: bool = False, stopping: bool = False) -> None:
+        self.cancelled = cancelled
+        self.stopping = stopping
+        self.ended = False
+
+    def end(self) -> None:
+        self.ended = True
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        pass
+
+    def keep(self, saved: Saved) -> "Future[TaskError | None]":
+        raise NotImplementedError
+
+
+ACTS = """
+import os, signal, time
+from anabranch import handler
+
+@handler("patient")
+def patient(params, ctx):
+    while not (ctx.stopping or ctx.cancelled):
+        time.sleep(0.01)
+    return [ctx.stopping, ctx.cancelled]
+
+@handler("parricide")
+def parricide(params, ctx):
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+
+@handler("steady")
+def steady(params, ctx):
+    open(params["began"], "w").close()
+    while not os.path.exists(params["file"]):
+        time.sleep(0.01)
+    return os.getppid()
+"""
+
+
+@pytest.fixture
+def children(tmp_path: Path) -> Iterator[Children]:
+    (tmp_path / "acts.py").write_text(ACTS)
+    made = Children(4, [str(tmp_path / "acts.py")])
+    yield made
+    made.close()
+
+
+def call(handler: str, number: int = 0, **params: Json) -> Call:
+    facts = TaskFacts("job", f"task {number}", "node", number, 1, params, "id", None, f"scratch{number}")
+    return Call(Purpose.WORK, handler, "flow", facts)
+
+
+LONGEST = timedelta(seconds=30)
+
+
+@pytest.mark.parametrize(("told", "heard"), [("stopping", "[true,false]"), ("cancelled", "[false,true]")])
+async def test_w3_a_handler_that_is_told_before_it_begins_hears_it(children: Children, told: str, heard: str) -> None:
+    """The child can't hear a signal for a call that it has not begun, and the worker may be told to stop before."""
+    for alone in (True, False):
+        listener = Listener(stopping=told == "stopping", cancelled=told == "cancelled")
+        performed = await children.run(call("patient"), LONGEST, None, listener, alone=alone)
+        assert (performed.error, performed.result, listener.ended) == (None, heard, True)
+
+
+async def test_tf8_a_handler_that_kills_its_parent_kills_nobody_else(children: Children, tmp_path: Path) -> None:
+    began, file = tmp_path / "began", tmp_path / "file"
+    beside = children.run(call("steady", 1, began=str(began), file=str(file)), LONGEST, None, Listener(), alone=False)
+    neighbour = asyncio.create_task(beside)
+    while not began.exists():
+        await asyncio.sleep(0.01)
+    with pytest.raises(ChildDied) as died:
+        await children.run(call("parricide"), LONGEST, None, Listener(), alone=False)
+    assert (died.value.ended_by, died.value.begun, died.value.orphaned) == ("SIGKILL", True, False)
+    file.touch()
+    assert (await neighbour).error is None
+
+
+async def test_tf8_children_that_die_with_their_server_say_so(children: Children, tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    beside = children.run(call("steady", 1, began=str(began), file="never"), LONGEST, None, Listener(), alone=False)
+    neighbour = asyncio.create_task(beside)
+    while not began.exists():
+        await asyncio.sleep(0.01)
+    os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)  # type: ignore[attr-defined]  # it has no name
+    with pytest.raises(ChildDied) as died:
+        await neighbour
+    assert (died.value.begun, died.value.orphaned) == (True, True)
+
+
+async def test_e9_a_child_that_died_while_it_was_idle_costs_the_next_call_nothing(children: Children) -> None:
+    await children.warm()
+    for child in children._idle:
+        assert child.process.pid is not None
+        os.killpg(child.process.pid, signal.SIGKILL)  # its guard and what is behind it
+    performed = await children.run(call("patient"), LONGEST, None, Listener(stopping=True), alone=False)
+    assert performed.error is None
+
+
+class Raced(list[Child]):
+    """The last child is gone between the look and the grasp, as with several threads."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+async def test_b5_a_thread_that_finds_no_idle_child_left_makes_one(children: Children) -> None:
+    children._idle = Raced()
+    performed = await children.run(call("patient"), LONGEST, None, Listener(stopping=True), alone=False)
+    assert performed.error is None

@@ -122,8 +122,8 @@ async def test_a_returned_failure_fails_its_task_and_a_dict_with_more_keys_is_da
         job = await stack.run("forms", forms=["failed", "retried", "data", "refused", "wrong"])
         tasks = {str(task.index): task for task in await stack.tasks(job, "form")}
     told = {name: task.error and (task.error["code"], task.error["message"]) for name, task in tasks.items()}
-    assert told["failed"] == ("handler.permanent", "no such file")
-    assert told["refused"] == ("handler.permanent", "not a raster")
+    assert told["failed"] == ("handler.error", "no such file")
+    assert told["refused"] == ("handler.error", "not a raster")
     assert told["wrong"] == ("handler.contract", "form.wrong returned a object; return a dict or a model")
     assert (tasks["failed"].attempts, tasks["retried"].attempts, tasks["retried"].status) == (1, 3, "completed")
     assert tasks["data"].result == {"success": False, "error": "a column of the table", "rows": 3}

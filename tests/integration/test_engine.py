@@ -208,7 +208,7 @@ async def test_e21_a_silent_session_is_marked_dead_and_its_tasks_are_taken_over(
 async def test_e7_a_cancelled_job_dispatches_nothing_and_its_running_tasks_are_told(engine: EngineHarness) -> None:
     job = await engine.submit(fan_out(3))
     running, *_ = await engine.claim(1)
-    assert await engine.store.cancel(job.job_id, "test") is JobState.CANCELLED
+    assert await engine.store.cancel(job.job_id, "test") == (JobState.CANCELLED, True)
     assert await engine.claim() == []
     pulse = engine.store.pulse()
     told = pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
@@ -216,7 +216,7 @@ async def test_e7_a_cancelled_job_dispatches_nothing_and_its_running_tasks_are_t
     assert told == [running.fence]
     assert (await engine.end([running]))[0] == [Answer.STALE]
     assert await engine.nodes(job.job_id) == {"work": NodeState.CANCELLED, "join": NodeState.CANCELLED}
-    assert await engine.store.cancel(job.job_id, "again") is JobState.CANCELLED
+    assert await engine.store.cancel(job.job_id, "again") == (JobState.CANCELLED, False)
 
 
 async def test_e12_a_wait_ends_with_the_doorbell_or_when_it_is_woken(engine: EngineHarness) -> None:

@@ -65,10 +65,10 @@ def test_s4_only_the_files_that_were_given_can_be_read(run: Any, tmp_path: Path)
     given.write_text("mine to read")
     secret.write_text("nobody's")
     assert run("read", arguments={"path": str(given)}, reads=[given]) == "mine to read"
-    with pytest.raises(Permanent, match="Permission denied") as refused:
+    with pytest.raises(TaskError, match="Permission denied") as refused:
         run("read", arguments={"path": str(secret)}, reads=[given])
     assert "nobody's" not in str(refused.value)
-    with pytest.raises(Permanent, match="Permission denied"):
+    with pytest.raises(TaskError, match="Permission denied"):
         run("write", arguments={"path": str(given)}, reads=[given])
 
 
@@ -100,20 +100,20 @@ def test_its_errors_keep_their_codes(run: Any) -> None:
     assert (ours.value.code, ours.value.message, ours.value.remedy) == (
         "raster.unreadable", "the file is no raster", "Send another.",
     )  # fmt: skip
-    with pytest.raises(Permanent, match="KeyError: 'band'"):
+    with pytest.raises(TaskError, match="KeyError: 'band'"):
         run("raise_theirs")
 
 
 def test_an_answer_is_bounded_and_plain(run: Any) -> None:
     with pytest.raises(Permanent, match="more than 16 MB"):
         run("answer_much")
-    with pytest.raises(Permanent, match="not JSON compliant"):
+    with pytest.raises(TaskError, match="not JSON compliant"):
         run("tell_nan")
     assert run("add", arguments={"a": 1, "b": 1}) == 2
 
 
 def test_only_what_the_module_offers_can_be_called(run: Any) -> None:
-    with pytest.raises(Permanent, match="has no function 'Path'"):
+    with pytest.raises(TaskError, match="has no function 'Path'"):
         run("Path")
 
 
@@ -129,7 +129,7 @@ def test_a_cancel_ends_it_at_once(run: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fork", "start"])
 def test_s4_it_makes_no_processes(run: Any, name: str) -> None:
-    with pytest.raises(Permanent, match="Operation not permitted"):
+    with pytest.raises(TaskError, match="Operation not permitted"):
         run(name)
     assert run("use_threads") == 10
 
@@ -138,7 +138,7 @@ def test_s4_no_socket_of_ours_is_in_reach(run: Any, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        with pytest.raises(Permanent, match="Operation not permitted"):
+        with pytest.raises(TaskError, match="Operation not permitted"):
             run("call_socket", arguments={"path": str(tmp_path / "s")})
 
 
@@ -146,13 +146,13 @@ def test_s4_it_signals_nobody_and_opens_no_file_to_writing(run: Any, tmp_path: P
     sealed = tmp_path / "scratch" / "sealed"
     sealed.touch(0o444)
     for name, arguments in (("signal_other", {"pid": os.getpid()}), ("change_mode", {"path": str(sealed)})):
-        with pytest.raises(Permanent, match="Operation not permitted"):
+        with pytest.raises(TaskError, match="Operation not permitted"):
             run(name, arguments=arguments)
 
 
 def test_a_long_request_arrives_whole_and_many_calls_are_no_long_answer(run: Any, tmp_path: Path) -> None:
     name = "x" * 500_000
-    with pytest.raises(Permanent, match="File name too long"):
+    with pytest.raises(TaskError, match="File name too long"):
         run("read", arguments={"path": name})
     assert [run("add", arguments={"a": n, "b": 1}) for n in range(20)] == list(range(1, 21))
 

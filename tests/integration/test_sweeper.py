@@ -484,7 +484,7 @@ async def test_b10_a_job_that_a_handler_publishes_for_is_busy_and_not_unreachabl
             await engine.store.cancel(job.job_id, "test")
         assert raised.value.code == "job.busy"
         handler.rollback()
-    assert await engine.store.cancel(job.job_id, "test") is JobState.CANCELLED
+    assert await engine.store.cancel(job.job_id, "test") == (JobState.CANCELLED, True)
 
 
 CHILD = Workflow("child", (Node("inner", "do"),))

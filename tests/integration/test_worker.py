@@ -1,5 +1,7 @@
 import asyncio
 import re
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from itertools import accumulate
@@ -8,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from anabranch.adapters.local.files import LocalFiles
 from anabranch.engine.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.testing.stack import Stack, open_stack
@@ -38,7 +41,7 @@ async def test_a_bad_result_or_error_fails_its_own_task_alone(stack: Stack) -> N
         "handler.contract",
         None,
         "handler.contract",
-        "handler.permanent",
+        "handler.error",
     ]
     assert job.job.result == {"count": {"completed": 1}}
 
@@ -133,8 +136,8 @@ async def test_e10_what_a_handler_says_or_throws_can_not_stop_its_worker(stack: 
     job = await stack.run("tricky", acts=["bad progress", "bad error", "throttled", "exit", "posing", "fine"])
     tasks = await stack.tasks(job, "act")
     codes = [task.error and task.error["code"] for task in tasks]
-    assert codes[:2] == ["handler.contract", "handler.permanent"]
-    assert codes[3:5] == ["handler.permanent", "handler.contract"]
+    assert codes[:2] == ["handler.contract", "handler.error"]
+    assert codes[3:5] == ["handler.exited", "handler.contract"]
     assert [tasks[2].status, tasks[5].status] == ["completed", "completed"]
 
 
@@ -198,6 +201,37 @@ async def test_w3_sigterm_tells_handlers_and_what_ends_in_time_counts(stack: Sta
     tasks = await stack.tasks(job, "act")
     assert [task.status for task in tasks] == ["completed", "completed", "ready"]
     assert tasks[0].result == {"stopping": True, "cancelled": False}
+
+
+async def test_w3_an_answer_that_is_here_before_the_hand_back_counts(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes to write it: here, past the grace."""
+    put, began = LocalFiles.put, threading.Event()
+
+    def put_slowly(files: LocalFiles, key: str, data: bytes) -> str:
+        began.set()
+        time.sleep(2)
+        return put(files, key, data)
+
+    monkeypatch.setattr(LocalFiles, "put", put_slowly)
+    job_id = await stack.submit("long", acts=["large"])
+    await asyncio.to_thread(began.wait)
+    stack.stop.set()
+    await stack.serving
+    (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "act")
+    assert (task.status, task.attempts) == ("completed", 1)
+
+
+async def test_a21_a_worker_leaves_though_an_async_handler_hears_nothing(stack: Stack, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    job_id = await stack.submit("deaf", file=str(file))
+    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    stack.stop.set()
+    await asyncio.wait_for(stack.serving, 60)
+    (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "wait")
+    file.touch()  # for the loop of this test
+    assert (task.status, task.failures, task.crashes) == ("due", 0, 0)
 
 
 async def test_w3_what_does_not_end_in_time_is_handed_back_free_of_charge(stack: Stack) -> None:

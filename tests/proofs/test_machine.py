@@ -290,7 +290,7 @@ class EngineMachine(RuleBasedStateMachine):
         if data.draw(st.integers(0, self.patience), "patience"):
             return
         job_id, name = data.draw(st.sampled_from(sorted(self.names.items(), key=lambda known: known[1])), "job")
-        assert self.run(self.store.cancel(job_id, "test")) is self.model.cancel(name)
+        assert self.run(self.store.cancel(job_id, "test")) == self.model.cancel(name)
 
     @rule(worker=workers)
     @precondition(lambda self: self.model.running(*self.model.sessions))

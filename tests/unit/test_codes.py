@@ -18,14 +18,17 @@ from anabranch.client import errors as client_errors
 from anabranch.codes import CODES, Code, Kind, find_code
 from anabranch.engine import errors, ports
 from anabranch.engine.errors import AnabranchError, TaskError
-from anabranch.engine.failure import describe_error
+from anabranch.engine.failure import describe_error, next_delay
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "anabranch"
 SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
 IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
 # Made from the kind of a handler's exception.
-MADE = {"handler.contract", "handler.permanent", "handler.transient", "handler.throttled", "handler.resource"}
+MADE = {
+    "handler.contract", "handler.error", "handler.exited", "handler.permanent", "handler.resource", "handler.throttled",
+    "handler.transient",
+}  # fmt: skip
 CLASSES: Mapping[str, type[AnabranchError]] = {
     name: found
     for module in (errors, ports, exits, client_errors, access)
@@ -107,6 +110,46 @@ def test_o6_status_and_exit_code_are_those_that_the_list_says(code: Code) -> Non
     told = [client_errors.error_of(status_of(error), {"code": error.code}) for error in made]
     assert code.exit_code in {exit_code(error) for error in (*made, *told)}
     assert code.status in {None, *map(status_of, made)}
+
+
+# Raised by a class that is tried again, though the request that meets the same is not worth repeating.
+TRIED_AGAIN = {"storage.changed", "task.lost"}
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.code)
+def test_e9_a_refusal_of_ours_is_never_retried_and_what_may_pass_is(code: Code) -> None:
+    """Whatever retry is declared: only codes that say so are worth another attempt."""
+    for name in raised().get(code.code, ()):
+        kind = CLASSES.get(name)
+        if kind is None or kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exits.Relayed):
+            continue
+        error = kind("it is so", code=code.code) if issubclass(kind, TaskError) else kind(code.code, "it is so")
+        again = next_delay({"max_attempts": 5}, 0, describe_error(error)) is not None
+        assert again <= (code.retryable or code.code in TRIED_AGAIN), name
+        assert again >= (code.kind is Kind.TASK_AGAIN), name
+
+
+def test_e9_our_plugins_refuse_by_errors_of_ours_only() -> None:
+    """An ordinary exception is tried again as often as a retry says; a refusal must not be."""
+    plugins = [file for file in (SOURCE / "plugins").rglob("*.py") if file.name not in VALIDATORS]
+    found = {
+        f"{file.name}: {name}"
+        for file in plugins
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Raise) and (name := raised_name(node)) and name not in CLASSES
+    }
+    assert found == {"validate.py: RuntimeError", "validation.py: NoSuchResource"}  # mistakes of ours, and one we catch
+
+
+VALIDATORS = {"facts.py"}  # of models: pydantic makes `handler.parameters` of what they raise
+
+
+def raised_name(node: ast.Raise) -> str | None:
+    match node.exc:
+        case ast.Call(func=ast.Name(id=name)):
+            return name if name[0].isupper() else None
+        case _:
+            return None
 
 
 def make(kind: type[AnabranchError], code: str) -> AnabranchError | None:

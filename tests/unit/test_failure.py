@@ -1,8 +1,11 @@
+import asyncio
+import errno
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from anabranch import ContractViolationError, Permanent, Resource, Throttled, Transient
+from anabranch import ContractViolationError, Permanent, Resource, TaskError, Throttled, Transient
 from anabranch.engine.canonical import Json
 from anabranch.engine.failure import describe_error, next_delay
 
@@ -17,12 +20,19 @@ FIXED: dict[str, Json] = {"backoff": "fixed", "initial_delay_seconds": 10, "max_
         (Resource("no"), "resource", "handler.resource"),
         (TimeoutError("slow"), "transient", "handler.transient"),
         (ConnectionResetError("gone"), "transient", "handler.transient"),
-        (ValueError("no"), "permanent", "handler.permanent"),
+        (ValueError("no"), "error", "handler.error"),
+        (TaskError("no"), "error", "handler.error"),
         (MemoryError(), "resource", "handler.resource"),
+        (OSError(errno.ENOSPC, "full"), "resource", "handler.resource"),
+        (OSError(errno.EMFILE, "too many open files"), "resource", "handler.resource"),
+        (SystemExit(3), "error", "handler.exited"),
+        (KeyboardInterrupt(), "error", "handler.exited"),
+        (GeneratorExit(), "error", "handler.exited"),
+        (asyncio.CancelledError(), "error", "handler.exited"),
         (ContractViolationError("bug"), "bug", "handler.contract"),
     ],
 )
-def test_an_error_keeps_its_code_and_category(error: Exception, category: str, code: str) -> None:
+def test_an_error_keeps_its_code_and_category(error: BaseException, category: str, code: str) -> None:
     described = describe_error(error)
     assert (described["category"], described["code"]) == (category, code)
 
@@ -67,3 +77,101 @@ def test_e9_the_delay_has_a_ceiling() -> None:
 def test_e9_a_throttled_error_says_when() -> None:
     described = describe_error(Throttled("slow down", retry_after=timedelta(seconds=7)))
     assert next_delay(FIXED, 0, described) == timedelta(seconds=7)
+
+
+@pytest.mark.parametrize("category", ["error", "transient", "throttled", "resource", "child"])
+def test_e9_a_declared_number_of_attempts_bounds_every_failure_that_is_not_permanent(category: str) -> None:
+    policy: dict[str, Json] = {**FIXED, "max_attempts": 4}
+    tried = [next_delay(policy, failures, {"category": category}) is not None for failures in range(5)]
+    assert tried == [True, True, True, False, False]
+
+
+def test_e9_an_ordinary_exception_is_not_retried_where_no_retry_is_declared() -> None:
+    assert next_delay(FIXED, 0, describe_error(ValueError("no"))) is None
+
+
+class ApiError(Exception):
+    """As client libraries write them."""
+
+    def __init__(self, **told: object) -> None:
+        super().__init__("the request failed")
+        self.__dict__.update(told)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("Rate limit exceeded"),
+        TaskError("the API says: rate LIMIT reached"),
+        TimeoutError("Too Many Requests"),
+        RuntimeError("HTTP Error 429: slow down"),
+        RuntimeError("HTTP/1.1 429"),
+        RuntimeError("server answered with status code 429"),
+        RuntimeError("429 Client Error for url: https://example.org"),
+        RuntimeError("x" * 3_000 + " status=429"),
+        ApiError(status=429),
+        ApiError(status_code=429),
+        ApiError(code="429"),
+        ApiError(response=SimpleNamespace(status_code=429)),
+        ApiError(response=SimpleNamespace(status=429)),
+    ],
+)
+def test_e9_an_error_that_says_429_or_rate_limit_is_throttling(error: Exception) -> None:
+    described = describe_error(error)
+    assert (described["category"], described["code"]) == ("throttled", "handler.throttled")
+    assert [next_delay(FIXED, failures, described) is not None for failures in range(6)] == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("error", "category"),
+    [
+        (Permanent("rate limit of the licence"), "permanent"),
+        (Resource("rate limit"), "resource"),
+        (ValueError("429 tiles are missing"), "error"),
+        (ValueError("band 429 of https://example.org/429"), "error"),
+        (ApiError(status=404), "error"),
+        (ContractViolationError("rate limit"), "bug"),
+    ],
+)
+def test_e9_what_only_looks_like_throttling_is_not(error: Exception, category: str) -> None:
+    assert describe_error(error)["category"] == category
+
+
+class Nosy(Exception):
+    """Asks for trouble when it is looked at."""
+
+    @property
+    def status(self) -> int:
+        raise SystemExit(1)
+
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+def test_e10_an_exception_that_raises_when_it_is_described_is_described_by_its_type() -> None:
+    described = describe_error(Nosy())
+    assert (described["message"], described["category"]) == ("Nosy", "error")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (SystemExit(3), "the handler called sys.exit(3)"),
+        (SystemExit(), "the handler called sys.exit()"),
+        (SystemExit("no more"), "the handler called sys.exit('no more')"),
+        (KeyboardInterrupt(), "the handler raised KeyboardInterrupt"),
+        (GeneratorExit(), "the handler raised GeneratorExit"),
+    ],
+)
+def test_tf9_what_would_end_the_process_is_told_as_what_it_is(error: BaseException, message: str) -> None:
+    assert describe_error(error)["message"] == message
+
+
+def test_tf7_codes_and_types_of_any_length_are_cut() -> None:
+    error = type("E" * 100_000, (TaskError,), {})("x" * 50_000_000, code="a\x00" * 10_000_000, remedy="y" * 50_000_000)
+    assert all(len(str(value)) < 5_000 for value in describe_error(error).values())
+
+
+def test_e9_a_delay_that_nobody_can_wait_for_is_cut() -> None:
+    delay = next_delay(FIXED, 0, describe_error(Throttled("no", retry_after=1e300)))
+    assert delay == timedelta(days=30)

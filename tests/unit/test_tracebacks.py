@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from anabranch.engine import tracebacks
+from anabranch.engine.secrecy import hide_secrets
 from anabranch.engine.tracebacks import LONGEST, tell_traceback
 
 
@@ -61,3 +63,26 @@ def test_what_the_engine_refuses_has_none() -> None:
     while engine.tb_next is not None:
         engine = engine.tb_next
     assert tell_traceback(error.with_traceback(engine)) is None
+
+
+def shout(message: str, notes: int = 0) -> None:
+    error = ValueError(message)
+    for _ in range(notes):
+        error.add_note(message)
+    raise error
+
+
+def test_tf7_a_text_of_any_length_is_cut_before_secrets_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+
+    def look(text: str) -> str:
+        looked_at.append(len(text))
+        return hide_secrets(text)
+
+    monkeypatch.setattr(tracebacks, "hide_secrets", look)
+    told = tell(lambda: shout("https://user:secret@host/ " * 2_000_000))
+    told += tell(lambda: shout("password=secret", notes=100_000))
+    assert max(looked_at) <= 2 * LONGEST
+    assert sum(looked_at) < 100_000
+    assert "secret" not in told
+    assert "ValueError: https://***@host/" in told

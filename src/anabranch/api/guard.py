@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+import structlog
+
 from anabranch.engine.errors import Unavailable
 
 __all__ = ["Guard", "silent"]
 
+log = structlog.get_logger()
 # Long enough for what only takes a while; together just under ten seconds, for a look takes one itself.
 FIRST_LOOK_SECONDS = 4.0
 PAUSE_SECONDS = 1.0
@@ -54,6 +57,8 @@ class Guard:
             await self._look()
         except Unavailable as error:
             return error.code != "database.unreachable"
+        except OSError as error:  # this process can't look, which says nothing of the database
+            log.warning("guard.blind", reason=str(error))
         return True
 
 

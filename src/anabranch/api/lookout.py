@@ -124,8 +124,8 @@ class Lookout:
         while self._watches:
             try:
                 await self._look()
-            except AnabranchError as error:  # the streams stay, and are told what they missed
-                log.warning("lookout.blind", reason=error.message)
+            except (AnabranchError, OSError) as error:  # the streams stay, and are told what they missed
+                log.warning("lookout.blind", reason=str(error))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _look(self) -> None:

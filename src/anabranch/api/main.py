@@ -13,6 +13,7 @@ from anabranch.api.edge import Edge
 from anabranch.api.errors import add_handlers
 from anabranch.api.guard import Guard
 from anabranch.api.lookout import Lookout
+from anabranch.api.loop_errors import LoopErrors
 from anabranch.api.measure import Measure, Requests
 from anabranch.api.monitor import Monitor
 from anabranch.api.openapi import Api
@@ -58,6 +59,7 @@ def create_app(settings: Settings, database_url: str) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_exception_handler(LoopErrors())
         app.state.gateway = Gateway(settings, database_url)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()

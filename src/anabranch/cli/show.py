@@ -121,7 +121,7 @@ def spell_progress(progress: Mapping[str, Any] | None) -> str | None:
 def spell_error(error: Mapping[str, Any]) -> str:  # as the API tells it
     """An error in a line: with the exception's type where the handler's own code raised it."""
     kind, message = str(error.get("type") or ""), str(error.get("message") or "")
-    return f"{kind}: {message}" if error.get("code") == "handler.permanent" and kind else message
+    return f"{kind}: {message}" if error.get("code") == "handler.error" and kind else message
 
 
 def span(start: str | None, end: str | None) -> str:

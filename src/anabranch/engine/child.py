@@ -18,7 +18,14 @@ from anabranch.engine.perform import Call, Performed, perform
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.task_logs import hold_lines, keep_lines
 
-__all__ = ["Answer", "Saved", "serve"]
+__all__ = ["Answer", "Begun", "Saved", "serve"]
+
+FORWARDED = {signal.SIGTERM, signal.SIGUSR1}
+
+
+@dataclass(slots=True)
+class Begun:
+    """The call has begun: from here on the handler hears signals, and what happens to its process is its own doing."""
 
 
 @dataclass(slots=True)
@@ -107,13 +114,12 @@ def serve(
     connection: Connection, output: Connection, plugins: Sequence[str], memory: int, equipment: Equipment
 ) -> None:
     """Load plugins, tell that they are there, and run call after call until the worker hangs up."""
-    die_with_parent()
-    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _begin_behind_guard(connection, output)
     line = Line(connection)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, line.hear)
     signal.signal(signal.SIGUSR1, line.hear)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*FORWARDED, signal.SIGCHLD})
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     hold_lines()
@@ -130,6 +136,7 @@ def serve(
         if not isinstance(call, Call):  # an answer that nobody waits for any more
             continue
         line.begin()
+        connection.send(Begun())
         performed = perform(registry, call, line, equipment)
         if not line.is_mine:  # two would answer for one, and then for others
             os._exit(os.EX_SOFTWARE)
@@ -139,3 +146,32 @@ def serve(
         sys.stdout.flush()
         sys.stderr.flush()
         connection.send(performed)
+
+
+def _begin_behind_guard(*lines: Connection) -> None:
+    """Go on in a process whose parent is its own: a handler that kills its parent kills nobody else's.
+
+    The guard leads the group that the worker kills, passes signals on, and ends as the process behind it did.
+    """
+    die_with_parent()
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
+    guard = os.getpid()
+    guarded = os.fork()
+    if not guarded:
+        die_with_parent()
+        if os.getppid() != guard:  # it died before the kernel was asked
+            os._exit(os.EX_SOFTWARE)
+        return
+    for line in lines:
+        line.close()
+    while (signum := signal.sigwait({*FORWARDED, signal.SIGCHLD})) in FORWARDED:
+        os.kill(guarded, signum)
+    code = os.waitstatus_to_exitcode(os.waitpid(guarded, 0)[1])
+    if code >= 0:
+        os._exit(code)
+    if code != -signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
+    os.kill(guard, -code)

@@ -17,7 +17,7 @@ from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.child import Answer, Saved, serve
+from anabranch.engine.child import Answer, Begun, Saved, serve
 from anabranch.engine.equipment import BARE, Equipment
 from anabranch.engine.errors import TaskError, Transient, Unavailable
 from anabranch.engine.perform import Call, Performed
@@ -29,11 +29,23 @@ __all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue"]
 LOADING_SECONDS = 120
 GLANCE_SECONDS = 0.5
 FORKS, FORK_PAUSE_SECONDS = 3, 0.1
+ORPHANED = 255  # as multiprocessing says when the server that would know is gone
 CallId = tuple[str, int]
 
 
 class Listener(Protocol):
     """Who hears what a handler says while it runs; called in the thread that waits for it."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the handler is to be told that it is cancelled."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the handler is to be told that the worker stops."""
+
+    def end(self) -> None:
+        """Note that its answer is here."""
 
     def progress(self, progress: dict[str, Json]) -> None:
         """Note how far it is."""
@@ -42,17 +54,19 @@ class Listener(Protocol):
         """Begin to keep a checkpoint; in the end, the error that the handler gets, if any."""
 
 
-Message = Performed | Saved | dict[str, Json]
+Message = Performed | Begun | Saved | dict[str, Json]
 
 
 class ChildDied(Exception):
-    """The child ended before it answered."""
+    """The child ended before it answered: `begun`, while it ran the call; `orphaned`, with the server behind it."""
 
-    def __init__(self, exit_code: int | None, log: str | None) -> None:
+    def __init__(self, exit_code: int | None, log: str | None, *, begun: bool = False, orphaned: bool = False) -> None:
         named = signal.Signals(-exit_code).name if exit_code is not None and exit_code < 0 else f"exit code {exit_code}"
         super().__init__(f"the process that ran the handler ended by {named}")
         self.ended_by = named
         self.log = log
+        self.begun = begun
+        self.orphaned = orphaned
 
 
 class Overdue(Exception):
@@ -77,7 +91,9 @@ class Child:
     def __init__(self, plugins: Sequence[str], memory: int, equipment: Equipment = BARE) -> None:
         """Fork it from the preloaded server, and wait until its plugins are loaded."""
         self.process, self._connection, self._output = _fork(tuple(plugins), memory, equipment)
+        self._server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]  # it has no public name
         self._sending = threading.Lock()
+        self._begun = False
         printed = Printed(self._output)
         if not self._connection.poll(LOADING_SECONDS):
             raise self._overdue("handler.loading", f"its plugins took longer than {LOADING_SECONDS} s to load", printed)
@@ -93,9 +109,13 @@ class Child:
             while True:
                 said = self._hear(printed, patience, waits=keeping is not None and not keeping.done())
                 if isinstance(said, Performed):
+                    self._begun = False
+                    listener.end()
                     said.log = printed.text(said.log)
                     return said
-                if isinstance(said, Saved):
+                if isinstance(said, Begun):
+                    self._begin(listener)
+                elif isinstance(said, Saved):
                     keeping = listener.keep(said)
                     keeping.add_done_callback(partial(self._answer, said.number))
                 elif said is not None:
@@ -107,9 +127,17 @@ class Child:
                 keeping.cancel()
 
     def tell(self, signum: signal.Signals) -> None:
-        """Tell the handler that it is cancelled (SIGUSR1) or that the worker stops (SIGTERM)."""
-        if self.process.pid is not None and self.process.exitcode is None:
+        """Tell the handler that it is cancelled (SIGUSR1) or that the worker stops (SIGTERM).
+
+        One that has not begun yet would not hear it, and is told when it does.
+        """
+        if self._begun and self.process.pid is not None and self.process.exitcode is None:
             os.kill(self.process.pid, signum)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a handler runs in it."""
+        return self._begun
 
     def kill(self) -> None:
         """End it at once, and all that it started."""
@@ -118,6 +146,13 @@ class Child:
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.kill()
         self.process.join()
+
+    def _begin(self, listener: Listener) -> None:
+        self._begun = True
+        if listener.cancelled:
+            self.tell(signal.SIGUSR1)
+        if listener.stopping:
+            self.tell(signal.SIGTERM)
 
     def _hear(self, printed: Printed, patience: "_Patience", *, waits: bool) -> Message | None:
         """What the handler says next; None when it printed, or waits for an answer and so says nothing."""
@@ -159,7 +194,8 @@ class Child:
         self.process.join(1)
         code = self.process.exitcode
         self.kill()  # it may have closed its end only, or left processes of its own
-        return ChildDied(code, printed.text())
+        orphaned = code == ORPHANED and _has_ended(self._server)
+        return ChildDied(code, printed.text(), begun=self._begun, orphaned=orphaned)
 
     def _overdue(self, code: str, message: str, printed: Printed, *, permanent: bool = False) -> Overdue:
         self.kill()
@@ -213,6 +249,7 @@ class Children:
         self._idle: list[Child] = []
         self._busy: dict[CallId, Child] = {}
         self._doomed: set[CallId] = set()
+        self._closed = False
         # One more than slots: what plans and folds never waits for handlers.
         self._threads = ThreadPoolExecutor(size + 1, thread_name_prefix="child")
 
@@ -234,14 +271,19 @@ class Children:
         if child := self._busy.get(call_id):
             child.tell(signum)
 
-    def kill(self, call_id: CallId) -> None:
-        """Kill the child that runs this call, or is being made for it."""
+    def kill(self, call_id: CallId) -> bool:
+        """Kill the child that runs this call, or is being made for it; False when the handler did not run in it."""
         self._doomed.add(call_id)
-        if child := self._busy.get(call_id):
-            child.kill()
+        child = self._busy.get(call_id)
+        if child is None:
+            return False
+        begun = child.has_begun
+        child.kill()
+        return begun
 
     def close(self) -> None:
         """Kill every child."""
+        self._closed = True
         for child in [*self._idle, *self._busy.values()]:
             child.kill()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -251,16 +293,14 @@ class Children:
     ) -> Performed:
         call_id = call.facts.task_id, call.facts.attempt
         child = self._new() if alone else self._take()
-        self._busy[call_id] = child
         try:
-            if call_id in self._doomed:
-                raise ChildDied(-signal.SIGKILL, None)
-            answer = child.call(call, longest, silence, listener)
-        except ChildDied:
-            child.kill()
-            raise
+            answer = self._call(child, call_id, call, longest, silence, listener)
+        except ChildDied as died:
+            if alone or died.begun or self._closed:
+                raise
+            child = self._new()  # it had died while it was idle, and nothing ran in it
+            answer = self._call(child, call_id, call, longest, silence, listener)
         finally:
-            del self._busy[call_id]
             self._doomed.discard(call_id)
         if alone or (answer.error and answer.error.get("category") == "resource"):
             child.kill()
@@ -268,15 +308,45 @@ class Children:
             self._idle.append(child)
         return answer
 
+    def _call(
+        self,
+        child: Child,
+        call_id: CallId,
+        call: Call,
+        longest: timedelta,
+        silence: timedelta | None,
+        listener: Listener,
+    ) -> Performed:
+        self._busy[call_id] = child
+        try:
+            if call_id in self._doomed:
+                raise ChildDied(-signal.SIGKILL, None, begun=True)
+            return child.call(call, longest, silence, listener)
+        except ChildDied:
+            child.kill()
+            raise
+        finally:
+            del self._busy[call_id]
+
     def _take(self) -> Child:
-        while self._idle:
-            child = self._idle.pop()
+        while True:
+            try:
+                child = self._idle.pop()
+            except IndexError:  # none is left, or another thread was faster
+                return self._new()
             if child.process.is_alive():
                 return child
-        return self._new()
 
     def _new(self) -> Child:
         return Child(self._plugins, self._memory, self.equipment)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a process that this one started is gone; it is left for whoever waits for it."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 def _fork(*given: object) -> tuple[ForkServerProcess, Connection, Connection]:

@@ -8,8 +8,8 @@ AnabranchError
 ├── Unavailable         a part that is needed does not answer; trying again may help
 │   ├── Denied          it answers, and refuses us
 │   └── Full            it has no room
-└── TaskError           a handler failed
-    ├── Permanent       trying again can't help
+└── TaskError           a handler failed; tried again where a retry is declared
+    ├── Permanent       trying again can't help, whatever is declared
     ├── Transient       trying again may help
     ├── Throttled       trying again later may help
     ├── Resource        memory, disk or time ran out
@@ -97,12 +97,16 @@ class Full(Unavailable):
 class TaskError(AnabranchError):
     """A handler failed; raised by handlers with a message, and a code where one helps."""
 
+    category = "error"
+
     def __init__(self, message: str, *, code: str = "", remedy: str = "") -> None:
         super().__init__(code or f"handler.{self.category}", message, remedy=remedy)
 
 
 class Permanent(TaskError):
-    """Trying again can't help."""
+    """Trying again can't help, whatever retry is declared."""
+
+    category = "permanent"
 
 
 class BusinessLogicError(Permanent):

@@ -3,12 +3,13 @@
 import errno
 import math
 import random
+import re
 import traceback
 from collections.abc import Mapping
 from datetime import timedelta
 
 from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, ContractViolationError, Throttled
+from anabranch.engine.errors import AnabranchError, ContractViolationError, TaskError, Throttled
 from anabranch.engine.secrecy import hide_secrets
 from anabranch.engine.workflow import Backoff
 
@@ -16,17 +17,28 @@ __all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]
 
 CRASH_LIMIT = 3
 _ATTEMPTS = {"transient": 3, "throttled": 5, "resource": 2}
+_NEVER_RETRIED = ("permanent", "bug")
 _MAX_MESSAGE = 4_000
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM}
+_MAX_NAME = 200
+_MAX_DELAY = timedelta(days=30)
+_EXHAUSTED = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_TOO_MANY_REQUESTS = 429
+_THROTTLED = re.compile(
+    r"rate limit|too many requests|\b(?:http(?:/[0-9.]{1,3})?|status)[ _-]?(?:error|status|code)?['\"]?\W{0,3}429\b"
+    r"|\b429 client error",
+    re.IGNORECASE,
+)
 
 
 def describe_error(error: BaseException) -> dict[str, Json]:
     """What is kept of a handler's failure: code, message, category, remedy and where it was raised."""
+    message = _message(error)
+    category = _category(error, message)
     described: dict[str, Json] = {
-        "code": _code(error),
-        "message": _storable(_said(error)),
-        "category": _category(error),
-        "type": type(error).__name__,
+        "code": _storable(_code(error, category), _MAX_NAME),
+        "message": _storable(message),
+        "category": category,
+        "type": _storable(type(error).__name__, _MAX_NAME),
     }
     if isinstance(error, AnabranchError) and error.remedy:
         described["remedy"] = _storable(error.remedy)
@@ -42,11 +54,11 @@ def next_delay(policy: Mapping[str, Json], failures: int, error: Mapping[str, Js
     category = str(error.get("category"))
     declared = policy.get("max_attempts")
     allowed = declared if isinstance(declared, int) else _ATTEMPTS.get(category, 1)
-    if category in ("permanent", "bug") or failures + 1 >= allowed:
+    if category in _NEVER_RETRIED or failures + 1 >= allowed:
         return None
     asked = error.get("retry_after_seconds")
     if isinstance(asked, int | float):
-        return timedelta(seconds=asked)
+        return timedelta(seconds=min(asked, _MAX_DELAY.total_seconds()))
     first, longest = _number(policy, "initial_delay_seconds", 5), _number(policy, "max_delay_seconds", 300)
     growth = {Backoff.FIXED: 1, Backoff.LINEAR: failures + 1}.get(
         Backoff(str(policy.get("backoff", Backoff.EXPONENTIAL))), 2.0 ** min(failures, 30)
@@ -54,10 +66,14 @@ def next_delay(policy: Mapping[str, Json], failures: int, error: Mapping[str, Js
     return timedelta(seconds=min(first * growth, longest) * random.uniform(0.8, 1.0))  # noqa: S311  # spread, not secrecy
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"the handler called sys.exit({'' if error.code is None else repr(error.code)})"
+    if not isinstance(error, Exception):
+        return f"the handler raised {type(error).__name__}"
     try:
         return str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001  # a handler's own exception may do anything when it is asked for its text
+    except BaseException:  # noqa: BLE001  # a handler's own exception may do anything when it is asked for its text
         return type(error).__name__
 
 
@@ -72,22 +88,40 @@ def _number(policy: Mapping[str, Json], key: str, default: float) -> float:
     return value if isinstance(value, int | float) else default
 
 
-def _code(error: BaseException) -> str:
-    if isinstance(error, AnabranchError):
-        return error.code
-    return "handler.contract" if isinstance(error, ContractViolationError) else f"handler.{_category(error)}"
+def _code(error: BaseException, category: str) -> str:
+    if isinstance(error, AnabranchError) and error.category == category:
+        return str(error.code)
+    if isinstance(error, ContractViolationError):
+        return "handler.contract"
+    return f"handler.{category}" if isinstance(error, Exception) else "handler.exited"
 
 
-def _category(error: BaseException) -> str:
-    if isinstance(error, AnabranchError):
+def _category(error: BaseException, message: str) -> str:
+    """An error of ours says what it is, unless it says no more than that the handler failed."""
+    if isinstance(error, AnabranchError) and error.category != TaskError.category:
         return error.category
     if isinstance(error, ContractViolationError):
         return "bug"
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _FULL):
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _EXHAUSTED):
         return "resource"
-    return "transient" if isinstance(error, TimeoutError | ConnectionError) else "permanent"
+    if not isinstance(error, Exception):
+        return "error"
+    if _THROTTLED.search(message[: 2 * _MAX_MESSAGE]) or _has_status_429(error):
+        return "throttled"
+    return "transient" if isinstance(error, TimeoutError | ConnectionError) else "error"
 
 
-def _storable(text: str) -> str:
-    shown = hide_secrets(text[: 2 * _MAX_MESSAGE])[:_MAX_MESSAGE]
+def _has_status_429(error: Exception) -> bool:
+    """Whether an exception of an HTTP client says so, as requests, httpx, aiohttp, urllib and cloud clients do."""
+    try:
+        told = (error, getattr(error, "response", None))
+        found = {getattr(each, name, None) for each in told for name in ("status", "status_code", "code")}
+        return not found.isdisjoint({_TOO_MANY_REQUESTS, str(_TOO_MANY_REQUESTS)})
+    except BaseException:  # noqa: BLE001  # a handler's own exception may do anything when it is looked at
+        return False
+
+
+def _storable(text: str, longest: int = _MAX_MESSAGE) -> str:
+    """A text as the database takes it; cut before secrets are looked for, which takes time, and behind them again."""
+    shown = hide_secrets(text[: 2 * _MAX_MESSAGE])[:longest]
     return shown.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")

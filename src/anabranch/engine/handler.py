@@ -177,7 +177,7 @@ def check_result(declared: Handler, value: object, metrics: dict[str, Json]) -> 
 
 
 def _failure(said: object, *, again: bool = False) -> TaskError:
-    kind = Transient if again else Permanent
+    kind = Transient if again else TaskError
     return kind(str(said) if said else "the handler says that it failed")
 
 

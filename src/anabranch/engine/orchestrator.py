@@ -11,6 +11,7 @@ import structlog
 
 from anabranch.engine.bell import Bell
 from anabranch.engine.canonical import Json
+from anabranch.engine.environment import exhausted
 from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import describe_error
@@ -158,8 +159,10 @@ class Advancer:
     async def _plan(self, view: RightView) -> tuple[Transition, ...]:
         try:
             return await self._evaluate(await self._definitions.get(view.workflow_hash), view)
-        except (Unavailable, Refused, OSError):  # what can't be read now is not the job's fault
+        except (Unavailable, Refused):  # what can't be read now is not the job's fault
             raise
+        except OSError as error:
+            raise exhausted(error) from error
         except Exception as error:  # a poison job hurts only itself (E10)
             log.exception("job.plan_failed", **_ids(view))
             return _fail_job(view, describe_error(error))

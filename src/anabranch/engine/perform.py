@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.context import CURRENT, Context, TaskFacts, Voice
+from anabranch.engine.environment import is_exhausted
 from anabranch.engine.equipment import BARE, Equipment
 from anabranch.engine.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
 from anabranch.engine.failure import describe_error
@@ -69,7 +70,8 @@ class Performed:
 
     What it printed ends with where it failed, if it did.
 
-    Interrupted: it was told to stop, and did; there is neither.
+    Interrupted: it was told to stop, and did; there is neither. Whether the process that it ran in had no descriptors
+    left for it, only its worker can judge.
     """
 
     result: str | None = None
@@ -79,6 +81,7 @@ class Performed:
     has_scratch: bool = False
     handed: str | None = None
     interrupted: bool = False
+    lacked_descriptors: bool = False
 
 
 def perform(registry: Registry, call: Call, voice: Voice, equipment: Equipment = BARE) -> Performed:
@@ -113,7 +116,13 @@ async def perform_async(found: Handler, call: Call, voice: Voice, equipment: Equ
 def _failed(context: Context, voice: Voice, error: BaseException) -> Performed:
     interrupted = isinstance(error, Interrupted) and (voice.stopping or voice.cancelled)
     told = None if interrupted else tell_traceback(error)
-    return Performed(error=describe_error(error), log=told, has_scratch=context.has_scratch, interrupted=interrupted)
+    return Performed(
+        error=describe_error(error),
+        log=told,
+        has_scratch=context.has_scratch,
+        interrupted=interrupted,
+        lacked_descriptors=is_exhausted(error, in_handler=True),
+    )
 
 
 def _answer(registry: Registry, call: Call, context: Context) -> object:

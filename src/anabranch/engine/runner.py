@@ -1,12 +1,15 @@
 """Run the attempts in hand where each handler wants to run, and say how they ended."""
 
 import asyncio
+import errno
+import os
 import shutil
 import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -18,6 +21,7 @@ from anabranch.engine.canonical import Json, encode
 from anabranch.engine.child import Saved
 from anabranch.engine.children import ChildDied, Children, Overdue
 from anabranch.engine.context import Silence
+from anabranch.engine.environment import Environment, is_exhausted
 from anabranch.engine.errors import AnabranchError, Interrupted, TaskError, Unavailable
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
@@ -37,6 +41,8 @@ __all__ = ["Held", "Runner"]
 
 log = structlog.get_logger()
 MISSING = {"handler.missing": timedelta(seconds=1), "workflow.unreadable": timedelta(seconds=30)}
+MAX_DELAY_SECONDS = 30
+FREE_ATTEMPTS = 5
 QUICK = timedelta(seconds=10)
 TURN = timedelta(milliseconds=50)
 SPOOLED = ".results"
@@ -96,6 +102,10 @@ class _Line:
         """Whether the worker is about to stop."""
         return self._held.stopping
 
+    def end(self) -> None:
+        """Note that the handler's answer is here: whatever comes now, it counts (W3)."""
+        self._held.ended = True
+
     def progress(self, progress: dict[str, Json]) -> None:
         """Note how far it is."""
         self._held.progress(progress)
@@ -147,6 +157,7 @@ class Runner:
         self._scratch = scratch
         self._work = str(work)
         self._thread = thread
+        self.environment = Environment(scratch)
         self._now: Held | None = None
         self._beginning = threading.Lock()
         self.quick_busy = False
@@ -196,9 +207,9 @@ class Runner:
         held.stopping = True
         self._children.tell(held.call_id, signal.SIGTERM)
 
-    def kill(self, held: Held) -> None:
-        """Kill the child that runs it, if it still does."""
-        self._children.kill(held.call_id)
+    def kill(self, held: Held) -> bool:
+        """Kill the child that runs it; False when its handler does not run in one."""
+        return self._children.kill(held.call_id)
 
     def _handler(self, claim: Claim) -> Handler | None:
         return self._registry.handlers.get(claim.handler) if claim.lane.purpose is Purpose.WORK else None
@@ -227,13 +238,20 @@ class Runner:
         try:
             call = Call.of(held.claim, _params(held), folder, self._work, self.results)
             performed = perform(self._registry, call, Silence(), self._children.equipment)
-            report = self._settle(held, performed, time.monotonic() - held.begun)
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
+            self._check_descriptors(held, performed)
+            report = self._settle(held, performed, time.monotonic() - held.begun)
+            self.environment.note_success()
         except ExpressionError as error:
             report = _failed(held.claim, _unfilled(error), timedelta(0), None)
+        except Unavailable as error:
+            report = _for_others(held, error)
         except Exception as error:  # noqa: BLE001  # one task of a chunk must not take the others with it
-            report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
+            if is_exhausted(error, in_handler=False):
+                report = _for_others(held, self.environment.note_failure(error))
+            else:
+                report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
         held.ended = True
         return report
 
@@ -242,10 +260,11 @@ class Runner:
             held.workflow = await self._define(held.claim)
             spawned = await self._nursery.spawn(held.claim, _params(held))
         except Unavailable as error:
-            log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
             return _for_others(held, error)
         except ExpressionError as error:
             return _failed(held.claim, _unfilled(error), timedelta(0), None)
+        except OSError as error:
+            return _for_others(held, self.environment.note_failure(error))
         except (AnabranchError, ValueError) as error:
             return _failed(held.claim, describe_error(error), timedelta(0), None)
         if spawned is None:
@@ -255,6 +274,21 @@ class Runner:
         return None
 
     async def _run_one(self, held: Held) -> Report:
+        try:
+            report = await self._run_to_end(held)
+        except Unavailable as error:
+            if error.code == "worker.no_children":
+                self.environment.note_failure(error)
+            return _for_others(held, error)
+        except Exception as error:
+            if not is_exhausted(error, in_handler=False):
+                raise
+            return _for_others(held, self.environment.note_failure(error))
+        self.environment.note_success()
+        return report
+
+    async def _run_to_end(self, held: Held) -> Report:
+        """Run a task; Unavailable, or what `is_exhausted` knows, when it could not run here."""
         begun = time.perf_counter()
         try:
             performed = await self._perform(held)
@@ -262,12 +296,11 @@ class Runner:
             return self._died(held, error, time.perf_counter() - begun)
         except Overdue as error:
             performed = Performed(error=error.error, log=error.log)
-        except Unavailable as error:
-            log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
-            return _for_others(held, error)
+        except Unavailable:
+            raise
         except ExpressionError as error:
             performed = Performed(error=_unfilled(error))
-        except (AnabranchError, OSError, ValueError) as error:
+        except (AnabranchError, ValueError) as error:
             performed = Performed(error=describe_error(error))
         finally:
             await asyncio.to_thread(_remove, self._folder(held.claim))
@@ -289,7 +322,10 @@ class Runner:
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
             try:
                 performing = perform_async(found, call, _Line(held, self._keeper), self._children.equipment)
-                return await asyncio.wait_for(performing, longest.total_seconds())
+                performed = await asyncio.wait_for(performing, longest.total_seconds())
+                held.ended = True
+                self._check_descriptors(held, performed)
+                return performed
             except asyncio.CancelledError as error:
                 task = asyncio.current_task()
                 if task and task.cancelling():
@@ -300,6 +336,11 @@ class Runner:
         silence = _seconds(policy, "heartbeat_timeout_seconds")
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
         return await self._children.run(call, longest, silence, _Line(held, self._keeper), alone=alone)
+
+    def _check_descriptors(self, held: Held, performed: Performed) -> None:
+        """Raise when a handler in this process had no descriptors: that is the worker's trouble, for a while (E1)."""
+        if performed.lacked_descriptors and held.claim.attempt <= FREE_ATTEMPTS:
+            raise self.environment.note_failure(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
 
     async def _define(self, claim: Claim) -> Workflow | None:
         """The workflow whose template a task's parameters are filled into, where they are."""
@@ -314,7 +355,8 @@ class Runner:
 
     def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
-        if held.given_up or performed.interrupted:
+        in_time = performed.error is None and not held.cancelled
+        if performed.interrupted or (held.given_up and not in_time):
             return Report(claim.fence, "handed_back", log=performed.log)
         if performed.error is not None or performed.result is None:
             return _failed(claim, dict(performed.error or {}), ran, performed.log, performed.metrics)
@@ -324,7 +366,7 @@ class Runner:
                 name = f"{claim.key.lane}-{claim.key.place}-{claim.attempt}"
                 reference = self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
                 ended, body = "referenced", reference
-        except (TaskError, OSError) as error:
+        except TaskError as error:
             return _failed(claim, describe_error(error), ran, performed.log)
         return Report(claim.fence, ended, body, None, ran, performed.log, performed.metrics, performed.handed)
 
@@ -332,10 +374,11 @@ class Runner:
         claim = held.claim
         if held.given_up or held.stopping:  # whoever stops the worker may end its children first
             return Report(claim.fence, "handed_back", log=error.log)
-        log.error("task.crashed", **claim.ids, reason=str(error))
+        log.error("task.crashed", **claim.ids, reason=str(error), orphaned=error.orphaned)
         last = claim.crashes + 1 >= CRASH_LIMIT
         body = encode(self._describe_crash(claim, error))
-        ended = "failed" if last else "crashed"
+        # All children of a server die with it: the first time nobody can tell whose fault it was.
+        ended = "suspect" if error.orphaned and not claim.crashes else "failed" if last else "crashed"
         return Report(claim.fence, ended, body, None, timedelta(seconds=seconds), error.log)
 
     def _describe_crash(self, claim: Claim, error: ChildDied) -> dict[str, Json]:
@@ -360,9 +403,9 @@ def _params(held: Held) -> dict[str, Json]:
 
 def _undefined(held: Held, error: AnabranchError) -> Report:
     """What becomes of a task whose workflow can't be read here: another worker may be able to, unless it is gone."""
-    log.warning("task.undefined", **held.claim.ids, code=error.code, reason=error.message)
     if isinstance(error, Unavailable):
         return _for_others(held, error)
+    log.warning("task.undefined", **held.claim.ids, code=error.code, reason=error.message)
     return _failed(held.claim, describe_error(error), timedelta(0), None)
 
 
@@ -372,7 +415,8 @@ def _unfilled(error: ExpressionError) -> dict[str, Json]:
 
 def _remove(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    Path(folder + SPOOLED).unlink(missing_ok=True)
+    with suppress(OSError):
+        Path(folder + SPOOLED).unlink(missing_ok=True)
 
 
 def _previous(claim: Claim) -> str | None:
@@ -402,8 +446,12 @@ def _again(held: Held) -> Report:
 
 def _for_others(held: Held, error: Unavailable) -> Report:
     """Hand a task back that can't run here. What this worker lacks costs no attempt, however often it is met."""
-    delay, ended = MISSING.get(error.code, timedelta(seconds=1)), "missing" if error.code in MISSING else "handed_back"
-    return Report(held.claim.fence, ended, encode(describe_error(error)), delay)
+    log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
+    described = encode(describe_error(error))
+    if error.code in MISSING:
+        return Report(held.claim.fence, "missing", described, MISSING[error.code])
+    seconds = min(2.0 ** (min(held.claim.attempt, 10) - 1), MAX_DELAY_SECONDS)
+    return Report(held.claim.fence, "handed_back", described, timedelta(seconds=seconds))
 
 
 def _failed(

@@ -113,8 +113,8 @@ async def keep_session(
     while not stop.is_set():
         try:
             session = await _unless(stop, store.open_session(kind, queues, slots, lease, handlers))
-        except (Unavailable, Refused) as error:
-            log.warning("session.waiting", reason=error.message)
+        except (Unavailable, Refused, OSError) as error:
+            log.warning("session.waiting", reason=str(error))
             await _pause(stop)
             continue
         if session is None:

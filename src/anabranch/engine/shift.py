@@ -58,6 +58,7 @@ class Shift:
         self._outbox: list[Report] = []
         self._hungry = True
         self._moved = time.monotonic()
+        self.dropped = False
         live.on_stop = self._stop_attempts
         live.in_hand = self._in_hand
         live.rights = self._advancer.in_hand
@@ -73,6 +74,11 @@ class Shift:
     def is_running(self) -> bool:
         """Whether any handler runs."""
         return bool(self._running)
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the worker from claiming, if anything."""
+        return self._runner.environment.trouble
 
     async def turn(self) -> None:
         """Report what ended, take what is next, or wait until there is something to do."""
@@ -99,17 +105,29 @@ class Shift:
             self._runner.tell_stopping(held)
 
     def hand_back(self) -> None:
-        """Stop what still runs and give it back; no attempt is spent (W3)."""
+        """Stop what still runs and give it back; no attempt is spent, and what has its answer counts (W3)."""
         for held in self._all_running():
-            held.given_up = True
-            self._end_now(held)
+            if not held.ended:
+                held.given_up = True
+                self._end_now(held)
+
+    def drop(self, *, ended: bool) -> None:
+        """Give back what was stopped and did not end, and wait for it no more; `ended`: what is being written, too."""
+        for task, chunk in list(self._running.items()):
+            if ended or not all(held.ended for held in chunk):
+                del self._running[task]
+                task.cancel()
+                self._write([Report(held.claim.fence, "handed_back") for held in chunk])
+                self.dropped = True
 
     def abandon(self) -> None:
         """Stop whatever still runs and start nothing more: others have it now."""
         self._slots = 0
         for waiting in (self._internal, self._waiting, self._quick):
             waiting.clear()
-        self.hand_back()
+        for held in self._all_running():
+            held.given_up, held.ended = True, False
+            self._end_now(held)
         for advance in self._advances:
             advance.cancel()
 
@@ -163,6 +181,8 @@ class Shift:
         room = self._slots - self._handlers_running() - len(self._waiting) - bool(self._quick)
         if self._runs_fast() and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
             room = max(room, 1)
+        if not self._runner.environment.is_ready:
+            return Wanted((), 0, {})
         if room <= 0 and len(self._running) + len(self._internal) < self._slots + RESERVED:
             return Wanted(self._internal_queues, 1, {})
         return Wanted(self._queues, max(room, 0), self._pace.allowances())
@@ -202,7 +222,9 @@ class Shift:
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        chunk = self._running.pop(task)
+        chunk = self._running.pop(task, None)
+        if chunk is None:  # it was dropped
+            return
         self._moved = time.monotonic()
         if task.cancelled():
             self._write([Report(held.claim.fence, "handed_back") for held in chunk])
@@ -273,8 +295,12 @@ class Shift:
     def _end_now(self, held: Held) -> None:
         """End what can be ended: a quick handler can't, and is as good as done."""
         for task, chunk in list(self._running.items()):
-            if held in chunk and not self._runner.is_quick(held.claim):
-                self._runner.kill(held)
+            if (
+                held in chunk
+                and not held.ended
+                and not self._runner.is_quick(held.claim)
+                and not self._runner.kill(held)
+            ):
                 task.cancel()
 
     def _stop_attempts(self, attempts: list[Attempt]) -> None:

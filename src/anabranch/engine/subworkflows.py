@@ -57,7 +57,11 @@ async def collect_children(store: JobStore, session: SessionId, results: Results
     rights: list[TakenRight] = []
     failed = 0
     for child in await store.take_children(session, BATCH):
-        report = await asyncio.to_thread(_report, child, results)
+        try:
+            report = await asyncio.to_thread(_report, child, results)
+        except OSError as error:  # another process, or this one later, takes it again
+            log.warning("child.unreported", job=child.job_id, reason=str(error))
+            continue
         try:
             rights += await _end_child(store, child, report, session)
         except SessionGone:
@@ -82,6 +86,8 @@ def _report(child: ChildJob, results: Results) -> Report:
         return _failed(child, _error(child))
     try:
         return _completed(child, results)
+    except OSError:
+        raise
     except Exception as error:  # noqa: BLE001  # a poison job hurts only itself (E10)
         return _failed(child, describe_error(error))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import deque
 from pathlib import Path
 from traceback import TracebackException
 from types import TracebackType
@@ -11,6 +12,7 @@ from anabranch.engine.secrecy import hide_secrets
 __all__ = ["tell_traceback"]
 
 FRAMES = 20
+PARTS = 200
 LONGEST_LINE = 500
 LONGEST = 4_000
 ABOVE = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parent, Path(asyncio.__file__).parent))
@@ -26,7 +28,7 @@ def tell_traceback(error: BaseException) -> str | None:
         return None
     try:
         told = TracebackException(type(error), error, own, limit=-FRAMES)
-        return _bound("".join(_cut(part) for part in told.format()))
+        return _bound("".join(_cut(part) for part in deque(told.format(), maxlen=PARTS)))
     except Exception:  # noqa: BLE001  # a handler's own exception may do anything when it is asked for its text
         return None
 
@@ -38,7 +40,8 @@ def _below_engine(frame: TracebackType | None) -> TracebackType | None:
 
 
 def _cut(part: str) -> str:
-    part = hide_secrets(part)
+    """A part of bounded length; cut before secrets are looked for, which takes time, and behind them again."""
+    part = hide_secrets(part[: 2 * LONGEST])
     return part if len(part) <= LONGEST_LINE else f"{part[:LONGEST_LINE]}…\n"
 
 

@@ -23,6 +23,7 @@ __all__ = ["Worker", "WorkerOptions"]
 
 log = structlog.get_logger()
 PARTING_SECONDS = 10.0
+DEAF_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,15 @@ class Worker:
             clearing.cancel()
             shift.abandon()
             thread.shutdown(wait=False, cancel_futures=True)
-            self.stuck = runner.quick_busy
+            self.stuck = runner.quick_busy or shift.dropped
 
     async def _turn(self, shift: Shift, live: Live) -> None:
         try:
             await shift.turn()
-            live.trouble = None
-        except (Unavailable, Refused) as error:
-            log.warning("worker.interrupted", reason=error.message)
-            live.trouble = error.message
+            live.trouble = shift.trouble
+        except (Unavailable, Refused, OSError) as error:
+            log.warning("worker.interrupted", reason=str(error))
+            live.trouble = str(error)
             await live.wait(timedelta(seconds=1))
 
     async def _finish(self, shift: Shift, live: Live) -> None:
@@ -101,9 +102,12 @@ class Worker:
         told = False
         while shift.is_busy:
             live.check()
-            if not told and asyncio.get_running_loop().time() >= end:
+            late = asyncio.get_running_loop().time() - end
+            if not told and late >= 0:
                 told = True
                 shift.hand_back()
+            elif late >= DEAF_SECONDS:
+                shift.drop(ended=late >= PARTING_SECONDS)
             try:
                 async with asyncio.timeout(PARTING_SECONDS):
                     await self._turn(shift, live)

@@ -28,6 +28,7 @@ Progress = Callable[[float, float | None, str], None]
 
 LOOK_SECONDS = 0.1
 KINDS: Mapping[str, type[TaskError]] = {
+    "error": TaskError,
     "permanent": Permanent,
     "bug": Permanent,
     "transient": Transient,

@@ -104,17 +104,17 @@ class Model:
                 case SetJob():
                     self._set_job(job, change.state)
 
-    def cancel(self, name: str) -> JobState:
-        """Cancel a job, unless it has ended."""
+    def cancel(self, name: str) -> tuple[JobState, bool]:
+        """Cancel a job, unless it has ended; its state, and whether this changed it."""
         job = self.jobs[name]
         if job.state in TERMINAL:
-            return job.state
+            return job.state, False
         for node, state in list(job.nodes.items()):
             if state in OPEN:
                 self._set_node(job, node, NodeState.CANCELLED)
         self._set_job(job, JobState.CANCELLED)
         self._forget_rights(name)
-        return JobState.CANCELLED
+        return JobState.CANCELLED, True
 
     def retry(self, name: str, version: int, again: Again, session: int) -> str:
         """Begin a new generation of a job that ended; in a word, what came of it."""

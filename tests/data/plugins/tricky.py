@@ -1,6 +1,7 @@
 """Handlers that misbehave, each in its own way."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -271,3 +272,18 @@ class Forks(Job):
 def index_of(params: dict[str, Any]) -> dict[str, Any]:
     time.sleep(0.02)
     return {"mine": params["index"]}
+
+
+@register_job
+class Deaf(Job):
+    """An async task that goes on whatever it is told, until its file is there."""
+
+    job_type = "deaf"
+    stages = [{"number": 1, "name": "wait", "task_type": "deaf"}]
+
+
+@register_handler("deaf")
+async def deaf(params: dict[str, Any]) -> None:
+    while not os.path.exists(params["file"]):  # noqa: ASYNC240, PTH110  # as some do
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)

@@ -1,6 +1,8 @@
 """Handlers that misbehave, each in its own way and each kind of handler."""
 
 import asyncio
+import contextlib
+import errno
 import os
 import sys
 import time
@@ -46,6 +48,8 @@ def act_plain(params: dict[str, Any], ctx: Context) -> object:
                 os.write(1, b"x" * 2**20)
         case "large":
             return "x" * 5_000_000
+        case "leaks":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         case "scratch":
             return (ctx.scratch / "file").write_bytes(bytes(params["megabytes"] * 2**20))
         case other:
@@ -77,7 +81,23 @@ def act_quick(params: dict[str, Any]) -> object:
         sys.exit(3)
     if params["act"] == "abort":
         os.abort()
+    if params["act"] == "opens":
+        return open_files()
     return bad_result(params["act"])
+
+
+def open_files(*, leaks: bool = False) -> str:
+    if leaks:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    for end in (*os.pipe(), *os.pipe()):
+        os.close(end)
+    return "fine"
+
+
+async def hear_nothing() -> None:
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
 
 
 @register_handler("act_async", timeout_seconds=5, retry=AT_ONCE)
@@ -101,6 +121,10 @@ async def act_async(params: dict[str, Any], ctx: Context) -> object:
             time.sleep(1000)  # noqa: ASYNC251  # as some do
         case "wait":
             await asyncio.sleep(600)
+        case "opens" | "leaks" as act:
+            return open_files(leaks=act == "leaks")
+        case "deaf":
+            await hear_nothing()
         case other:
             return bad_result(other)
     return None

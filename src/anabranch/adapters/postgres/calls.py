@@ -14,7 +14,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from anabranch.adapters.postgres.connect import Role, breaks_connection, conninfo, unreachable
-from anabranch.adapters.postgres.files import Files
+from anabranch.adapters.postgres.files import QUERIES, Files
 from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
@@ -59,6 +59,7 @@ class Database:
 
     async def open(self) -> None:
         """Start connecting; the database need not answer yet."""
+        await asyncio.to_thread(read_texts)
         await self._pool.open(wait=False)
 
     async def close(self) -> None:
@@ -180,6 +181,16 @@ def call_text(function: str) -> str:
 def query_text(name: str) -> str:
     """The statement in a file of `queries/`."""
     return Files()[f"queries/{name}.sql"].text
+
+
+@cache
+def read_texts() -> None:
+    """Read every statement: a process that has no descriptors when it needs one for the first time can't any more."""
+    for file in Files().functions:
+        if f"create function app.{file.stem}" in file.text:
+            call_text(file.stem)
+    for query in QUERIES.glob("*.sql"):
+        query_text(query.stem)
 
 
 def _closing(header: str) -> int:

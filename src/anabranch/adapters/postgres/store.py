@@ -241,13 +241,12 @@ class PostgresStore:
         """Replace every connection before the next call."""
         await self._database.renew()
 
-    async def cancel(self, job_id: str, reason: str, by: str | None = None) -> JobState:
-        """Cancel a job; the state it is in now."""
-        (row,) = await self._change("cancel", job_id, reason, by)
-        state = row["cancel"]
-        if state is None:
+    async def cancel(self, job_id: str, reason: str, by: str | None = None) -> tuple[JobState, bool]:
+        """Cancel a job; the state it is in now, and whether this call cancelled it."""
+        (row,) = await self._change("cancel_job", job_id, reason, by)
+        if row["state"] is None:
             raise NotFound("job.not_found", f"there is no job {job_id}")
-        return JobState(state)
+        return JobState(row["state"]), row["changed"]
 
     async def cancel_orphans(self) -> int:
         """Cancel child jobs whose task is over; how many, of a bounded batch."""

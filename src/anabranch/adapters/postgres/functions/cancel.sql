@@ -1,23 +1,4 @@
--- Cancel a job: the job, its nodes and its lanes in one commit, so that nothing more of it is dispatched and what runs
--- reports in vain (E7). _by: who does it, which the event tells (P7); null where the engine does. Answers null when there is no such job, else its state: a terminal one stays (E5).
-create function app.cancel(_job_id text, _reason text, _by text default null) returns app.job_state
-language plpgsql as $$
-declare
-    _job app.jobs;
-begin
-    perform app.assert_read_committed();
-    select j.* into _job from app.jobs j where j.job_id = _job_id for no key update;
-    if not found then
-        return null;
-    end if;
-    if _job.state in ('completed', 'failed', 'cancelled') then
-        return _job.state;
-    end if;
-    perform app.set_node(_job.id, jsonb_build_object('node', n.name, 'state', 'cancelled'))
-       from app.nodes n where n.job = _job.id and n.state in ('pending', 'running');
-    perform app.set_job(_job.id, jsonb_build_object(
-        'state', 'cancelled', 'error', jsonb_build_object('code', 'job.cancelled', 'message', _reason), 'by', _by));
-    delete from app.rights where job = _job.id;
-    return 'cancelled';
-end;
+-- Cancel a job where nobody asks who was first: for the engine itself, and for processes of the last release.
+create function app.cancel(_job_id text, _reason text, _by text default null) returns app.job_state language sql as $$
+    select c.state from app.cancel_job(_job_id, _reason, _by) c;
 $$;

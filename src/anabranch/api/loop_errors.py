@@ -1,0 +1,32 @@
+"""Errors that the event loop can tell nobody but the log."""
+
+import asyncio
+import time
+from typing import Any
+
+__all__ = ["LoopErrors"]
+
+EVERY_SECONDS = 10.0
+MAX_MESSAGES = 100
+
+
+class LoopErrors:
+    """Logs them, the same one at most once in ten seconds.
+
+    Without descriptors asyncio says for every connection that could wait, each second, that it can't accept it: that
+    fills a disk in no time.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was logged yet."""
+        self._logged: dict[str, float] = {}
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # as asyncio has it
+        """Handle one, as `loop.set_exception_handler` wants it."""
+        message, now = str(context.get("message")), time.monotonic()
+        if now - self._logged.get(message, -EVERY_SECONDS) < EVERY_SECONDS:
+            return
+        if len(self._logged) >= MAX_MESSAGES:
+            self._logged.clear()
+        self._logged[message] = now
+        loop.default_exception_handler(context)

@@ -1,0 +1,86 @@
+"""What a worker's own process lacks: descriptors, threads, memory, disk space. No handler is charged for it (E9)."""
+
+import errno
+import os
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import structlog
+
+from anabranch.engine.errors import Unavailable
+
+__all__ = ["Environment", "exhausted", "is_exhausted"]
+
+log = structlog.get_logger()
+MAX_PAUSE_SECONDS = 30.0
+PROBED_PIPES = 4
+PROBED_BYTES = 4096
+
+
+def is_exhausted(error: BaseException, *, in_handler: bool) -> bool:
+    """Whether an error is the worker's own and not the handler's.
+
+    What the engine's own code meets always is. A handler that runs in the worker's process shares its descriptors, and
+    whoever asks for the one too many is not the one who holds them; all else that a handler meets is its own.
+    """
+    if in_handler:
+        return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+    no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+    return no_thread or isinstance(error, OSError | MemoryError)
+
+
+def exhausted(error: BaseException) -> Unavailable:
+    """What is kept of such an error."""
+    return Unavailable("worker.exhausted", f"the engine's own work failed: {str(error) or type(error).__name__}")
+
+
+class Environment:
+    """Whether a worker can run tasks; after a failure of its own it claims none for 1, 2, 4 … 30 seconds."""
+
+    def __init__(self, folder: Path) -> None:
+        """Of this process, which writes to this folder."""
+        self._folder = folder
+        self._failures = 0
+        self._paused_until = 0.0
+        self.trouble: str | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether tasks may be claimed. After a failure it is tried out first whether a task could run."""
+        if not self._failures:
+            return True
+        if time.monotonic() < self._paused_until:
+            return False
+        try:
+            self._probe()
+        except OSError as error:
+            self.note_failure(error)
+            return False
+        return True
+
+    def note_success(self) -> None:
+        """Note that a task ran."""
+        if self._failures:
+            self._failures, self.trouble = 0, None
+            log.info("worker.recovered")
+
+    def note_failure(self, error: BaseException) -> Unavailable:
+        """Note that the engine's own work failed; what to say of the task that met it. Many at once count as one."""
+        self.trouble = exhausted(error).message
+        if time.monotonic() >= self._paused_until:
+            pause = min(2.0**self._failures, MAX_PAUSE_SECONDS)
+            self._failures = min(self._failures + 1, 10)
+            self._paused_until = time.monotonic() + pause
+            log.error("worker.exhausted", reason=str(error) or type(error).__name__, pause_seconds=pause)
+        return exhausted(error)
+
+    def _probe(self) -> None:
+        """Open and write as much as a task needs."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as opened, tempfile.TemporaryFile(dir=self._folder) as file:
+            file.write(bytes(PROBED_BYTES))
+            file.flush()
+            for end in (end for _ in range(PROBED_PIPES) for end in os.pipe()):
+                opened.callback(os.close, end)
