@@ -33,6 +33,8 @@ WELL = Vitals(
     connections=10,
     all_connections=20,
     max_connections=100,
+    release=7,
+    our_release=7,
 )
 
 
@@ -68,6 +70,9 @@ def test_o2_every_duty_is_judged_by_its_own_beat() -> None:
         ({"untaken_rights": 2, "oldest_right_seconds": 61.0}, "advances", "down"),
         ({"connections": 51, "all_connections": 51}, "connections", "degraded"),
         ({"all_connections": 91}, "connections", "degraded"),
+        ({"release": 8}, "schema", "degraded"),
+        ({"release": 6}, "schema", "degraded"),
+        ({"release": None}, "schema", "degraded"),
     ],
 )
 def test_o1_a_part_that_is_not_well_says_what_to_do(change: dict[str, object], part: str, status: Status) -> None:

@@ -93,6 +93,7 @@ def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
         yield _diagnose_duty(name, vitals.duties.get(name))
     yield _diagnose_rights(vitals)
     yield _diagnose_connections(vitals)
+    yield _diagnose_schema(vitals)
     yield from _diagnose_queues(vitals)
     if vitals.missing_handlers:
         yield _diagnose_handlers(vitals.missing_handlers)
@@ -160,6 +161,15 @@ def _diagnose_connections(vitals: Vitals) -> Part:
         return Part("connections", "ok", detail)
     remedy = f"Run fewer processes, or raise the server's max_connections to {2 * vitals.all_connections} or more."
     return Part("connections", "degraded", f"{detail}; ours should be at most {budget}", remedy)
+
+
+def _diagnose_schema(vitals: Vitals) -> Part:
+    detail = f"release {vitals.release or 'none'} is deployed, this is {vitals.our_release}"
+    if vitals.release == vitals.our_release:
+        return Part("schema", "ok", detail)
+    if vitals.release and vitals.release > vitals.our_release:
+        return Part("schema", "degraded", detail, "Upgrade the processes that are still of the earlier release.")
+    return Part("schema", "degraded", detail, "Run `anabranch db migrate`.")
 
 
 def _diagnose_queues(vitals: Vitals) -> Iterator[Part]:

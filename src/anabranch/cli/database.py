@@ -15,7 +15,7 @@ from anabranch.cli.show import coloured, note, print_json, print_line
 from anabranch.engine.errors import Conflict
 
 if TYPE_CHECKING:
-    from anabranch.adapters.postgres.migrate import Applied
+    from anabranch.adapters.postgres.migrate import Applied, Status
     from anabranch.adapters.postgres.pgstac import Catalog
 
 __all__ = ["cli"]
@@ -48,7 +48,8 @@ def status(json: Json = False) -> None:
     print_line(f"server     PostgreSQL {found.server_version}")
     print_line(f"applied    {', '.join(found.applied) or 'nothing'}")
     print_line(f"pending    {', '.join(found.pending) or 'nothing'}")
-    print_line(f"functions  {'current' if found.functions_current else 'not current'}")
+    print_line(f"functions  {_describe_functions(found)}")
+    print_line(f"release    {found.release or 'none'}; this is {found.files_release}")
     print_line(f"catalog    {catalog}")
     if not found.current:
         note(found.problem or "Run `anabranch db migrate`.")
@@ -119,6 +120,12 @@ def url(json: Json = False) -> None:
         print_json({"url": found})
     else:
         print_line(found)
+
+
+def _describe_functions(found: "Status") -> str:
+    if found.is_later:
+        return "of a later release, left alone"
+    return "current" if found.functions_current else "not current"
 
 
 def _url() -> str:

@@ -184,7 +184,8 @@ class Duty:
 @dataclass(frozen=True)
 class Vitals:
     """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
-    tasks by the handler that no worker had for them, and connections to this database and to all of the server's."""
+    tasks by the handler that no worker had for them, connections to this database and to all of the server's, and the
+    release of the schema that was deployed, and of ours."""
 
     workers: int
     orchestrators: int
@@ -197,6 +198,8 @@ class Vitals:
     connections: int
     all_connections: int
     max_connections: int
+    release: int | None
+    our_release: int
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.calls import Database
+from anabranch.adapters.postgres.files import Files
 from anabranch.adapters.postgres.pgstac import EXTENSIONS, Catalog, Found, judge
 from anabranch.engine.views import Duty, Gauges, StuckJobs, Vitals
 
@@ -39,7 +40,7 @@ class PostgresSigns:
         """What health is judged by."""
         (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
-        return Vitals(duties=duties, **row)
+        return Vitals(duties=duties, our_release=Files().release.number, **row)
 
     async def catalog(self) -> Catalog:
         """How the database stands to the catalog's schema."""

@@ -27,6 +27,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                   left join app.items i on i.lane = d.lane and i.idx = d.idx
                  where a.ended = 'handed_back' and a.error ->> 'code' = 'handler.missing'
                  group by 1) m) as missing_handlers,
+       (select coalesce((to_jsonb(d) ->> 'release')::integer, 1) from app.deployment d) as release,
        c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
   from (select count(*) as untaken_rights,
                extract(epoch from app.now() - min(x.made_at))::float as oldest_right_seconds
