@@ -1,6 +1,7 @@
 """Processes of the oldest release that is supported, while a newer one changes the database under them."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -11,14 +12,16 @@ from io import BytesIO
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
+from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.files import Files
 from anabranch.adapters.postgres.migrate import migrate, status
 from anabranch.testing.crew import Crew, Start, open_stage, until_async
 from anabranch.testing.server import free_port
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = pytest.mark.postgres
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = Path(__file__).parent / "plugins"
@@ -57,6 +60,7 @@ def migrate_as(source: Path, url: str) -> None:
     subprocess.run([sys.executable, "-P", "-c", code, url], env=environment, check=True)
 
 
+@pytest.mark.slow
 async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_them(
     empty_database_url: str, older: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +108,40 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
         crew.close()
     assert ended() >= 16 * 65
     assert status(empty_database_url).current
+
+
+LIST_STATEMENTS = """
+import json
+from pathlib import Path
+import anabranch
+from anabranch.adapters.postgres.calls import call_text, query_text
+from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.files import Files
+code = [path.read_text() for path in Path(anabranch.__file__).parent.rglob("*.py")]
+named = [file.stem for file in Files().functions if any(f'"{file.stem}"' in text for text in code)]
+queries = [path.stem for path in (Files().root / "queries").glob("*.sql")]
+print(json.dumps({**{n: call_text(n) for n in named if n != "now"}, **{q: query_text(q) for q in queries}}))
+"""
+
+
+def test_a8_statements_of_the_oldest_release_can_still_be_run(database_url: str, older: Path) -> None:
+    """Its calls name the arguments that its own files have, and its queries the columns that its tables had."""
+    environment = {**os.environ, "PYTHONPATH": str(older)}
+    printed = subprocess.run([sys.executable, "-P", "-c", LIST_STATEMENTS], env=environment, check=True, stdout=-1)
+    statements: dict[str, str] = json.loads(printed.stdout)
+    assert {"claim", "report", "submit", "jobs", "vitals"} <= statements.keys()
+    refused = {}
+    with connect(database_url, None) as connection:
+        for name, text in statements.items():
+            names = dict.fromkeys(re.findall(r"%\((\w+)\)s", text))
+            try:
+                connection.execute(f"explain {text}".encode(), names or [None] * text.count("%s"))
+            except psycopg.errors.UndefinedTable as error:
+                if "pgstac" not in str(error):
+                    refused[name] = str(error)
+            except psycopg.Error as error:
+                refused[name] = str(error)
+    assert refused == {}
 
 
 def _is_ready(port: int) -> bool:
