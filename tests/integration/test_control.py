@@ -8,6 +8,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from anabranch.adapters.postgres.audit import audit
 from anabranch.engine.canonical import Json
 from anabranch.engine.events import replay
 from anabranch.engine.filling import Definitions
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.postgres
 async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
     async with open_harness(database_url) as harness:
         yield harness
+    assert [found for found in audit(database_url) if "_late_" not in found.check] == []
 
 
 async def retry(engine: EngineHarness, job_id: str, **choice: object) -> str:

@@ -1,7 +1,7 @@
 """`db`: the schema of the database, as code."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,10 +9,10 @@ from anabranch.cli.catalog import cli as catalog_cli
 from anabranch.cli.exits import UsageMistake
 from anabranch.cli.options import Json, Yes
 from anabranch.cli.place import database_url
-from anabranch.cli.purge import purge
+from anabranch.cli.purge import purge, read_age
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, note, print_json, print_line
-from anabranch.engine.errors import Conflict
+from anabranch.engine.errors import AnabranchError, Conflict
 
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.migrate import Applied, Status
@@ -85,6 +85,32 @@ def check(json: Json = False) -> None:
             "database.differs",
             f"the database differs from the files in {len(differences)} places",
             remedy="`anabranch db redeploy` mends functions, views, triggers and grants; tables need a migration.",
+        )
+    if not json:
+        print_line(coloured("ok"))
+
+
+@cli.command()
+def audit(
+    since: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Of the jobs that ended, those of the last so long, as 7d.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Hold the engine's state against its invariants, while it runs."""
+    from anabranch.adapters.postgres.audit import audit
+
+    found = audit(_url(), since=read_age(since) if since else None)
+    if json:
+        print_json([asdict(violation) for violation in found])
+    else:
+        for violation in found:
+            print_line(str(violation))
+    if found:
+        raise AnabranchError(
+            "database.unsound",
+            f"{len(found)} violations of the engine's invariants were found",
+            remedy="It is a mistake of ours, or somebody changed rows by hand: report it with this list.",
         )
     if not json:
         print_line(coloured("ok"))
