@@ -26,6 +26,7 @@ WORST: tuple[Status, ...] = ("down", "degraded", "ok")
 LATE_TICK_SECONDS, OLDEST_TICK_SECONDS = 2.0, 10.0
 WORKERS_DUTIES = frozenset({"clearing"})
 SLOW_SECONDS = 0.5
+LONG_HORIZON_SECONDS = 3_600.0
 LATE_RIGHT_SECONDS, LOST_RIGHT_SECONDS = 10.0, 60.0
 START = "Start it with `anabranch up`, or one more with `anabranch {}`; its log says why it ended."
 
@@ -94,6 +95,7 @@ def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
     yield _diagnose_rights(vitals)
     yield _diagnose_connections(vitals)
     yield _diagnose_schema(vitals)
+    yield _diagnose_vacuum(vitals)
     yield from _diagnose_queues(vitals)
     if vitals.missing_handlers:
         yield _diagnose_handlers(vitals.missing_handlers)
@@ -170,6 +172,14 @@ def _diagnose_schema(vitals: Vitals) -> Part:
     if vitals.release and vitals.release > vitals.our_release:
         return Part("schema", "degraded", detail, "Upgrade the processes that are still of the earlier release.")
     return Part("schema", "degraded", detail, "Run `anabranch db migrate`.")
+
+
+def _diagnose_vacuum(vitals: Vitals) -> Part:
+    held = vitals.horizon
+    if held is None or held.seconds < LONG_HORIZON_SECONDS:
+        return Part("vacuum", "ok", "no transaction or replication slot has kept dead rows for an hour")
+    detail = f"{held.holder} has kept dead rows from being removed for {held.seconds / 3600:.1f} h"
+    return Part("vacuum", "degraded", detail, "End that transaction, or drop the slot: tasks cost more until then.")
 
 
 def _diagnose_queues(vitals: Vitals) -> Iterator[Part]:

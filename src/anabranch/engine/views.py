@@ -11,6 +11,7 @@ __all__ = [
     "DeadLetter",
     "Duty",
     "Gauges",
+    "Horizon",
     "JobDetail",
     "JobHead",
     "NodeDetail",
@@ -182,10 +183,18 @@ class Duty:
 
 
 @dataclass(frozen=True)
+class Horizon:
+    """What keeps dead rows from being vacuumed, and for how long."""
+
+    holder: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Vitals:
     """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
     tasks by the handler that no worker had for them, connections to this database and to all of the server's, and the
-    release of the schema that was deployed, and of ours."""
+    release of the schema that was deployed, and of ours, and what holds the horizon of vacuums."""
 
     workers: int
     orchestrators: int
@@ -200,6 +209,7 @@ class Vitals:
     max_connections: int
     release: int | None
     our_release: int
+    horizon: Horizon | None
 
 
 @dataclass(frozen=True)
@@ -223,6 +233,7 @@ class Gauges:
     connections: int
     max_connections: int
     oldest_transaction_seconds: float
+    horizon_seconds: float
     tables: dict[str, dict[str, int]]
 
 

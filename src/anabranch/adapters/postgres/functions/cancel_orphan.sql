@@ -1,7 +1,8 @@
 -- Cancel one child job whose task is over because its lane closed (E7): a child is locked before its parent, so a cancel
 -- of the parent can't do it in its own commit; and one commit cancels one, for two would lock lanes out of order. Those
 -- that others are at come last, and are waited for. False: there is none.
-create function app.cancel_orphan() returns boolean language plpgsql as $$
+create function app.cancel_orphan() returns boolean language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     _child app.jobs;
 begin

@@ -1,6 +1,7 @@
 -- Fail tasks whose total time passed while they waited for their next attempt (E8): the sweeper takes them into its own
 -- hand, as the attempt they had, and ends them. Answers how many.
-create function app.end_expired(_session bigint, _batch integer) returns integer language plpgsql as $$
+create function app.end_expired(_session bigint, _batch integer) returns integer language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     _lane app.lanes;
     _next timestamptz;

@@ -1,7 +1,8 @@
 -- End attempts that run past their time by the database's clock (E8, E18): past the task's total, for good; past the
 -- running time and a grace that its worker let pass, to be tried again while attempts are left. A timeout is a
 -- transient failure: without a number of its own, a node allows three attempts. Answers how many.
-create function app.end_overdue(_grace interval, _batch integer) returns integer language sql as $$
+create function app.end_overdue(_grace interval, _batch integer) returns integer language sql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
     with timed as (
         select c.*, l.policy, (l.policy ->> 'total_timeout_seconds')::float as total,
                (l.policy ->> 'timeout_seconds')::float as running,

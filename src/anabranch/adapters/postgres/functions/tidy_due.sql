@@ -1,5 +1,6 @@
 -- End tasks that wait for an attempt that will never be, because their lane is closed (E13). Answers how many.
-create function app.tidy_due(_batch integer) returns integer language sql as $$
+create function app.tidy_due(_batch integer) returns integer language sql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
     with dead as (
         select d.lane, d.idx from app.due d join app.lanes l on l.id = d.lane
          where l.closed limit _batch for update of d skip locked),

@@ -28,6 +28,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                  where a.ended = 'handed_back' and a.error ->> 'code' = 'handler.missing'
                  group by 1) m) as missing_handlers,
        (select coalesce((to_jsonb(d) ->> 'release')::integer, 1) from app.deployment d) as release,
+       (select coalesce(jsonb_agg(to_jsonb(h)), '[]') from app.horizon_holders() h) as holders,
        c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
   from (select count(*) as untaken_rights,
                extract(epoch from app.now() - min(x.made_at))::float as oldest_right_seconds
