@@ -1,8 +1,10 @@
-"""Write the pages of the reference that are made from code."""
+"""Write what is made from code: pages of the reference, and the number of the schema's release."""
 
+import re
 from itertools import groupby
 from pathlib import Path
 
+from anabranch.adapters.postgres.files import Files
 from anabranch.api.exposition import METRICS
 from anabranch.codes import CODES, Code
 
@@ -80,6 +82,17 @@ def metrics_page() -> str:
 
 PAGES = {"errors.md": errors_page, "metrics.md": metrics_page}
 
+
+def raise_release(files: Files) -> None:
+    """Give the schema the next number when it is not what its number stands for."""
+    if files.checksum == files.release.checksum:
+        return
+    text = re.sub(r"(?m)^release .*", f"release {files.release.number + 1}", files["release.txt"].text)
+    text = re.sub(r"(?m)^checksum .*", f"checksum {files.checksum}", text)
+    (files.root / "release.txt").write_text(text)
+
+
 if __name__ == "__main__":
+    raise_release(Files())
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page())

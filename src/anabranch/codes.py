@@ -138,6 +138,7 @@ CODES: tuple[Code, ...] = (
     Code("database.too_old", Kind.UNAVAILABLE, "The server is older than PostgreSQL 15.", "Use a newer server.", LOCAL),
     Code("database.unconfirmed", Kind.USAGE, "The command would remove all jobs.", "Say so with `--yes`."),
     Code("database.unreachable", Kind.UNAVAILABLE, "PostgreSQL does not answer.", "Start the server, or fix ANABRANCH_DATABASE_URL; `anabranch doctor` looks at both."),
+    Code("database.unsound", Kind.INTERNAL, "The engine's state breaks an invariant.", "It is a mistake of ours, or somebody changed rows by hand: report it with what `anabranch db audit` lists.", LOCAL),
     Code("database.url_invalid", Kind.INVALID, "The database URL can't be read.", "Write postgresql://user:password@host:port/name, and encode @ : / ? # % in the password.", LOCAL),
     Code("down.unconfirmed", Kind.USAGE, "The command would remove the embedded database.", "Say so with `--yes`."),
     Code("error.not_found", Kind.NOT_FOUND, "There is no such code.", "See all of them at /errors; a plugin has codes of its own."),

@@ -353,6 +353,21 @@ async def test_s6_a_redeployment_mends_what_was_done_to_functions(api: httpx.Asy
     assert (await api.get("/api/db/functions/test", headers=admin)).json()["ok"]
 
 
+async def test_every_function_is_called_and_one_that_can_t_be_is_told(
+    api: httpx.AsyncClient, database_url: str
+) -> None:
+    """Its tables and functions are as the files say, but for a column that its body names."""
+    admin = bearing(await make(database_url, Scope.ADMIN))
+    told = (await api.get("/api/db/functions/test", headers=admin)).json()
+    assert (told["ok"], told["called"]) == (True, told["functions"] - 1)  # one is a trigger's
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("alter table app.sessions rename draining to leaving")
+    told = (await api.get("/api/db/functions/test", headers=admin)).json()
+    broken = {one["where"]: one["found"] for one in told["differences"] if one["what"] == "call"}
+    assert "column s.draining does not exist" in broken["app.claim(bigint,text[],integer,jsonb,boolean)"]
+    assert "app.drain(bigint,boolean)" in broken
+
+
 async def test_s6_a_user_who_may_not_act_as_the_owner_is_refused(
     settings: Settings, database_url: str, request: pytest.FixtureRequest
 ) -> None:

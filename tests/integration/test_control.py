@@ -8,6 +8,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from anabranch.adapters.postgres.audit import audit
 from anabranch.engine.canonical import Json
 from anabranch.engine.events import replay
 from anabranch.engine.filling import Definitions
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.postgres
 async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
     async with open_harness(database_url) as harness:
         yield harness
+    assert [found for found in audit(database_url) if "_late_" not in found.check] == []
 
 
 async def retry(engine: EngineHarness, job_id: str, **choice: object) -> str:
@@ -606,3 +608,26 @@ async def test_e13_dead_letters_of_one_code_are_found_behind_many_others(engine:
     await engine.end(claims[8:], "failed", {"code": "b", "message": "no"})
     found = await engine.reads.dead_letters(limit=6, code="b")
     assert [letter.index for letter in found] == [8, 9]
+
+
+async def test_a19_claims_of_different_limits_do_not_wait_for_each_other(
+    engine: EngineHarness, database_url: str
+) -> None:
+    """Of the same limit the second waits, so that both together keep it."""
+    for number, queue in enumerate(("first", "first", "second")):
+        workflow = Workflow(queue, (Node("work", "do", spread=Spread.FIXED, count=5, queue=queue),))
+        await engine.submit(workflow, number=number)
+        await engine.store.limit(LimitKind.QUEUE, queue, {"most": 3}, "test")
+    claim = "select app.claim(%s, %s, 2, '{}', false) #>> '{fresh,0,2}'"
+    with psycopg.connect(database_url) as one, psycopg.connect(database_url) as two:
+        for connection in (one, two):
+            connection.execute("set lock_timeout = '300ms'")
+        assert one.execute(claim, [engine.session, ["first"]]).fetchone() == ("2",)
+        assert two.execute(claim, [engine.session, ["second"]]).fetchone() == ("2",)
+        two.commit()
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            two.execute(claim, [engine.session, ["first"]])
+        two.rollback()
+        one.commit()
+        assert two.execute(claim, [engine.session, ["first"]]).fetchone() == ("1",)
+    assert await engine.claim(queues=["first"]) == []

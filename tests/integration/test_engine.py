@@ -8,6 +8,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from anabranch.adapters.postgres.audit import audit
 from anabranch.adapters.postgres.migrate import reset
 from anabranch.engine.errors import Conflict
 from anabranch.engine.model import Answer, InHand, JobState, NodeState, SessionKind
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.postgres
 async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
     async with open_harness(database_url) as harness:
         yield harness
+    assert [found for found in audit(database_url) if "_late_" not in found.check] == []
 
 
 async def test_e2_a_job_has_its_nodes_and_event_from_the_first_moment(engine: EngineHarness, database_url: str) -> None:

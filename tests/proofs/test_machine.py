@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
+from anabranch.adapters.postgres.audit import examine
 from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.pulse import PostgresPulse
@@ -164,6 +165,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     shapes: ClassVar[tuple[str, ...]] = ("fan_out", "diamond", "window", "lenient", "planned")
     patience: ClassVar[int] = 0
+    audited: ClassVar[int] = 4  # every so many steps
 
     def __init__(self, given: Given) -> None:
         super().__init__()
@@ -176,6 +178,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.zero = self.clock.now()
         self.names: dict[str, str] = {}  # a job's id: its name
         self.results = 0
+        self.steps = 0
         self.in_hand: list[Attempt] = []
         self.reported: list[Attempt] = []
         self.plans: list[Planned] = []
@@ -328,6 +331,11 @@ class EngineMachine(RuleBasedStateMachine):
         self._check_counters()
         self._check_attempts()
         assert self.tables["stuck"] == [], "E1: no job is stuck"
+        self.steps += 1
+        if self.steps % self.audited == 0:
+            # Workers of the machine may sit on claims and rights for ever, and nobody stops them.
+            found = [violation for violation in examine(self.admin) if "_late_" not in violation.check]
+            assert found == [], "the audit raises no false alarm"
 
     def _check_tables(self) -> None:
         lanes = {

@@ -8,7 +8,7 @@ import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.calls import call_text
+from anabranch.adapters.postgres.calls import call_text, query_text
 from anabranch.adapters.postgres.connect import connect
 from anabranch.engine.canonical import encode
 from anabranch.testing.engine import fan_out, open_harness
@@ -271,3 +271,120 @@ async def test_a_long_transaction_that_holds_the_horizon_does_not_slow_every_tas
         found = {"claim": meter.measure(lambda: tasks.extend(meter.claim()))}
         found["report"] = meter.measure(meter.report, tasks)
         assert_bounded(found)
+
+
+HISTORY = 20_000
+COPIED_JOB = "scope, workflow_hash, parameters, priority, generation, correlation_id, last_event, created_at"
+
+
+async def add_history(url: str) -> None:
+    """Many jobs that ended; the oldest but one failed, and the one after that is of a workflow of its own."""
+    await furnish(url, lanes=0, outcomes=0)
+    with connect(url, None) as admin, admin.transaction():
+        admin.execute("set local session_replication_role = replica")
+        admin.execute(
+            f"insert into app.jobs (job_id, identity, ordinal, workflow, state, finished_at, {COPIED_JOB})"
+            " select md5(i::text), md5(i::text), 0, case i when 3 then 'rare' else workflow end,"
+            f"       case i when 2 then 'failed' else 'completed' end::app.job_state, now(), {COPIED_JOB}"
+            f"   from app.jobs, generate_series(1, {HISTORY}) i".encode()
+        )
+        admin.execute(
+            "insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,"
+            "   width, next_index, running, remaining, failed, tolerated, closed, opened_at, served_at, itemized, ripe)"
+            " select j.id, l.node, l.purpose, 9, l.queue, 5, l.handler, true, l.policy, 1, 1, 0, 0, 0, 0, true,"
+            "        now(), now(), false, false"
+            "   from app.jobs j, (select * from app.lanes limit 1) l where j.finished_at is not null"
+        )
+    with connect(url, None) as admin:
+        admin.execute("alter database {} set random_page_cost = 4".format(admin.info.dbname).encode())  # noqa: UP032
+        admin.execute("vacuum analyze app.jobs, app.lanes")
+
+
+LISTS: list[tuple[dict[str, Any], int]] = [
+    ({}, 50),
+    ({"state": "failed"}, 1),
+    ({"state": "completed"}, 50),
+    ({"workflow": "rare"}, 1),
+    ({"workflow": "fan_out"}, 50),
+    ({"workflow": "fan_out", "state": "failed"}, 1),
+    ({"workflow": "fan_out", "state": "failed", "before": 3}, 0),
+    ({"parent": 1}, 0),
+]
+
+
+@pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
+async def test_a19_x11_a_list_of_jobs_reads_what_it_shows(quiet_url: str, plans: str) -> None:
+    await add_history(quiet_url)
+    with Meter(quiet_url) as meter:
+        meter.connection.execute(f"set plan_cache_mode = {plans}".encode())
+        rows: list[Any] = []
+
+        def ask(given: dict[str, Any]) -> None:
+            parameters = {"before": None, "state": None, "workflow": None, "parent": None, "limit": 50, **given}
+            rows[:] = meter.connection.execute(query_text("jobs").encode(), parameters, prepare=True).fetchall()
+
+        for given, shown in LISTS:
+            ask(given)
+            work = meter.measure(ask, given)
+            assert len(rows) == shown, given
+            assert [row[0] for row in rows] == sorted((row[0] for row in rows), reverse=True)
+            assert work.buffers < 2_000, (given, work)
+            assert work.rows < 2_000, (given, work)
+
+
+@pytest.mark.parametrize("some", [False, True])
+async def test_a19_x35_sweeps_and_gauges_do_not_read_history(quiet_url: str, some: bool) -> None:
+    """Nor when the planner believes that very much is due and runs."""
+    await add_history(quiet_url)
+    with Meter(quiet_url) as meter:
+        if some:
+            tasks = meter.claim(OUTSTANDING)
+            meter.connection.execute("analyze app.claims, app.due")
+            meter.report(tasks[:-10], "handed_back")
+            meter.connection.execute("analyze app.due")
+            meter.report(meter.claim(OUTSTANDING - 20))
+        else:
+            meter.report(meter.claim(20)[:10], "retry", delay=3600)
+        sweeps = {
+            "tidy_due": (1000,),
+            "end_overdue": ("30 s", 1000),
+            "end_expired": (meter.session, 1000),
+            "release_dead": (1000,),
+            "cancel_orphan": (),
+        }
+        found = {name: meter.measure(meter.value, name, *arguments) for name, arguments in sweeps.items()}
+        found["gauges"] = meter.measure(meter.connection.execute, query_text("gauges").encode(), {})
+    assert {name: work for name, work in found.items() if work.buffers > 2_000 or work.rows > 2_000} == {}
+
+
+@pytest.mark.parametrize(
+    ("tasks_before", "most"), [(2_000, 1_500), pytest.param(10_000, 6_000, marks=pytest.mark.slow)]
+)
+async def test_a16_single_tasks_cost_the_same_while_something_holds_the_horizon(
+    quiet_url: str, tasks_before: int, most: int
+) -> None:
+    """Every claim and report leaves a version of the lane; few of them leave entries in its indexes."""
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    with Meter(quiet_url) as meter, connect(quiet_url, None, autocommit=False) as holder:
+        holder.execute("set transaction isolation level repeatable read")
+        holder.execute("select txid_current()")
+        for _ in range(tasks_before):
+            meter.report(meter.claim(1))
+        tasks: list[Any] = []
+        found = {"claim": meter.measure(lambda: tasks.extend(meter.claim(1)))}
+        found["report"] = meter.measure(meter.report, tasks)
+    assert {name: work for name, work in found.items() if work.buffers > most or work.rows > 500} == {}
+
+
+@pytest.mark.parametrize("kind", ["queue", "handler", "workflow"])
+async def test_a19_x14_a_limit_does_not_count_every_task_that_runs(quiet_url: str, kind: str) -> None:
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    with Meter(quiet_url) as meter:
+        name = {"queue": "default", "handler": "do", "workflow": "fan_out"}[kind]
+        meter.value("limit", kind, name, '{"most": 50000}', "test")
+        meter.claim(20_000)
+        meter.report(meter.claim(1))
+        found = meter.measure(meter.claim, 1)
+        assert meter.connection.execute("select app.count_running(%s, %s)", [kind, name]).fetchone() == (20_001,)
+    assert found.buffers < 1_000, found
+    assert found.rows < 1_000, found

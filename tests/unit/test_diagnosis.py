@@ -19,7 +19,7 @@ from anabranch.api.diagnosis import (
 )
 from anabranch.api.watch import Watch
 from anabranch.engine.errors import Unavailable
-from anabranch.engine.views import Duty, StuckJobs, Vitals
+from anabranch.engine.views import Duty, Horizon, StuckJobs, Vitals
 
 WELL = Vitals(
     workers=1,
@@ -34,6 +34,9 @@ WELL = Vitals(
     connections=10,
     all_connections=20,
     max_connections=100,
+    release=7,
+    our_release=7,
+    horizon=Horizon("process 1 (psql)", 3_599.0),
 )
 
 
@@ -69,6 +72,10 @@ def test_o2_every_duty_is_judged_by_its_own_beat() -> None:
         ({"untaken_rights": 2, "oldest_right_seconds": 61.0}, "advances", "down"),
         ({"connections": 51, "all_connections": 51}, "connections", "degraded"),
         ({"all_connections": 91}, "connections", "degraded"),
+        ({"release": 8}, "schema", "degraded"),
+        ({"release": 6}, "schema", "degraded"),
+        ({"release": None}, "schema", "degraded"),
+        ({"horizon": Horizon("replication slot standby", 3_601.0)}, "vacuum", "degraded"),
     ],
 )
 def test_o1_a_part_that_is_not_well_says_what_to_do(change: dict[str, object], part: str, status: Status) -> None:

@@ -29,6 +29,7 @@ SLOW_SECONDS = 0.5
 LASTING_SECONDS = 300.0
 LONGEST_DETAIL = 500
 RECENT_STEP_SECONDS = 3600.0
+LONG_HORIZON_SECONDS = 3_600.0
 LATE_RIGHT_SECONDS, LOST_RIGHT_SECONDS = 10.0, 60.0
 START = "Start it with `anabranch up`, or one more with `anabranch {}`; its log says why it ended."
 
@@ -98,6 +99,8 @@ def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
         yield _diagnose_clock(vitals.clock_step)
     yield _diagnose_rights(vitals)
     yield _diagnose_connections(vitals)
+    yield _diagnose_schema(vitals)
+    yield _diagnose_vacuum(vitals)
     yield from _diagnose_queues(vitals)
     if vitals.missing_handlers:
         yield _diagnose_handlers(vitals.missing_handlers)
@@ -177,6 +180,23 @@ def _diagnose_connections(vitals: Vitals) -> Part:
         return Part("connections", "ok", detail)
     remedy = f"Run fewer processes, or raise the server's max_connections to {2 * vitals.all_connections} or more."
     return Part("connections", "degraded", f"{detail}; ours should be at most {budget}", remedy)
+
+
+def _diagnose_schema(vitals: Vitals) -> Part:
+    detail = f"release {vitals.release or 'none'} is deployed, this is {vitals.our_release}"
+    if vitals.release == vitals.our_release:
+        return Part("schema", "ok", detail)
+    if vitals.release and vitals.release > vitals.our_release:
+        return Part("schema", "degraded", detail, "Upgrade the processes that are still of the earlier release.")
+    return Part("schema", "degraded", detail, "Run `anabranch db migrate`.")
+
+
+def _diagnose_vacuum(vitals: Vitals) -> Part:
+    held = vitals.horizon
+    if held is None or held.seconds < LONG_HORIZON_SECONDS:
+        return Part("vacuum", "ok", "no transaction or replication slot has kept dead rows for an hour")
+    detail = f"{held.holder} has kept dead rows from being removed for {held.seconds / 3600:.1f} h"
+    return Part("vacuum", "degraded", detail, "End that transaction, or drop the slot: tasks cost more until then.")
 
 
 def _diagnose_queues(vitals: Vitals) -> Iterator[Part]:

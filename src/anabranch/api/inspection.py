@@ -1,15 +1,13 @@
 """What is asked and told of the database."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Self
 
 from pydantic import Field
 
-from anabranch.adapters.postgres.check import Difference
 from anabranch.adapters.postgres.files import Files
-from anabranch.adapters.postgres.inspection import Statistics
+from anabranch.adapters.postgres.inspection import Checked, Statistics
 from anabranch.api.requests import Input
 from anabranch.api.schemas import View
 from anabranch.engine.views import TaskRow
@@ -120,13 +118,14 @@ class FunctionsView(View):
 
     ok: bool
     functions: int = Field(description="How many this release has.")
+    called: int = Field(description="How many were called, without effect.")
     differences: list[DifferenceView]
 
     @classmethod
-    def of(cls, found: Sequence[Difference]) -> Self:
+    def of(cls, found: Checked) -> Self:
         """The view of what a check found."""
-        told = [DifferenceView(**asdict(difference)) for difference in found]
-        return cls(ok=not told, functions=len(Files().functions), differences=told)
+        told = [DifferenceView(**asdict(difference)) for difference in found.differences]
+        return cls(ok=not told, functions=len(Files().functions), called=found.called, differences=told)
 
 
 class RedeployedView(View):

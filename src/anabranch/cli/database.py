@@ -1,7 +1,7 @@
 """`db`: the schema of the database, as code."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,13 +9,13 @@ from anabranch.cli.catalog import cli as catalog_cli
 from anabranch.cli.exits import UsageMistake
 from anabranch.cli.options import Json, Yes
 from anabranch.cli.place import database_url
-from anabranch.cli.purge import purge
+from anabranch.cli.purge import purge, read_age
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, note, print_json, print_line
-from anabranch.engine.errors import Conflict
+from anabranch.engine.errors import AnabranchError, Conflict
 
 if TYPE_CHECKING:
-    from anabranch.adapters.postgres.migrate import Applied
+    from anabranch.adapters.postgres.migrate import Applied, Status
     from anabranch.adapters.postgres.pgstac import Catalog
 
 __all__ = ["cli"]
@@ -48,7 +48,8 @@ def status(json: Json = False) -> None:
     print_line(f"server     PostgreSQL {found.server_version}")
     print_line(f"applied    {', '.join(found.applied) or 'nothing'}")
     print_line(f"pending    {', '.join(found.pending) or 'nothing'}")
-    print_line(f"functions  {'current' if found.functions_current else 'not current'}")
+    print_line(f"functions  {_describe_functions(found)}")
+    print_line(f"release    {found.release or 'none'}; this is {found.files_release}")
     print_line(f"catalog    {catalog}")
     if not found.current:
         note(found.problem or "Run `anabranch db migrate`.")
@@ -90,6 +91,32 @@ def check(json: Json = False) -> None:
 
 
 @cli.command()
+def audit(
+    since: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Of the jobs that ended, those of the last so long, as 7d.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Hold the engine's state against its invariants, while it runs."""
+    from anabranch.adapters.postgres.audit import audit
+
+    found = audit(_url(), since=read_age(since) if since else None)
+    if json:
+        print_json([asdict(violation) for violation in found])
+    else:
+        for violation in found:
+            print_line(str(violation))
+    if found:
+        raise AnabranchError(
+            "database.unsound",
+            f"{len(found)} violations of the engine's invariants were found",
+            remedy="It is a mistake of ours, or somebody changed rows by hand: report it with this list.",
+        )
+    if not json:
+        print_line(coloured("ok"))
+
+
+@cli.command()
 def reset(yes: Yes = False, json: Json = False) -> None:
     """Remove schema app with all jobs, and the catalog with it, and make both anew."""
     from anabranch.adapters.postgres.migrate import reset
@@ -119,6 +146,12 @@ def url(json: Json = False) -> None:
         print_json({"url": found})
     else:
         print_line(found)
+
+
+def _describe_functions(found: "Status") -> str:
+    if found.is_later:
+        return "of a later release, left alone"
+    return "current" if found.functions_current else "not current"
 
 
 def _url() -> str:

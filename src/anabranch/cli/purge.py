@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from anabranch.engine.retention import Purge, Purged
     from anabranch.settings import Settings
 
-__all__ = ["purge"]
+__all__ = ["purge", "read_age"]
 
 
 def purge(
@@ -34,7 +34,7 @@ def purge(
     import asyncio
 
     settings = prepare(quiet=True)
-    age = _read_age(older_than) if older_than else _default_age(settings)
+    age = read_age(older_than) if older_than else _default_age(settings)
     asyncio.run(_purge(settings, age, dry_run=dry_run, yes=yes, json=json))
 
 
@@ -88,7 +88,8 @@ def _default_age(settings: "Settings") -> timedelta:
     return timedelta(days=settings.retention_days)
 
 
-def _read_age(text: str) -> timedelta:
+def read_age(text: str) -> timedelta:
+    """The age of jobs that was given."""
     age = read_span(text)
     if age is None:
         raise UsageMistake("database.age", f"{text!r} is not an age", remedy="Write it as 30d, 12h, 45m, 30s or 2w.")

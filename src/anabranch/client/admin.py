@@ -136,6 +136,7 @@ class CheckedFunctions(Answer):
 
     ok: bool
     functions: int
+    called: int
     differences: list[Raw]
 
 

@@ -11,6 +11,7 @@ __all__ = [
     "DeadLetter",
     "Duty",
     "Gauges",
+    "Horizon",
     "JobDetail",
     "JobHead",
     "NodeDetail",
@@ -201,10 +202,19 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class Horizon:
+    """What keeps dead rows from being vacuumed, and for how long."""
+
+    holder: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Vitals:
     """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
-    tasks by the handler that no worker has, what keeps processes and jobs from going on, and connections to this
-    database and to all of the server's."""
+    tasks by the handler that no worker has, what keeps processes and jobs from going on, connections to this database
+    and to all of the server's, the release of the schema that was deployed, and of ours, what holds the horizon of
+    vacuums, and the last step of the server's clock."""
 
     workers: int
     orchestrators: int
@@ -218,6 +228,9 @@ class Vitals:
     connections: int
     all_connections: int
     max_connections: int
+    release: int | None
+    our_release: int
+    horizon: Horizon | None
     clock_step: ClockStep | None = None
 
 
@@ -242,6 +255,7 @@ class Gauges:
     connections: int
     max_connections: int
     oldest_transaction_seconds: float
+    horizon_seconds: float
     tables: dict[str, dict[str, int]]
 
 

@@ -25,6 +25,7 @@ create index things_owner on app.things (owner) where owner is not null;
 """
 
 FILES = {
+    "release.txt": "release 1\noldest 1\nchecksum none\n",
     "schema.sql": TABLES,
     "migrations/0001_things.sql": TABLES,
     "functions/step.sql": "create function app.step() returns integer language sql stable as 'select 1';\n",

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from anabranch.engine.errors import DefinitionError
 
-__all__ = ["FUNCTIONS", "QUERIES", "Files", "Migration", "SqlFile", "digest"]
+__all__ = ["FUNCTIONS", "QUERIES", "Files", "Migration", "Release", "SqlFile", "digest"]
 
 ROOT = Path(__file__).parent
 FUNCTIONS = ROOT / "functions"
 QUERIES = ROOT / "queries"
+# The first line of a migration that can't run in a transaction, such as one that makes an index concurrently.
+OUTSIDE = "-- Outside a transaction"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,20 @@ class Migration:
         """The hash of the content: a migration that ran must never change."""
         return digest(self.file)
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether it runs outside a transaction, statement by statement; then it may run again after a crash."""
+        return self.file.text.startswith(OUTSIDE)
+
+
+@dataclass(frozen=True)
+class Release:
+    """The number of a schema with its functions; it only rises. Processes of releases before `oldest` can't use it."""
+
+    number: int
+    oldest: int
+    checksum: str
+
 
 @dataclass(frozen=True)
 class Files:
@@ -73,6 +89,17 @@ class Files:
     def views(self) -> tuple[SqlFile, ...]:
         """The views, one to a file."""
         return self._folder("views")
+
+    @cached_property
+    def release(self) -> Release:
+        """The release as `release.txt` says it."""
+        said = dict(line.split() for line in self["release.txt"].text.splitlines() if not line.startswith("#"))
+        return Release(int(said["release"]), int(said["oldest"]), said["checksum"])
+
+    @property
+    def checksum(self) -> str:
+        """The hash of the schema with its functions: when it changes, so must the release's number."""
+        return digest(*(migration.file for migration in self.migrations), SqlFile("", self.functions_checksum))
 
     @property
     def functions_checksum(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from psycopg import Connection
 from psycopg.rows import TupleRow, class_row, dict_row
 
+from anabranch.adapters.postgres.calling import call_functions
 from anabranch.adapters.postgres.calls import query_text, translate
 from anabranch.adapters.postgres.check import Difference, check
 from anabranch.adapters.postgres.connect import Role
@@ -17,7 +18,7 @@ from anabranch.adapters.postgres.migrate import connected, redeploy
 from anabranch.adapters.postgres.rows import ROWS
 from anabranch.adapters.postgres.transaction import take_role
 
-__all__ = ["CONNECTIONS", "Activity", "Inspection", "Statistics", "TableSize"]
+__all__ = ["CONNECTIONS", "Activity", "Checked", "Inspection", "Statistics", "TableSize"]
 
 CONNECTIONS = 1
 PATIENCE = timedelta(seconds=10)
@@ -57,6 +58,14 @@ class Statistics:
     jobs: Mapping[str, int]
 
 
+@dataclass(frozen=True)
+class Checked:
+    """How many functions were called, and what is not as this release has it."""
+
+    called: int
+    differences: tuple[Difference, ...]
+
+
 class Inspection:
     """Looks at a database, and redeploys its functions, as the login user does on the command line.
 
@@ -72,9 +81,9 @@ class Inspection:
         """Sizes and counts; no table of tasks is read."""
         return await self._alone(lambda: _look(self._url))
 
-    async def check(self) -> list[Difference]:
-        """Where the database differs from this release, as `anabranch db check` finds it."""
-        return await self._alone(lambda: check(self._url, ROWS, patience=PATIENCE))
+    async def check(self) -> Checked:
+        """Where the database differs from this release, as `anabranch db check` finds it, and what can't be called."""
+        return await self._alone(lambda: _check(self._url))
 
     async def redeploy(self) -> int:
         """Make functions, views, triggers and grants anew; how many functions there are."""
@@ -88,6 +97,12 @@ class Inspection:
 
         async with self._one:
             return await asyncio.to_thread(guarded)
+
+
+def _check(url: str) -> Checked:
+    differences = check(url, ROWS, patience=PATIENCE)
+    called, failed = call_functions(url)
+    return Checked(called, (*differences, *failed))
 
 
 def _look(url: str) -> Statistics:

@@ -9,7 +9,16 @@ from psycopg.rows import TupleRow, class_row
 from anabranch.adapters.postgres.files import Files, Migration, SqlFile
 from anabranch.engine.errors import Conflict
 
-__all__ = ["LEDGER", "Entry", "find_pending", "read_deployed", "read_entries", "write_deployed", "write_entry"]
+__all__ = [
+    "LEDGER",
+    "Deployed",
+    "Entry",
+    "find_pending",
+    "read_deployed",
+    "read_entries",
+    "write_deployed",
+    "write_entry",
+]
 
 # Made by the machinery itself, before the first migration.
 LEDGER = SqlFile(
@@ -23,7 +32,9 @@ LEDGER = SqlFile(
 create table if not exists app.deployment (
     one boolean primary key default true check (one),
     functions_checksum text not null,
-    deployed_at timestamptz not null
+    deployed_at timestamptz not null,
+    release integer not null,
+    oldest_release integer not null
 );""",
 )
 
@@ -37,6 +48,15 @@ class Entry:
     checksum: str
 
 
+@dataclass(frozen=True)
+class Deployed:
+    """The functions deployed last: their release, the oldest one whose processes may call them, and their checksum."""
+
+    release: int
+    oldest: int
+    checksum: str
+
+
 def read_entries(connection: Connection[TupleRow]) -> tuple[Entry, ...]:
     """The applied migrations in order; none where nothing was ever migrated."""
     if not _exists(connection, "migrations"):
@@ -45,47 +65,57 @@ def read_entries(connection: Connection[TupleRow]) -> tuple[Entry, ...]:
         return tuple(cursor.execute("select number, name, checksum from app.migrations order by number"))
 
 
-def find_pending(files: Files, entries: tuple[Entry, ...]) -> tuple[Migration, ...]:
-    """The migrations to apply; Conflict when database and files tell different stories."""
+def find_pending(files: Files, entries: tuple[Entry, ...], deployed: Deployed | None) -> tuple[Migration, ...]:
+    """The migrations to apply, none where a later release was deployed; Conflict when database and files disagree."""
     known = {migration.number: migration for migration in files.migrations}
+    is_later = deployed is not None and deployed.release > files.release.number
     for entry in entries:
-        _compare(entry, known)
+        if not (is_later and entry.number > len(known)):
+            _compare(entry, known)
     applied = {entry.number for entry in entries}
     pending = tuple(migration for migration in files.migrations if migration.number not in applied)
-    if pending and pending[0].number < len(applied):
+    if deployed and is_later and (pending or files.release.number < deployed.oldest):
+        raise _newer(
+            f"release {deployed.release} of the schema, for release {deployed.oldest} and later; "
+            f"this is {files.release.number}"
+        )
+    if skipped := [m for m in pending if m.number < len(applied) and not m.is_outside]:
         raise Conflict(
             "database.migration_skipped",
-            f"migration {pending[0].name} was never applied, and later ones were",
+            f"migration {skipped[0].name} was never applied, and later ones were",
             remedy="Restore the database from a backup; its ledger was changed by hand.",
         )
     return pending
 
 
 def write_entry(connection: Connection[TupleRow], migration: Migration) -> None:
-    """Record a migration in the transaction that applied it."""
+    """Record a migration that was applied."""
     connection.execute(
         "insert into app.migrations (number, name, checksum, applied_at) values (%s, %s, %s, now())",
         [migration.number, migration.name, migration.checksum],
     )
-    # The functions may have lost a view or a trigger: a crash before they are deployed again must not go unseen.
-    connection.execute("delete from app.deployment")
 
 
-def read_deployed(connection: Connection[TupleRow]) -> str | None:
-    """The checksum of the functions as deployed last."""
+def read_deployed(connection: Connection[TupleRow]) -> Deployed | None:
+    """The functions as deployed last; releases had no number before the second."""
     if not _exists(connection, "deployment"):
         return None
-    row = connection.execute("select functions_checksum from app.deployment").fetchone()
-    return row[0] if row else None
+    query = """select coalesce((to_jsonb(d) ->> 'release')::integer, 1),
+                      coalesce((to_jsonb(d) ->> 'oldest_release')::integer, 1), d.functions_checksum
+                 from app.deployment d"""
+    row = connection.execute(query).fetchone()
+    return Deployed(*row) if row else None
 
 
-def write_deployed(connection: Connection[TupleRow], checksum: str) -> None:
+def write_deployed(connection: Connection[TupleRow], files: Files) -> None:
     """Record a deployment of the functions in its transaction."""
     connection.execute(
-        """insert into app.deployment (functions_checksum, deployed_at) values (%s, now())
-           on conflict (one) do update set functions_checksum = excluded.functions_checksum,
+        """insert into app.deployment (release, oldest_release, functions_checksum, deployed_at)
+           values (%s, %s, %s, now())
+           on conflict (one) do update set release = excluded.release, oldest_release = excluded.oldest_release,
+                                           functions_checksum = excluded.functions_checksum,
                                            deployed_at = excluded.deployed_at""",
-        [checksum],
+        [files.release.number, files.release.oldest, files.functions_checksum],
     )
 
 
@@ -97,11 +127,7 @@ def _exists(connection: Connection[TupleRow], table: str) -> bool:
 def _compare(entry: Entry, known: Mapping[int, Migration]) -> None:
     migration = known.get(entry.number)
     if migration is None and entry.number > max(known, default=0):
-        raise Conflict(
-            "database.newer",
-            f"the database has migration {entry.name}, which this release of Anabranch does not know",
-            remedy="Use the release that migrated it, or a later one.",
-        )
+        raise _newer(f"migration {entry.name}, which this release of Anabranch does not know")
     if migration is None:
         raise Conflict(
             "database.migration_missing",
@@ -115,3 +141,9 @@ def _compare(entry: Entry, known: Mapping[int, Migration]) -> None:
             remedy="Run the release that made this database, or another database: set ANABRANCH_HOME, or remove "
             "what a home holds with `anabranch down --purge --yes`. A changed migration belongs into a new file.",
         )
+
+
+def _newer(what: str) -> Conflict:
+    return Conflict(
+        "database.newer", f"the database has {what}", remedy="Use the release that migrated it, or a later one."
+    )

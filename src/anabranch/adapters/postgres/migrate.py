@@ -1,6 +1,6 @@
-"""The schema made, kept and taken down: numbered migrations, then functions whole (O4)."""
+"""The schema made, kept and taken down: numbered migrations and functions, changed together (O4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +16,7 @@ from anabranch.adapters.postgres.deploy import deploy
 from anabranch.adapters.postgres.files import Files, Migration
 from anabranch.adapters.postgres.ledger import (
     LEDGER,
+    Deployed,
     Entry,
     find_pending,
     read_deployed,
@@ -24,6 +25,7 @@ from anabranch.adapters.postgres.ledger import (
     write_entry,
 )
 from anabranch.adapters.postgres.living import refuse_living
+from anabranch.adapters.postgres.outside import apply_outside
 from anabranch.adapters.postgres.roles import make_roles, not_allowed
 from anabranch.adapters.postgres.script import execute
 from anabranch.adapters.postgres.transaction import PATIENCE, hold_lock, patiently, take_role
@@ -56,16 +58,23 @@ class Status:
     applied: tuple[str, ...]
     pending: tuple[str, ...]
     functions_current: bool
+    release: int | None
+    files_release: int
     problem: str | None
+
+    @property
+    def is_later(self) -> bool:
+        """Whether a later release was deployed, which this one leaves alone."""
+        return self.release is not None and self.release > self.files_release
 
     @property
     def current(self) -> bool:
         """Whether there is nothing to migrate."""
-        return self.functions_current and not self.pending and self.problem is None
+        return (self.functions_current or self.is_later) and not self.pending and self.problem is None
 
 
 def migrate(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> Applied:
-    """Bring a database to the newest schema and functions; one that is there already stays untouched."""
+    """Bring a database to the newest schema and functions; one that is there already, or further, stays untouched."""
     with _session(url, files, patience) as connection:
         return _migrate(connection, files, patience)
 
@@ -74,7 +83,7 @@ def redeploy(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -
     """Make functions, views, triggers and grants anew in one transaction, whatever was done to them by hand."""
     with _session(url, files, patience) as connection:
         require_migrated(connection, files)
-        patiently(connection, patience, partial(_deploy, connection, files))
+        patiently(connection, patience, partial(_change, connection, files, ()))
     return Applied((), True)
 
 
@@ -93,7 +102,7 @@ def status(url: str, *, files: Files = OURS) -> Status:
         entries, deployed = _read(connection)
         version = connection.info.parameter_status("server_version")
     try:
-        pending = find_pending(files, entries)
+        pending = find_pending(files, entries, deployed)
     except AnabranchError as error:
         problem = error.message
     return Status(
@@ -101,7 +110,9 @@ def status(url: str, *, files: Files = OURS) -> Status:
         server_version=str(version),
         applied=tuple(entry.name for entry in entries),
         pending=tuple(migration.name for migration in pending),
-        functions_current=deployed == files.functions_checksum,
+        functions_current=deployed is not None and deployed.checksum == files.functions_checksum,
+        release=deployed.release if deployed else None,
+        files_release=files.release.number,
         problem=problem,
     )
 
@@ -119,9 +130,15 @@ def connected(url: str) -> Iterator[Connection[TupleRow]]:
 
 
 def require_migrated(connection: Connection[TupleRow], files: Files) -> None:
-    """Refuse a database that lacks migrations."""
-    entries, _ = _read(connection)
-    if pending := find_pending(files, entries):
+    """Refuse a database that lacks migrations, or that has a later release's."""
+    entries, deployed = _read(connection)
+    if deployed and deployed.release > files.release.number:
+        raise Conflict(
+            "database.newer",
+            f"the database has release {deployed.release} of the schema; this is {files.release.number}",
+            remedy="Use the release that migrated it, or a later one.",
+        )
+    if pending := find_pending(files, entries, deployed):
         raise Conflict(
             "database.not_migrated",
             f"database {connection.info.dbname} lacks migration {pending[0].name}",
@@ -149,19 +166,29 @@ def _session(url: str, files: Files, patience: timedelta) -> Iterator[Connection
 
 def _migrate(connection: Connection[TupleRow], files: Files, patience: timedelta) -> Applied:
     entries, deployed = _read(connection)
-    pending = find_pending(files, entries)
+    pending = find_pending(files, entries, deployed)
+    if deployed and deployed.release > files.release.number:
+        log.info("functions.left_alone", deployed=deployed.release, release=files.release.number)
+        return Applied((), False)
     _make_schema(connection)
-    for migration in pending:
-        patiently(connection, patience, partial(_apply, connection, migration))
-        log.info("migration.applied", migration=migration.name, database=connection.info.dbname)
-    stale = bool(pending) or deployed != files.functions_checksum
+    inside = [migration for migration in pending if not migration.is_outside]
+    if deployed is None:  # nobody calls anything yet; and what one migration adds to an enum, the next may use
+        for migration in inside:
+            patiently(connection, patience, partial(_apply, connection, migration))
+    stale = bool(inside) or deployed is None or deployed.checksum != files.functions_checksum
     if stale:
-        patiently(connection, patience, partial(_deploy, connection, files))
-        log.info("functions.deployed", functions=len(files.functions), database=connection.info.dbname)
+        # Together: functions never meet tables that another release made, and a crash leaves the old release whole.
+        together = inside if deployed else ()
+        patiently(connection, patience, partial(_change, connection, files, together))
+        log.info("functions.deployed", release=files.release.number, database=connection.info.dbname)
+    for migration in pending:
+        if migration.is_outside:
+            apply_outside(connection, migration, patience)
+        log.info("migration.applied", migration=migration.name, database=connection.info.dbname)
     return Applied(tuple(migration.name for migration in pending), stale)
 
 
-def _read(connection: Connection[TupleRow]) -> tuple[tuple[Entry, ...], str | None]:
+def _read(connection: Connection[TupleRow]) -> tuple[tuple[Entry, ...], Deployed | None]:
     """The migrations applied and the functions deployed."""
     with connection.transaction():
         if not _check_owner(connection):
@@ -195,6 +222,8 @@ def _apply(connection: Connection[TupleRow], migration: Migration) -> None:
     write_entry(connection, migration)
 
 
-def _deploy(connection: Connection[TupleRow], files: Files) -> None:
+def _change(connection: Connection[TupleRow], files: Files, migrations: Iterable[Migration]) -> None:
+    for migration in migrations:
+        _apply(connection, migration)
     deploy(connection, files)
-    write_deployed(connection, files.functions_checksum)
+    write_deployed(connection, files)

@@ -1,10 +1,14 @@
 """What health and metrics are judged by, over a connection that nobody else's work is in the way of."""
 
+import time
+from typing import Any
+
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.calls import Database
+from anabranch.adapters.postgres.files import Files
 from anabranch.adapters.postgres.pgstac import EXTENSIONS, Catalog, Found, judge
-from anabranch.engine.views import ClockStep, Duty, Gauges, StuckJobs, Trouble, Vitals
+from anabranch.engine.views import ClockStep, Duty, Gauges, Horizon, StuckJobs, Trouble, Vitals
 
 __all__ = ["PostgresSigns"]
 
@@ -22,6 +26,7 @@ class PostgresSigns:
         bounded = make_conninfo(url, options=f"{LIMITS} {given.get('options') or ''}".strip())
         # Not checked before use: that would be a second round trip that hangs where the first one would.
         self._database = Database(bounded, None, name=name, size=1, checked=False)
+        self._seen: dict[tuple[str, str], float] = {}
 
     async def open(self) -> None:
         """Start connecting."""
@@ -39,9 +44,15 @@ class PostgresSigns:
         """What health is judged by."""
         (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
-        troubles = [Trouble(**trouble) for trouble in row.pop("troubles")]
-        step = row.pop("clock_step")
-        return Vitals(duties=duties, troubles=troubles, clock_step=ClockStep(**step) if step else None, **row)
+        step, holders = row.pop("clock_step"), row.pop("holders")
+        return Vitals(
+            duties=duties,
+            troubles=[Trouble(**trouble) for trouble in row.pop("troubles")],
+            clock_step=ClockStep(**step) if step else None,
+            our_release=Files().release.number,
+            horizon=self._judge(holders),
+            **row,
+        )
 
     async def catalog(self) -> Catalog:
         """How the database stands to the catalog's schema."""
@@ -52,9 +63,17 @@ class PostgresSigns:
     async def gauges(self) -> Gauges:
         """What the database knows for metrics."""
         (row,) = await self._database.query("gauges")
-        return Gauges(**row)
+        horizon = self._judge(row.pop("holders"))
+        return Gauges(horizon_seconds=horizon.seconds if horizon else 0.0, **row)
 
     async def stuck_jobs(self, after: int) -> StuckJobs:
         """The stuck ones among the next open jobs after an id."""
         (row,) = await self._database.query("stuck_jobs", after=after, limit=LOOK_AT)
         return StuckJobs(row["last"] or 0, tuple(row["stuck"]))
+
+    def _judge(self, rows: list[dict[str, Any]]) -> Horizon | None:  # JSON of the query
+        """What has held the horizon of vacuums for longest; a slot's time counts from when its need was first seen."""
+        now = time.monotonic()
+        self._seen = {(r["holder"], r["xmin"]): self._seen.get((r["holder"], r["xmin"]), now) for r in rows}
+        held = [Horizon(r["holder"], r["seconds"] or now - self._seen[r["holder"], r["xmin"]]) for r in rows]
+        return max(held, key=lambda one: one.seconds, default=None)

@@ -12,14 +12,14 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.connect import Role
 from anabranch.engine.errors import Conflict
 
-__all__ = ["PATIENCE", "hold_lock", "patiently", "take_role"]
+__all__ = ["PATIENCE", "hold_lock", "patiently", "take_role", "too_busy"]
 
 PATIENCE = timedelta(seconds=60)
 
 # Any number that nobody else uses.
 LOCK = 0x616E61627261
-TAKE_LOCK = "select pg_catalog.pg_advisory_lock(%s)"
-SHARE_LOCK = "select pg_catalog.pg_advisory_xact_lock_shared(%s)"
+TAKE_LOCK = "select pg_catalog.pg_try_advisory_lock(%s)"
+SHARE_LOCK = "select pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
 
 BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
@@ -34,16 +34,17 @@ def take_role(connection: Connection[TupleRow], role: Role) -> None:
 def hold_lock(connection: Connection[TupleRow], patience: timedelta, *, shared: bool = False) -> None:
     """Keep other migrations out until the connection is closed; with `shared` until the transaction ends."""
     take = SHARE_LOCK if shared else TAKE_LOCK
-    try:
-        with connection.transaction():
-            connection.execute("select set_config('lock_timeout', %s, true)", [_milliseconds(patience)])
-            connection.execute(take, [LOCK])
-    except psycopg.errors.LockNotAvailable as error:
-        raise Conflict(
-            "database.locked",
-            f"another migration of database {connection.info.dbname} did not end in {patience.total_seconds():g} s",
-            remedy="Wait for it, or end it, and run this again.",
-        ) from error
+    began = time.monotonic()
+    # Asked for again and again: one who waits inside a statement keeps a snapshot, and an index that the holder makes
+    # concurrently would wait for it.
+    while connection.execute(take, [LOCK]).fetchone() != (True,):
+        if time.monotonic() > began + patience.total_seconds():
+            raise Conflict(
+                "database.locked",
+                f"another migration of database {connection.info.dbname} did not end in {patience.total_seconds():g} s",
+                remedy="Wait for it, or end it, and run this again.",
+            )
+        time.sleep(0.05)
 
 
 def patiently(connection: Connection[TupleRow], patience: timedelta, work: Callable[[], object]) -> None:
@@ -59,7 +60,7 @@ def patiently(connection: Connection[TupleRow], patience: timedelta, work: Calla
                 return
         except BUSY as error:
             if waited > patience:
-                raise _too_busy(connection, waited) from error
+                raise too_busy(connection, waited) from error
         time.sleep(random.uniform(0.02, 0.2))  # noqa: S311  # jitter, no secret
 
 
@@ -76,7 +77,8 @@ def _milliseconds(wait: timedelta) -> str:
     return f"{max(wait // timedelta(milliseconds=1), 1)}ms"
 
 
-def _too_busy(connection: Connection[TupleRow], waited: timedelta) -> Conflict:
+def too_busy(connection: Connection[TupleRow], waited: timedelta) -> Conflict:
+    """The error of one who waited in vain for others' transactions to end."""
     return Conflict(
         "database.busy",
         f"the tables of database {connection.info.dbname} were in use for {waited.total_seconds():.0f} s",

@@ -48,7 +48,7 @@ async def show_statistics(gateway: CurrentGateway) -> StatisticsView:
 
 @router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
 async def check_functions(gateway: CurrentGateway) -> FunctionsView:
-    """Whether functions, tables and rights are those of this release; it changes nothing."""
+    """Whether functions, tables and rights are those of this release, and each can be called; it changes nothing."""
     return FunctionsView.of(await gateway.inspection.check())
 
 

@@ -54,6 +54,7 @@ def _of_database(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
     yield Sample("anabranch_database_bytes", {}, gauges.database_bytes)
     yield Sample("anabranch_database_connections", {}, gauges.connections)
     yield Sample("anabranch_database_connections_limit", {}, gauges.max_connections)
+    yield Sample("anabranch_database_horizon_seconds", {}, gauges.horizon_seconds)
     yield Sample("anabranch_database_oldest_transaction_seconds", {}, gauges.oldest_transaction_seconds)
 
 

@@ -2,7 +2,8 @@
 -- of the parent can't do it in its own commit; and one commit cancels one, for two would lock lanes out of order. Answers
 -- whether it did; null: others are at it, and it was not to be waited for. Without _job, the first there is.
 create function app.cancel_orphan(_job bigint default null, _wait boolean default true) returns boolean
-language plpgsql as $$
+language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     _child app.jobs;
 begin

@@ -2,7 +2,8 @@
 -- into its own hand, as the attempt they had, and ends them. Answers how many.
 create function app.end_expired(
     _session bigint, _batch integer, _from bigint default 0, _to bigint default 9223372036854775807
-) returns integer language plpgsql as $$
+) returns integer language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
     _lane app.lanes;
     _next timestamptz;

@@ -4,7 +4,8 @@
 -- for each claim, whatever the planner knows of a table that fills and empties. Answers how many.
 create function app.end_overdue(
     _grace interval, _batch integer, _from bigint default 0, _to bigint default 9223372036854775807
-) returns integer language sql as $$
+) returns integer language sql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
     with overdue as (
         select c.*, l.*, c.first_at + app.seconds(l.total) < app.now() as spent
           from app.claims c

@@ -3,7 +3,8 @@
 -- free (E21). A suspect whose workers died five times more while it ran, or may have run, fails for good: no task takes
 -- its workers with it for ever (E1). Answers how many.
 create function app.release_dead(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
-returns integer language sql as $$
+returns integer language sql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
     select app.release(coalesce(jsonb_agg(jsonb_build_object(
                'session', c.session, 'lane', c.lane, 'idx', c.idx, 'attempt', c.attempt,
                'ended', case when c.started_at is null and c.attempt < 3 then 'lost'

@@ -1,7 +1,8 @@
 -- End tasks of these lanes that wait for an attempt that will never be, because their lane is closed (E13). Answers how
 -- many.
 create function app.tidy_due(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
-returns integer language sql as $$
+returns integer language sql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
     with dead as (
         select d.lane, d.idx from app.due d
          cross join lateral (select from app.lanes x where x.id = d.lane and x.closed limit 1) l

@@ -12,11 +12,14 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
                  group by l.queue) q) as ready,
        (select coalesce(jsonb_object_agg(q.queue, q.tasks), '{}')
           from (select l.queue, count(*) as tasks
-                  from (select x.lane from app.claims x limit 100000) c join app.lanes l on l.id = c.lane
+                  from (select x.lane from app.claims x limit 100000) c
+                 cross join lateral (select x.queue from app.lanes x where x.id = c.lane limit 1) l
                  group by l.queue) q) as running,
        (select coalesce(jsonb_object_agg(q.queue, q.tasks), '{}')
           from (select l.queue, count(*) as tasks
-                  from (select x.lane from app.due x limit 100000) d join app.lanes l on l.id = d.lane and not l.closed
+                  from (select x.lane from app.due x limit 100000) d
+                 cross join lateral (select x.queue, x.closed from app.lanes x where x.id = d.lane limit 1) l
+                 where not l.closed
                  group by l.queue) q) as due,
        (select coalesce(jsonb_object_agg(s.kind, s.processes), '{}')
           from (select x.kind, count(*) as processes from app.sessions x
@@ -36,6 +39,7 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
        (select coalesce(max(extract(epoch from clock_timestamp() - a.xact_start)), 0)::float
           from pg_catalog.pg_stat_activity a
          where a.datname = current_database() and a.pid <> pg_catalog.pg_backend_pid()) as oldest_transaction_seconds,
+       (select coalesce(jsonb_agg(to_jsonb(h)), '[]') from app.horizon_holders() h) as holders,
        (select coalesce(jsonb_object_agg(t.relname, jsonb_build_object(
                    'live', t.n_live_tup, 'dead', t.n_dead_tup, 'inserted', t.n_tup_ins)), '{}')
           from pg_catalog.pg_stat_user_tables t where t.schemaname = 'app') as tables;

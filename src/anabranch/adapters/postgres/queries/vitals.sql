@@ -33,12 +33,13 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
           from ((select s.kind || ' ' || s.pid || ' on ' || s.host as who, s.trouble, s.troubled_at from app.sessions s
                   where s.dead_at is null and s.trouble is not null limit 20)
                 union all
-                (select 'job ' || j.job_id, r.trouble, r.troubled_at
-                   from (select x.* from app.rights x where x.trouble is not null order by x.troubled_at limit 20) r
-                   join app.jobs j on j.id = r.job)) t) as troubles,
+                (select 'an advance after node ' || r.node, r.trouble, r.troubled_at from app.rights r
+                  where r.trouble is not null order by r.troubled_at limit 20)) t) as troubles,
        (select jsonb_build_object('step_seconds', extract(epoch from k.step)::float,
                                   'age_seconds', extract(epoch from app.now() - k.stepped_at)::float)
           from app.clock k where k.step <> '0') as clock_step,
+       (select coalesce((to_jsonb(d) ->> 'release')::integer, 1) from app.deployment d) as release,
+       (select coalesce(jsonb_agg(to_jsonb(h)), '[]') from app.horizon_holders() h) as holders,
        c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
   from (select count(*) as untaken_rights,
                extract(epoch from app.now() - min(x.made_at))::float as oldest_right_seconds

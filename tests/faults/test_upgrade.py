@@ -1,0 +1,151 @@
+"""Processes of the oldest release that is supported, while a newer one changes the database under them."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.files import Files
+from anabranch.adapters.postgres.migrate import migrate, status
+from anabranch.testing.crew import Crew, Start, open_stage, until_async
+from anabranch.testing.server import free_port
+
+pytestmark = pytest.mark.postgres
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = Path(__file__).parent / "plugins"
+RELEASE = "src/anabranch/adapters/postgres/release.txt"
+
+
+def git(*arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
+
+
+def find_oldest_supported() -> str:
+    """The last commit of the oldest release whose processes may use our schema."""
+    commits = git("log", "--format=%H", "--", RELEASE).decode().split()
+    for commit in commits:
+        said = re.search(r"^release (\d+)", git("show", f"{commit}:{RELEASE}").decode(), re.MULTILINE)
+        if said and int(said[1]) <= Files().release.oldest:
+            return commit
+    return f"{commits[-1]}^" if commits else "HEAD"  # the first release had no number
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """The source of that release."""
+    try:
+        archive = git("archive", find_oldest_supported(), "src")
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this checkout has no git history to take the older release from")
+    with tarfile.open(fileobj=BytesIO(archive)) as packed:
+        packed.extractall(tmp_path / "older", filter="data")
+    return tmp_path / "older" / "src"
+
+
+def migrate_as(source: Path, url: str) -> None:
+    code = "import sys; from anabranch.adapters.postgres.migrate import migrate; migrate(sys.argv[1])"
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    subprocess.run([sys.executable, "-P", "-c", code, url], env=environment, check=True)
+
+
+@pytest.mark.slow
+async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_them(
+    empty_database_url: str, older: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run on before, during and after the migration, and hand over to processes of the new release."""
+    migrate_as(older, empty_database_url)
+    port, notes = free_port(), tmp_path / "notes"
+    notes.touch()
+    (tmp_path / "first").mkdir()
+    crew = Crew(Start(tmp_path / "first", PLUGINS, empty_database_url))
+
+    def ended() -> int:
+        return sum(line.startswith("ended") for line in notes.read_text().splitlines())
+
+    async def submit(client: httpx.AsyncClient, numbers: range) -> list[str]:
+        given = {"notes": str(notes), "quick": 60, "plain": 4, "heavy": 1, "pause": 0.02}
+        answers = [await client.post("/api/jobs/submit/mixed", json={**given, "n": number}) for number in numbers]
+        assert {answer.status_code for answer in answers} <= {200, 202}, [answer.text for answer in answers]
+        return [answer.json()["job_id"] for answer in answers]
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(older))
+            members = [crew.start("orchestrator"), crew.start("worker"), crew.start("api", port=port)]
+        await until_async(lambda: _is_ready(port), 60, "an answer of the older API")
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            jobs = await submit(client, range(4))
+            await until_async(lambda: ended() > 20, 60, "some work")
+            migrating = asyncio.create_task(asyncio.to_thread(migrate, empty_database_url))
+            jobs += await submit(client, range(4, 8))
+            assert (await migrating).redeployed
+            jobs += await submit(client, range(8, 12))
+            (tmp_path / "second").mkdir()
+            async with open_stage(Start(tmp_path / "second", PLUGINS, empty_database_url)) as stage:
+                await stage.finish(*jobs, seconds=120)  # the older ones end them alone
+                await stage.crew.start_ready("orchestrator", "worker")
+                more = await submit(client, range(12, 16))
+                for member in members:
+                    assert member.process.poll() is None, member.log.read_text()
+                    member.process.terminate()
+                for member in members:
+                    assert await member.ended() in (0, -signal.SIGTERM)
+                await stage.finish(*more, seconds=120)
+                assert stage.query("select state, count(*) from app.jobs group by 1") == [("completed", 16)]
+    finally:
+        crew.close()
+    assert ended() >= 16 * 65
+    assert status(empty_database_url).current
+
+
+LIST_STATEMENTS = """
+import json
+from pathlib import Path
+import anabranch
+from anabranch.adapters.postgres.calls import call_text, query_text
+from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.files import Files
+code = [path.read_text() for path in Path(anabranch.__file__).parent.rglob("*.py")]
+named = [file.stem for file in Files().functions if any(f'"{file.stem}"' in text for text in code)]
+queries = [path.stem for path in (Files().root / "queries").glob("*.sql")]
+print(json.dumps({**{n: call_text(n) for n in named if n != "now"}, **{q: query_text(q) for q in queries}}))
+"""
+
+
+def test_a8_statements_of_the_oldest_release_can_still_be_run(database_url: str, older: Path) -> None:
+    """Its calls name the arguments that its own files have, and its queries the columns that its tables had."""
+    environment = {**os.environ, "PYTHONPATH": str(older)}
+    printed = subprocess.run([sys.executable, "-P", "-c", LIST_STATEMENTS], env=environment, check=True, stdout=-1)
+    statements: dict[str, str] = json.loads(printed.stdout)
+    assert {"claim", "report", "submit", "jobs", "vitals"} <= statements.keys()
+    refused = {}
+    with connect(database_url, None) as connection:
+        for name, text in statements.items():
+            names = dict.fromkeys(re.findall(r"%\((\w+)\)s", text))
+            try:
+                connection.execute(f"explain {text}".encode(), names or [None] * text.count("%s"))
+            except psycopg.errors.UndefinedTable as error:
+                if "pgstac" not in str(error):
+                    refused[name] = str(error)
+            except psycopg.Error as error:
+                refused[name] = str(error)
+    assert refused == {}
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
