@@ -40,6 +40,10 @@ MISSING = {"handler.missing": timedelta(seconds=1), "workflow.unreadable": timed
 QUICK = timedelta(seconds=10)
 TURN = timedelta(milliseconds=50)
 SPOOLED = ".results"
+# How long a large result waits for storage that does not answer; a quick handler's thread is needed by others.
+PAUSES_SECONDS = (0.2, 1.0, 3.0, 10.0, 20.0, 30.0)
+QUICK_PAUSES_SECONDS = (0.2, 1.0)
+UNSTORED_DELAY = timedelta(seconds=30)
 
 
 @dataclass(eq=False, slots=True)
@@ -132,7 +136,6 @@ class Runner:
         children: Children,
         results: Results,
         scratch: Path,
-        work: Path,
         thread: Executor,
         session: SessionId,
     ) -> None:
@@ -145,7 +148,6 @@ class Runner:
         self._keeper = Keeper(store, session)
         self._nursery = Nursery(store, registry, self._definitions, session)
         self._scratch = scratch
-        self._work = str(work)
         self._thread = thread
         self._now: Held | None = None
         self._beginning = threading.Lock()
@@ -225,9 +227,9 @@ class Runner:
         self._now = held
         folder = self._folder(held.claim)
         try:
-            call = Call.of(held.claim, _params(held), folder, self._work, self.results)
+            call = Call.of(held.claim, _params(held), folder, self.results)
             performed = perform(self._registry, call, Silence(), self._children.equipment)
-            report = self._settle(held, performed, time.monotonic() - held.begun)
+            report = self._settle(held, performed, time.monotonic() - held.begun, QUICK_PAUSES_SECONDS)
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
         except ExpressionError as error:
@@ -280,9 +282,7 @@ class Runner:
             raise Unavailable("handler.missing", f"this worker has no handler {claim.handler!r}")
         previous = await self._load_previous(claim)
         held.workflow = await self._define(claim)
-        call = await asyncio.to_thread(
-            Call.of, claim, _params(held), self._folder(claim), self._work, self.results, previous
-        )
+        call = await asyncio.to_thread(Call.of, claim, _params(held), self._folder(claim), self.results, previous)
         longest = _longest(claim)
         held.begun = time.monotonic()
         held.started = True
@@ -312,7 +312,9 @@ class Runner:
         path = self._folder(claim) + SPOOLED
         return await collect_results(self._store, self.results, claim.lane.job_id, node, path)
 
-    def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
+    def _settle(
+        self, held: Held, performed: Performed, seconds: float, pauses: Sequence[float] = PAUSES_SECONDS
+    ) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
         if held.given_up or performed.interrupted:
             return Report(claim.fence, "handed_back", log=performed.log)
@@ -321,12 +323,25 @@ class Runner:
         ended, body = "completed", performed.result
         try:
             if claim.lane.purpose is not Purpose.PLAN and self.results.is_large(body):
-                name = f"{claim.key.lane}-{claim.key.place}-{claim.attempt}"
-                reference = self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
-                ended, body = "referenced", reference
-        except (TaskError, OSError) as error:
+                ended, body = "referenced", self._put_aside(claim, body, pauses)
+        except TaskError as error:
             return _failed(claim, describe_error(error), ran, performed.log)
+        except (Unavailable, OSError) as error:  # our own storage: that is not the handler's fault (E9)
+            log.error("task.result_unstored", **claim.ids, reason=str(error))
+            described = encode(describe_error(error))
+            return Report(claim.fence, "handed_back", described, UNSTORED_DELAY, log=performed.log)
         return Report(claim.fence, ended, body, None, ran, performed.log, performed.metrics, performed.handed)
+
+    def _put_aside(self, claim: Claim, body: str, pauses: Sequence[float]) -> str:
+        """Put a large result into the work area, again and again while that does not answer; its reference."""
+        name = f"{claim.key.lane}-{claim.key.place}-{claim.attempt}"
+        for pause in pauses:
+            try:
+                return self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
+            except (Unavailable, OSError) as error:
+                log.warning("task.result_waits", **claim.ids, reason=str(error))
+                time.sleep(pause)
+        return self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
 
     def _died(self, held: Held, error: ChildDied, seconds: float) -> Report:
         claim = held.claim

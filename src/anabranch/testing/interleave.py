@@ -28,6 +28,7 @@ HASTY = "-c deadlock_timeout=20ms -c statement_timeout=15s"
 TABLES = (
     "workflows", "sessions", "jobs", "nodes", "lanes", "items", "claims", "due", "outcomes", "attempts", "checkpoints",
     "rights", "waits", "signals", "children", "limits", "events", "duties",
+    "staged_items",
 )  # fmt: skip
 
 # One row for each thing that is wrong. Every transition must leave none, in whatever order it met the others. A node

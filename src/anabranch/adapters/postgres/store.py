@@ -30,6 +30,8 @@ from anabranch.adapters.postgres.wire import (
 from anabranch.engine.canonical import Json, decode, encode
 from anabranch.engine.errors import NotFound
 from anabranch.engine.expressions import Reference
+from anabranch.engine.items import Items
+from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import (
     Answer,
     Attempt,
@@ -69,6 +71,7 @@ __all__ = ["PostgresStore"]
 SWEEP_BATCH = 1000
 KNOWN_SECONDS = 3600.0
 ORPHANS = 50
+STAGED_BYTES = 4_000_000
 TOLD = 100
 COUNTED_WORKFLOWS = 200
 ENDINGS = 50_000  # ten thousand a second
@@ -174,6 +177,12 @@ class PostgresStore:
         self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
     ) -> Applied:
         """Apply a plan and spend the right."""
+        for transition in transitions:
+            if isinstance(transition, OpenLane) and isinstance(transition.source.items, Items):
+                for first, items in transition.source.items.arrays(STAGED_BYTES):
+                    staged = (right.id, session, right.takes, transition.node, first, items)
+                    if not await self._value("stage_items", *staged):
+                        return Applied(None, ())
         changes = encode([write_change(transition) for transition in transitions])
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
         return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
