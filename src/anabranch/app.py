@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import structlog
 
-from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.burst import BURSTS, Bursts
 from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
@@ -21,28 +20,31 @@ from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.records import PostgresRecords
 from anabranch.adapters.postgres.signs import PostgresSigns
+from anabranch.adapters.postgres.storage_marks import PostgresMarks
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.audit import Leftovers
 from anabranch.controls import Controls
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
 from anabranch.engine.equipment import Equipment
-from anabranch.engine.errors import AnabranchError, NotFound, Unavailable
+from anabranch.engine.errors import AnabranchError, Conflict, Denied, NotFound, Unavailable
 from anabranch.engine.from_stages import Declaration
 from anabranch.engine.mistakes import nearest
 from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.orchestrator import Advancer, Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.engine.ports import Submitted, TakenRight
+from anabranch.engine.ports import Refused, Submitted, TakenRight
 from anabranch.engine.results import Results
 from anabranch.engine.retention import Keep, Purge
+from anabranch.engine.scratch import clear_scratch, make_scratch
 from anabranch.engine.session import Live, Part, keep_session
 from anabranch.engine.storage import Storage
+from anabranch.engine.storage_marks import join_storage
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.engine.uploads import Uploads
 from anabranch.engine.worker import Worker, WorkerOptions
-from anabranch.settings import TIERS, Settings, forget
+from anabranch.settings import AREAS, Settings, forget
 
 __all__ = [
     "CATALOG",
@@ -50,8 +52,11 @@ __all__ = [
     "Reloaded",
     "connections_needed",
     "equip",
+    "join",
     "load_registry",
+    "open_marks",
     "open_purge",
+    "open_results",
     "open_tiers",
     "run_orchestrator",
     "run_worker",
@@ -78,14 +83,57 @@ def load_registry(settings: Settings) -> Registry:
     return load_plugins(settings.plugins)
 
 
-def results(settings: Settings) -> Results:
+def open_results(settings: Settings) -> Results:
     """Where large results are put aside."""
-    return Results(LocalFiles(settings.home / "work"), inline=settings.inline_result_bytes)
+    home, inline = settings.home, settings.inline_result_bytes
+    return Results(open_tiers(settings).work, inline=inline, spool=home / "incoming")
 
 
 def open_tiers(settings: Settings) -> Storage:
-    """The tiers that the settings name, without asking them anything."""
+    """The tiers and the work area that the settings name, without asking them anything."""
     return open_storage(*_places(settings))
+
+
+def open_marks(settings: Settings, database_url: str) -> tuple[Storage, dict[str, str], PostgresMarks]:
+    """What shows whether the areas are those of the database's other processes: they, their URLs, and the marks."""
+    return open_tiers(settings), {area: getattr(settings.storage, area) for area in AREAS}, PostgresMarks(database_url)
+
+
+def join(settings: Settings, database_url: str) -> bool:
+    """See that this process uses the storage of the database's other processes: it must not run otherwise.
+
+    False while the storage or the database does not answer, which may do so later; all else is raised.
+    """
+    try:
+        join_storage(*open_marks(settings, database_url))
+    except AnabranchError as error:
+        told = {"code": error.code, "reason": error.message, "remedy": error.remedy}
+        if isinstance(error, Denied) or not isinstance(error, Unavailable | Refused):
+            log.error("storage.refused", **told)
+            raise
+        log.warning("storage.waiting", **told)
+        return False
+    return True
+
+
+async def _join_patiently(settings: Settings, database_url: str) -> None:
+    """The same, however long they don't answer."""
+    while not await asyncio.to_thread(join, settings, database_url):  # noqa: ASYNC110  # nobody would ring
+        await asyncio.sleep(1)
+
+
+@asynccontextmanager
+async def _joined(settings: Settings, database_url: str, on_refused: Callable[[], None]) -> AsyncIterator[None]:
+    """The same for what must run while the storage does not answer: `on_refused` is called if it turns out later."""
+    watching: asyncio.Task[None] | None = None
+    if not await asyncio.to_thread(join, settings, database_url):
+        watching = asyncio.create_task(_join_patiently(settings, database_url))
+        watching.add_done_callback(lambda task: None if task.cancelled() or not task.exception() else on_refused())
+    try:
+        yield
+    finally:
+        if watching:
+            watching.cancel()
 
 
 def equip(settings: Settings, database_url: str, scratch: Path) -> Equipment:
@@ -101,9 +149,9 @@ def equip(settings: Settings, database_url: str, scratch: Path) -> Equipment:
 def _places(settings: Settings) -> tuple[tuple[Place, ...], Path]:
     storage, home = settings.storage, settings.home
     places = tuple(
-        Place(tier, url, storage.options_of(tier), ours=url == (home / tier).as_uri())
-        for tier in TIERS
-        for url in [getattr(storage, tier)]
+        Place(area, url, storage.options_of(area), ours=url == (home / area).as_uri())
+        for area in AREAS
+        for url in [getattr(storage, area)]
     )
     return places, home / "incoming"
 
@@ -117,7 +165,7 @@ def keep(settings: Settings) -> Keep:
 def purge(settings: Settings, database_url: str, store: PostgresStore, jobs: timedelta | None) -> Purge:
     """What removes jobs that ended so long ago, with all that they left."""
     leftovers = Leftovers(partial(open_tiers, settings), partial(PostgresRecords, database_url))
-    return Purge(store.retention(), results(settings), replace(keep(settings), jobs=jobs), leftovers.remove)
+    return Purge(store.retention(), open_results(settings), replace(keep(settings), jobs=jobs), leftovers.remove)
 
 
 @asynccontextmanager
@@ -155,11 +203,13 @@ class Reloaded:
 class Gateway:
     """What the API serves from: it submits and controls under a session of its own, and reads."""
 
-    def __init__(self, settings: Settings, database_url: str) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None) -> None:
+        """Nothing is opened yet; `on_refused` is called where the storage is not that of the database's processes."""
         self.settings = settings
+        self._url = database_url
+        self._on_refused = on_refused
         self.registry = load_registry(settings)
-        self._results = results(settings)
+        self._results = open_results(settings)
         self.storage = open_tiers(settings)
         self.uploads = Uploads(self.storage.tier("bronze"), settings.max_upload_bytes)
         self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
@@ -183,10 +233,15 @@ class Gateway:
         await self._store.open()
         await self.reads.open()
         await self.signs.open()
+        self._session = asyncio.create_task(self._keep_session())
+
+    async def _keep_session(self) -> None:
         lease = timedelta(seconds=self.settings.lease_seconds)
-        self._session = asyncio.create_task(
-            keep_session(self._store, self, self._stop, kind=SessionKind.API, lease=lease)
-        )
+        try:
+            async with _joined(self.settings, self._url, self._on_refused):
+                await keep_session(self._store, self, self._stop, kind=SessionKind.API, lease=lease)
+        except (Conflict, Denied):  # it was logged
+            self._on_refused()
 
     async def ready(self) -> None:
         """Wait until there is a session to submit under."""
@@ -320,13 +375,6 @@ def _store(
     return PostgresStore(database_url, name=name, stack=stack, connections=connections, checked=checked)
 
 
-def clear_scratch(folder: Path) -> None:
-    """Remove what workers left that were killed (W6)."""
-    for left in folder.glob("[0-9]*") if folder.is_dir() else ():
-        if not Path(f"/proc/{left.name}").exists() or left.name == str(os.getpid()):
-            shutil.rmtree(left, ignore_errors=True)
-
-
 def _clear_storage(equipment: Equipment) -> None:
     """Remove what workers of this machine had begun that were killed; tiers that can't be opened are told at once."""
     equipment.storage.clear()
@@ -337,23 +385,24 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     registry = load_registry(settings)
     # Handlers are others' code, and what they print is kept (S5): what they may use of these, they have by equipment.
     forget("database_url", "api_key", "storage", "storage__options")
-    scratch = settings.home / "scratch" / str(os.getpid())
-    clear_scratch(scratch.parent)
+    await _join_patiently(settings, database_url)
+    clear_scratch(settings.home / "scratch")
+    scratch = make_scratch(settings.home / "scratch")
     equipment = equip(settings, database_url, scratch)
     _clear_storage(equipment)
     memory = settings.child_memory_mb * 2**20
     children = Children(settings.slots, settings.plugins, memory=memory, equipment=equipment)
     await children.warm()
     store = _store(settings, database_url, "anabranch worker")
-    work = settings.home / "work" / "jobs"
     queues = registry.serve(settings.queues)
-    options = WorkerOptions(queues, settings.slots, GRACE, scratch, work)
-    worker = Worker(store, registry, children, results(settings), options)
+    options = WorkerOptions(queues, settings.slots, GRACE, scratch)
+    worker = Worker(store, registry, children, open_results(settings), options)
     os.register_at_fork(after_in_child=_end_copy)
     try:
         await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=queues, handlers=registry.handlers)
     finally:
         children.close()
+        shutil.rmtree(scratch, ignore_errors=True)
     if worker.stuck:  # a thread or an async handler that hears nothing would keep the process from ending
         os._exit(os.EX_SOFTWARE)
 
@@ -361,7 +410,9 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
     store = _store(settings, database_url, "anabranch orchestrator", connections=STORE + DUTIES)
     purging = purge(settings, database_url, store, keep(settings).jobs)
-    await _serve(store, Orchestrator(store, results(settings), purging), settings, kind=SessionKind.ORCHESTRATOR)
+    part = Orchestrator(store, open_results(settings), purging)
+    async with _joined(settings, database_url, _give_up):
+        await _serve(store, part, settings, kind=SessionKind.ORCHESTRATOR)
 
 
 async def _serve(
@@ -393,5 +444,5 @@ def _end_copy() -> None:
 
 
 def _give_up() -> None:
-    """End a process whose loop is blocked: its supervisor starts another, and what blocked it runs alone next time."""
+    """End a process that can't go on: its supervisor starts another. What blocked its loop runs alone next time."""
     os._exit(os.EX_SOFTWARE)

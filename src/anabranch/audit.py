@@ -9,14 +9,15 @@ from hashlib import sha256
 from itertools import groupby, islice
 from typing import Protocol
 
-from anabranch.engine.attempt_keys import parse_key
+from anabranch.engine.attempt_keys import parse_key, segment
 from anabranch.engine.errors import NotFound
 from anabranch.engine.storage import Stat, Storage
-from anabranch.engine.work import segment
 
 __all__ = ["Audit", "Fault", "Finding", "JobRecord", "Leftovers", "Published", "Records"]
 
 FOLDER = "jobs"
+RESULTS = "results"
+WORK = "work://"
 WRITTEN = ("silver", "gold")
 JOBS_AT_ONCE = 100
 
@@ -24,7 +25,7 @@ JOBS_AT_ONCE = 100
 class Fault(StrEnum):
     """What is wrong with an object."""
 
-    MISSING = "missing"  # published, and not there
+    MISSING = "missing"  # published or a task's result, and not there
     DAMAGED = "damaged"  # published, and of another size or content
     LOSER = "loser"  # of a job that has ended, and in none of its results
     ORPHAN = "orphan"  # of a job that is not known any more
@@ -44,14 +45,21 @@ class Finding:
         """Whether nothing refers to it."""
         return self.fault in (Fault.LOSER, Fault.ORPHAN)
 
+    @property
+    def in_work(self) -> bool:
+        """Whether it is in the work area."""
+        return self.address.startswith(WORK)
+
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job: whether it has ended, whether results of its tasks lie elsewhere, and the addresses in the others."""
+    """A job: whether it has ended, whether results of its tasks were put aside, the addresses in the others, and the
+    keys of those in the work area."""
 
     ended: bool
     put_aside: bool
     addresses: frozenset[str]
+    results: frozenset[str]
 
 
 class Published(Protocol):
@@ -76,6 +84,9 @@ class Records(Protocol):
     def outputs(self) -> Iterator[Published]:
         """All that is published."""
 
+    def results(self) -> Iterator[tuple[str, int]]:
+        """All results that were put aside: their keys in the work area, and how many bytes they have."""
+
     def published(self, addresses: Collection[str]) -> set[str]:
         """Those of these addresses that are published."""
 
@@ -97,15 +108,20 @@ class Audit:
     def find(self, *, checksums: bool = False) -> Iterator[Finding]:
         """Everything that is wrong; with checksums, all that is published is read whole."""
         yield from self._find_lost(checksums=checksums)
+        yield from self._find_lost_results()
         for tier in WRITTEN:
             for jobs in _batches(self._walk(tier)):
                 yield from self._find_spare(tier, jobs)
+        for folder in (RESULTS, FOLDER):
+            for jobs in _batches(_by_job(self._storage.work.walk(folder))):
+                yield from self._find_spare_work(jobs)
 
     def sweep(self, findings: Sequence[Finding], age: timedelta) -> int:
         """Remove what nothing refers to and nobody has touched for so long; how many objects."""
         before = datetime.now(UTC) - age
         spare = [found for found in findings if found.can_go and found.modified and found.modified <= before]
-        self._storage.delete([found.address for found in spare])
+        self._storage.work.delete([found.address.removeprefix(WORK) for found in spare if found.in_work])
+        self._storage.delete([found.address for found in spare if not found.in_work])
         return len(spare)
 
     def _find_lost(self, *, checksums: bool) -> Iterator[Finding]:
@@ -117,6 +133,16 @@ class Audit:
             else:
                 if stat.size != output.size or (checksums and self._hash(output.address) != output.sha256):
                     yield Finding(Fault.DAMAGED, output.address, stat.size, stat.modified)
+
+    def _find_lost_results(self) -> Iterator[Finding]:
+        for key, size in self._records.results():
+            try:
+                stat = self._storage.work.stat(key)
+            except NotFound:
+                yield Finding(Fault.MISSING, f"{WORK}{key}", size)
+            else:
+                if stat.size != size:
+                    yield Finding(Fault.DAMAGED, f"{WORK}{key}", stat.size, stat.modified)
 
     def _hash(self, address: str) -> str:
         digest = sha256()
@@ -140,6 +166,17 @@ class Audit:
                 addressed = ((f"{tier}://{stat.key}", stat) for stat in stats)
                 yield from (Finding(fault, at, stat.size, stat.modified) for at, stat in addressed if at not in kept)
 
+    def _find_spare_work(self, jobs: Sequence[tuple[str, list[Stat]]]) -> Iterator[Finding]:
+        """What is in the work area and nobody's; the files of a job that has ended go by themselves."""
+        known = self._records.jobs([job for job, _ in jobs])
+        for job, stats in jobs:
+            record = known.get(job)
+            fault = Fault.ORPHAN if record is None else Fault.LOSER
+            for stat in stats if record is None or record.ended else ():
+                is_spare = record is None or (stat.key.startswith(f"{RESULTS}/") and stat.key not in record.results)
+                if is_spare:
+                    yield Finding(fault, f"{WORK}{stat.key}", stat.size, stat.modified)
+
 
 class Leftovers:
     """The objects of purged jobs, but for those that are published."""
@@ -162,6 +199,11 @@ class Leftovers:
                 storage.delete(spare)
                 return len(spare)
         return 0
+
+
+def _by_job(found: Iterator[Stat]) -> Iterator[tuple[str, list[Stat]]]:
+    for job, stats in groupby(found, key=lambda stat: stat.key.split("/")[1]):
+        yield job, list(stats)
 
 
 def _judge(record: JobRecord | None) -> Fault | None:

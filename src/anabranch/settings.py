@@ -29,12 +29,15 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from anabranch.engine.addresses import RESERVED
 from anabranch.engine.errors import InputError
 
 __all__ = ["Origin", "Settings", "Storage", "forget", "load_settings", "origins", "unknown_variables"]
 
 PREFIX = "ANABRANCH_"
 TIERS = ("bronze", "silver", "gold")
+AREAS = (*TIERS, "work")
+WORK_IN_SILVER = f"{RESERVED}/work"
 CLOUDS = ("az", "s3", "gs")
 _OPTIONS: TypeAdapter[dict[str, bool | str | dict[str, bool | str]]] = TypeAdapter(
     dict[str, bool | str | dict[str, bool | str]], config=ConfigDict(strict=True)
@@ -47,15 +50,16 @@ def _default_home() -> Path:
 
 
 class Storage(BaseModel):
-    """Where the tiers are, as URLs, and what stores in clouds are told: all of them, or one under its name."""
+    """Where the tiers and the work area are, as URLs, and options of stores in clouds: for all, or for one by name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     bronze: str = ""
     silver: str = ""
     gold: str = ""
+    work: str = ""
     options: SecretStr | None = None
 
-    @field_validator(*TIERS, mode="after")
+    @field_validator(*AREAS, mode="after")
     @classmethod
     def _check(cls, url: str) -> str:
         parts = urlsplit(url)
@@ -88,12 +92,15 @@ class Storage(BaseModel):
         """The folder of a tier."""
         return Path(unquote(urlsplit(getattr(self, tier)).path))
 
-    def options_of(self, tier: str) -> dict[str, str | bool]:
-        """What the store of a tier is told; what stands under the tier's name stands above what is for all."""
+    def options_of(self, area: str) -> dict[str, str | bool]:
+        """The options of an area's store: its own override those for all. A work area in silver has silver's, too."""
         given = _OPTIONS.validate_json(self.options.get_secret_value() if self.options else "{}")
-        own = given.get(tier, {})
-        shared = {name: value for name, value in given.items() if not isinstance(value, dict)}
-        return {**shared, **(own if isinstance(own, dict) else {})}
+        names = ("silver", area) if area == "work" and self.work.startswith(f"{self.silver.rstrip('/')}/") else (area,)
+        options = {name: value for name, value in given.items() if not isinstance(value, dict)}
+        for name in names:
+            own = given.get(name, {})
+            options.update(own if isinstance(own, dict) else {})
+        return options
 
 
 class Settings(BaseSettings):
@@ -162,7 +169,8 @@ class Settings(BaseSettings):
         20_480 * 2**20, ge=1_000, description="The largest file that the API takes by `POST /api/uploads`."
     )
     storage: Storage = Field(
-        Storage(), description="Where the tiers `bronze`, `silver` and `gold` are; by default folders in the home."
+        Storage(),
+        description="Where the tiers `bronze`, `silver` and `gold` and the `work` area are; by default in the home.",
     )
     source_cache_mb: int = Field(
         10_240, ge=0, description="How much of what handlers fetch is kept on this machine; 0 keeps nothing."
@@ -200,7 +208,8 @@ class Settings(BaseSettings):
     def _place_tiers(cls, value: Storage, info: ValidationInfo) -> Storage:
         home = info.data.get("home", Path("/"))
         places = {tier: getattr(value, tier) or (home / tier).as_uri() for tier in TIERS}
-        return Storage(**places, options=value.options)
+        in_silver = f"{value.silver.rstrip('/')}/{WORK_IN_SILVER}" if value.silver else (home / "work").as_uri()
+        return Storage(**places, work=value.work or in_silver, options=value.options)
 
     @classmethod
     def settings_customise_sources(

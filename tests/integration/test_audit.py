@@ -1,5 +1,6 @@
 """The tiers and the database are compared: what lost is found and swept, and what is published is not touched."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -100,6 +101,35 @@ async def test_o5_what_a_purged_job_left_goes_but_for_what_is_published(
         kept.stat(loser)
     assert all(kept.stat(output["href"]).size == output["size"] for output in published["outputs"])
     assert audit(catalog_url, tmp_path)[0] == {}
+
+
+async def test_a6_results_in_the_work_area_are_held_against_what_refers_to_them(
+    catalog_url: str, tmp_path: Path, published: Any
+) -> None:
+    area = open_tiers(Settings(home=tmp_path)).work
+    kept, gone = f"results/{published['job_id']}/cogs/1-kept.json", f"results/{published['job_id']}/cogs/1-gone.json"
+    area.put(kept, b"kept")
+    with psycopg.connect(catalog_url) as connection:
+        refer = (
+            "update app.outcomes o set reference = %s where (o.lane, o.idx) = (select lane, idx from app.outcomes {})"
+        )
+        for key, other in ((kept, "order by lane limit 1"), (gone, "order by lane desc limit 1")):
+            reference = json.dumps({"href": key, "size": 4, "sha256": ""})
+            connection.execute(refer.format(other).encode(), (reference,))
+    loser, orphan = f"results/{published['job_id']}/cogs/1-loser.json", f"results/{'ab' * 32}/cogs/1-orphan.json"
+    left = str(attempt_key("ab" * 32, "cogs", 0, 1, "file"))
+    for key in (loser, orphan, left, str(attempt_key(published["job_id"], "cogs", 0, 1, "for a retry"))):
+        area.put(key, b"")
+
+    faults, sweep = audit(catalog_url, tmp_path)
+    assert faults == {
+        f"work://{gone}": Fault.MISSING,
+        f"work://{loser}": Fault.LOSER,
+        f"work://{orphan}": Fault.ORPHAN,
+        f"work://{left}": Fault.ORPHAN,
+    }
+    assert sweep(NOW) == 3
+    assert area.stat(kept).size == 4
 
 
 async def test_objects_of_a_job_that_runs_are_its_own(catalog_url: str, tmp_path: Path, published: Any) -> None:

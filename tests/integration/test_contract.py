@@ -36,7 +36,7 @@ from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.keys import open_keys
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.api.main import create_app
-from anabranch.app import Gateway, purge, results
+from anabranch.app import Gateway, open_results, purge
 from anabranch.embedded.cluster import Cluster
 from anabranch.engine.canonical import Json
 from anabranch.engine.model import Claim, JobState, LimitKind, SessionKind
@@ -134,7 +134,7 @@ async def open_stack(home: Path, database_url: str) -> AsyncIterator[Stack]:
 async def orchestrating(settings: Settings, database_url: str) -> AsyncIterator[None]:
     store, stop = PostgresStore(database_url, name="orchestrator", connections=4), asyncio.Event()
     await store.open()
-    part = Orchestrator(store, results(settings), purge(settings, database_url, store, None))
+    part = Orchestrator(store, open_results(settings), purge(settings, database_url, store, None))
     running = asyncio.create_task(
         keep_session(store, part, stop, kind=SessionKind.ORCHESTRATOR, lease=timedelta(seconds=60))
     )

@@ -12,10 +12,12 @@ import pytest
 
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.burst import BURSTS
+from anabranch.adapters.postgres.storage_marks import PostgresMarks
 from anabranch.app import equip, open_tiers
 from anabranch.engine.attempt_keys import parse_key
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError
+from anabranch.engine.storage_marks import adopt_storage
 from anabranch.engine.views import TaskDetail
 from anabranch.settings import Settings, load_settings, origins
 from anabranch.testing.crew import Start, open_stage
@@ -129,6 +131,7 @@ async def test_s5_the_environment_of_handlers_holds_no_secret(database_url: str,
     storage.put("bronze://in.txt", b"raw")
     options = json.dumps({**s3.options, "session_token": SECRET})
     async with open_stage(Start(tmp_path, Path(PLUGINS), database_url)) as stage:
+        adopt_storage(storage, {"bronze": s3.url}, PostgresMarks(database_url))
         await stage.crew.start_ready("worker", storage__bronze=s3.url, storage__options=options)
         for params in ({"source": "bronze://in.txt"}, {"environment": SECRET}, {"environment": "postgresql://"}):
             job = await stage.complete(await stage.submit("stores", kinds=KINDS, **params))

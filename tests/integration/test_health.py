@@ -108,13 +108,13 @@ async def test_o1_a_handler_that_workers_lack_shows_and_clears(api: httpx.AsyncC
     assert await unwell(api) == {}
 
 
-async def test_e1_a_stuck_job_shows(api: httpx.AsyncClient, database_url: str) -> None:
+async def test_e1_a_stuck_job_shows(api: httpx.AsyncClient, database_url: str, tmp_path: Path) -> None:
     """There should never be one, so it is made by hand."""
     job_id = (await api.post("/api/jobs/submit/nap")).json()["job_id"]
     await until(api, {"queue far"})
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update app.lanes set closed = true")
-    async with serving(Settings(home=Path("/nonexistent")), database_url) as other:
+    async with serving(Settings(home=tmp_path / "home"), database_url) as other:
         assert job_id[:12] in (await unwell(other))["jobs"]["detail"]
 
 

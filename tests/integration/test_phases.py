@@ -15,7 +15,6 @@ PLUGIN = """
 import os, signal
 from pathlib import Path
 from anabranch import Context, handler
-from anabranch.plugins.raster.phases import Phases
 
 @handler("phased_file")
 def phased_file(params: dict, ctx: Context) -> dict:
@@ -25,27 +24,28 @@ def phased_file(params: dict, ctx: Context) -> dict:
         with notes.open("a") as file:
             file.write(f"{word}-{ctx.attempt} ")
 
-    def make(folder):
+    point = ctx.resume()
+    path = ctx.work.fetch(point.state) if point else None
+    if path is None:
         note("made")
-        path = folder / "file"
+        path = ctx.scratch / "file"
         path.write_text("whole")
-        return path
-
-    phases = Phases(ctx)
-    path = phases.file("written", make)
+        file = ctx.work.put(path)
+        if params["damage"] and ctx.attempt == 1:
+            (Path(params["area"]) / file["key"]).write_text("cut")
+        ctx.checkpoint("written", file)
     if ctx.attempt == 1:
-        if params["damage"]:
-            path.write_text("cut")
         os.kill(os.getpid(), signal.SIGKILL)
     note("put")
-    phases.end("put", {"content": path.read_text()})
-    phases.clear()
-    return phases.done("put")
+    return {"content": path.read_text()}
 """
 WORKFLOW = """
 workflow_id: phased
-inputs: {notes: {type: string, required: true}, damage: {type: boolean, required: true}}
-nodes: {only: {handler: phased_file, params: {notes: "{{ inputs.notes }}", damage: "{{ inputs.damage }}"}}}
+inputs: {notes: {type: string}, area: {type: string}, damage: {type: boolean}}
+nodes:
+  only:
+    handler: phased_file
+    params: {notes: "{{ inputs.notes }}", area: "{{ inputs.area }}", damage: "{{ inputs.damage }}"}
 """
 
 
@@ -63,9 +63,8 @@ async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
 async def test_w5_a_phase_that_ended_is_not_done_again_unless_its_file_is_damaged(
     stack: Stack, tmp_path: Path, damage: bool, wanted: str
 ) -> None:
-    job = await stack.run("phased", notes=str(tmp_path / "notes"), damage=damage)
+    job = await stack.run("phased", notes=str(tmp_path / "notes"), area=str(tmp_path / "work"), damage=damage)
     assert job.job.state is JobState.COMPLETED, job.job.error
     (task,) = await stack.tasks(job, "only")
     assert task.result == {"content": "whole"}
     assert (tmp_path / "notes").read_text() == wanted
-    assert not any(path.is_file() for path in (tmp_path / "work" / "jobs").rglob("*"))

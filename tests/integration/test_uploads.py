@@ -46,6 +46,7 @@ def app(tmp_path: Path, database_url: str) -> FastAPI:
 @pytest.fixture
 async def url(app: FastAPI) -> AsyncIterator[str]:
     async with serve(app) as url:
+        await app.state.gateway.ready()  # the tier is marked by then
         yield url
 
 
@@ -56,8 +57,9 @@ async def api(url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def files(folder: Path) -> list[Path]:
-    """Every file in a folder, what is written aside too."""
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    """Every file in a folder, what is written aside too, but for the engine's own."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in found if path.parts[0] != ".anabranch")
 
 
 async def send(

@@ -1,4 +1,4 @@
-"""The work areas of jobs: whose they are, and when they go."""
+"""The work files of jobs: who finds them, and when they go."""
 
 import os
 import time
@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.adapters.objects.folder import Folder
 from anabranch.engine import clearing
+from anabranch.engine.attempt_keys import attempt_key
+from anabranch.engine.canonical import Json
 from anabranch.engine.clearing import Clearing
-from anabranch.engine.work import task_folder
+from anabranch.engine.errors import ContractViolationError
+from anabranch.engine.storage import Storage
+from anabranch.engine.task_storage import Writer
+from anabranch.engine.work import WorkFiles
 from anabranch.engine.workflow import Node, Workflow
 from anabranch.testing.clock import Clock
 from anabranch.testing.engine import EngineHarness, open_harness
@@ -24,83 +30,106 @@ async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
         yield opened
 
 
-def names(root: Path) -> set[str]:
-    return {folder.name for folder in root.iterdir()}
+def names(area: Folder) -> set[str]:
+    """The jobs that have files."""
+    return {stat.key.split("/")[1] for stat in area.walk("jobs")}
 
 
-async def submit(engine: EngineHarness, root: Path, run: int) -> str:
-    """A job of one task, and its area."""
+async def submit(engine: EngineHarness, area: Folder, run: int) -> str:
+    """A job of one task, and its file."""
     job_id = (await engine.submit(Workflow("one", (Node("only", "do"),)), run=run)).job_id
-    task_folder(root, job_id, "only", 0).mkdir(parents=True)
+    area.put(str(attempt_key(job_id, "only", 0, 1, "file")), b"")
     return job_id
 
 
-def test_w6_no_two_tasks_share_a_work_folder_and_none_leaves_the_area(tmp_path: Path) -> None:
-    indexes: list[int | str] = [
-        0,
-        1,
-        "tile-x5-y10",
-        "..",
-        ".",
-        "",
-        "a/b",
-        "../../b",
-        "a\\b",
-        "x" * 3000,
-        "y" * 3000,
-        "ä",
-        "~a",
-        ".gone",
-    ]
-    folders = [task_folder(tmp_path, "ab" * 32, "node", index) for index in indexes]
-    assert len(set(folders)) == len(indexes)
-    for folder in folders:
-        folder.mkdir(parents=True)
-        assert folder.resolve().parent == tmp_path / ("ab" * 32) / "node"
+def age(root: Path, job: str, seconds: float) -> None:
+    for path in (root / "jobs" / job).rglob("*"):
+        os.utime(path, (time.time() - seconds,) * 2)
 
 
-async def test_w6_areas_of_jobs_that_ended_go_and_others_stay(
+def open_files(area: Folder, scratch: Path, job: str, attempt: int = 1) -> WorkFiles:
+    return WorkFiles(Storage({"work": area}), Writer(job, "node", 0, attempt), lambda: scratch)
+
+
+def test_w5_a_work_file_is_found_by_the_next_attempt_on_another_machine(tmp_path: Path) -> None:
+    area, job, made = Folder(tmp_path / "shared"), "a" * 64, tmp_path / "made"
+    made.write_text("whole")
+    file = open_files(area, tmp_path / "one", job).put(made)
+    again = open_files(area, tmp_path / "one", job).put(made)
+    assert file["key"] != again["key"], "no two share a key, not even of one attempt: a restored database counts again"
+
+    next_one = open_files(area, tmp_path / "two", job, attempt=2)
+    found = next_one.fetch(file)
+    assert found is not None
+    assert found.read_text() == "whole"
+    assert found.is_relative_to(tmp_path / "two")
+    next_one.remove(file)
+    assert next_one.fetch(file) is None
+    assert next_one.fetch(again) is not None
+
+
+def test_w5_a_work_file_that_is_damaged_is_not_fetched(tmp_path: Path) -> None:
+    area, made = Folder(tmp_path / "shared"), tmp_path / "made"
+    made.write_text("whole")
+    files = open_files(area, tmp_path / "scratch", "a" * 64)
+    file = files.put(made)
+    (tmp_path / "shared" / str(file["key"])).write_text("cut")
+    assert files.fetch(file) is None
+
+
+@pytest.mark.parametrize("named", [None, "file", {}, {"key": "results/x", "sha256": ""}, {"key": "jobs/../x"}])
+def test_s3_a_handler_names_work_files_of_its_own_job_only(tmp_path: Path, named: Json) -> None:
+    area, made = Folder(tmp_path / "shared"), tmp_path / "made"
+    made.write_text("secret")
+    files = open_files(area, tmp_path / "scratch", "a" * 64)
+    for file in (named, open_files(area, tmp_path, "b" * 64).put(made)):
+        with pytest.raises(ContractViolationError):
+            files.fetch(file)
+        with pytest.raises(ContractViolationError):
+            files.remove(file)
+
+
+async def test_w6_files_of_jobs_that_ended_go_and_others_stay(
     engine: EngineHarness, clock: Clock, tmp_path: Path
 ) -> None:
-    failed, done, running = [await submit(engine, tmp_path, run) for run in range(3)]
+    area = Folder(tmp_path)
+    failed, done, running = [await submit(engine, area, run) for run in range(3)]
     first, second, _ = await engine.claim()
     _, rights = await engine.end([first], "failed")
     await engine.advance(rights)
     await engine.finish([second])
-    cleared = Clearing(engine.store, engine.session, tmp_path)
+    cleared = Clearing(engine.store, engine.session, area)
     assert await cleared.tick() == 0
 
     clock.advance(timedelta(minutes=11))
     assert await cleared.tick() == 1
-    assert names(tmp_path) == {failed, running}
+    assert names(area) == {failed, running}
 
     clock.advance(timedelta(days=1))
     assert await cleared.tick() == 1
-    assert names(tmp_path) == {running}
-    assert not (tmp_path / done).exists()
+    assert names(area) == {running}
+    assert not (tmp_path / "jobs" / done).exists()
 
 
-async def test_w6_areas_of_jobs_that_are_gone_from_the_database_go_when_they_are_old(
+async def test_w6_files_of_jobs_that_are_gone_from_the_database_go_when_they_are_old(
     engine: EngineHarness, tmp_path: Path
 ) -> None:
-    old, new = tmp_path / ("a" * 64), tmp_path / ("b" * 64)
-    for folder in (old, new, tmp_path / "not a job's"):
-        (folder / "node" / "0").mkdir(parents=True)
-        os.utime(folder, (time.time() - 90_000,) * 2)
-    os.utime(new)
-    assert await Clearing(engine.store, engine.session, tmp_path).tick() == 1
-    assert names(tmp_path) == {new.name, "not a job's"}
+    area, old, new = Folder(tmp_path), "a" * 64, "b" * 64
+    for job in (old, new):
+        area.put(str(attempt_key(job, "node", 0, 1, "file")), b"")
+    age(tmp_path, old, 90_000)
+    assert await Clearing(engine.store, engine.session, area).tick() == 1
+    assert names(area) == {new}
 
 
-async def test_e13_every_area_has_its_turn(
+async def test_e13_every_file_has_its_turn(
     engine: EngineHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that stay never stand in the way of others."""
     monkeypatch.setattr(clearing, "BATCH", 2)
+    area = Folder(tmp_path)
     for number in range(5):
-        folder = tmp_path / f"{number:064x}"
-        folder.mkdir()
-        if number == 4:
-            os.utime(folder, (0, 0))
-    cleared = Clearing(engine.store, engine.session, tmp_path)
+        area.put(str(attempt_key(f"{number:064x}", "node", 0, 1, "file")), b"")
+    age(tmp_path, f"{4:064x}", 90_000)
+    cleared = Clearing(engine.store, engine.session, area)
     assert [await cleared.tick() for _ in range(4)] == [0, 0, 1, 0]

@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from anabranch.adapters.local.files import LocalFiles
 from anabranch.engine.canonical import Json
 from anabranch.engine.model import JobState
+from anabranch.engine.results import Results
 from anabranch.testing.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
@@ -207,14 +207,14 @@ async def test_w3_an_answer_that_is_here_before_the_hand_back_counts(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long it takes to write it: here, past the grace."""
-    put, began = LocalFiles.put, threading.Event()
+    put_aside, began = Results.put_aside, threading.Event()
 
-    def put_slowly(files: LocalFiles, key: str, data: bytes) -> str:
+    def put_slowly(results: Results, job_id: str, node: str, attempt: str, result: str) -> str:
         began.set()
         time.sleep(2)
-        return put(files, key, data)
+        return put_aside(results, job_id, node, attempt, result)
 
-    monkeypatch.setattr(LocalFiles, "put", put_slowly)
+    monkeypatch.setattr(Results, "put_aside", put_slowly)
     job_id = await stack.submit("long", acts=["large"])
     await asyncio.to_thread(began.wait)
     stack.stop.set()

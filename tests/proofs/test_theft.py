@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect, connect_async
 from anabranch.adapters.postgres.store import PostgresStore
@@ -22,7 +22,7 @@ from anabranch.engine.results import Results
 from anabranch.testing.engine import fan_out, open_harness
 from anabranch.testing.interleave import AUDIT
 
-RESULTS = Results(LocalFiles(Path("unused")))
+RESULTS = Results(Folder(Path("unused")))
 pytestmark = pytest.mark.postgres
 
 WORKERS, BATCH = 8, 5

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -54,13 +55,16 @@ from anabranch.settings import Settings, load_settings
 __all__ = ["app_from_environment", "create_app"]
 
 
-def create_app(settings: Settings, database_url: str) -> FastAPI:
-    """The application; it serves from the database at this URL, which need not answer yet."""
+def create_app(settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None) -> FastAPI:
+    """The application; it serves from the database at this URL, which need not answer yet.
+
+    `on_refused` is called where its storage is not that of the database's other processes.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_exception_handler(LoopErrors())
-        app.state.gateway = Gateway(settings, database_url)
+        app.state.gateway = Gateway(settings, database_url, on_refused)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
         app.state.serving = _serving(database_url, app.state.gateway)
@@ -144,7 +148,7 @@ def app_from_environment() -> FastAPI:
             "the API needs ANABRANCH_DATABASE_URL",
             remedy="Set it, or run `anabranch up`, which sets it for the API it starts.",
         )
-    return create_app(settings, settings.database_url.get_secret_value())
+    return create_app(settings, settings.database_url.get_secret_value(), on_refused=lambda: os._exit(os.EX_CONFIG))
 
 
 def _take_logs(settings: Settings) -> None:

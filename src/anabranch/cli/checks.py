@@ -9,7 +9,7 @@ from anabranch.adapters.postgres.clock import measure_skew
 from anabranch.adapters.postgres.migrate import status
 from anabranch.adapters.postgres.pgstac import find_catalog
 from anabranch.adapters.postgres.rows import ROWS
-from anabranch.app import connections_needed, load_registry
+from anabranch.app import connections_needed, load_registry, open_marks
 from anabranch.cli.findings import Finding, Status, guarded
 from anabranch.cli.machine import (
     check_fork_server,
@@ -25,6 +25,7 @@ from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
 from anabranch.embedded.orphans import find_orphans
 from anabranch.engine.errors import AnabranchError, Conflict
+from anabranch.engine.storage_marks import check_storage
 from anabranch.settings import Settings
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def _examine_database(settings: Settings) -> Iterator[Finding]:
     yield from guarded("catalog", lambda: _catalog(settings))
     yield from guarded("budget", lambda: _budget(settings))
     yield from guarded("clock", lambda: _clock(settings))
+    yield from guarded("storage", lambda: _storage(settings))
 
 
 def _examine_api(stack: Stack) -> Iterator[Finding]:
@@ -165,6 +167,12 @@ def _budget(settings: Settings) -> Finding:
     needed = connections_needed(settings.workers)
     check_budget(database_url(settings), needed)
     return Finding("budget", "ok", f"{needed} connections are at most half of what the server allows")
+
+
+def _storage(settings: Settings) -> Finding:
+    known = check_storage(*open_marks(settings, database_url(settings)))
+    same = "the tiers and the work area are those of the database's processes"
+    return Finding("storage", "ok", same if known else "the tiers and the work area answer")
 
 
 def _clock(settings: Settings) -> Finding:

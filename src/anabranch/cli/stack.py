@@ -138,7 +138,7 @@ def require_plugins(settings: "Settings") -> None:
 
 
 def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
-    from anabranch.app import connections_needed
+    from anabranch.app import connections_needed, join
     from anabranch.cli.burial import Undertaker
     from anabranch.cli.custody import Custodian
     from anabranch.embedded.cluster import Cluster
@@ -160,6 +160,7 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
 
     def prepare(url: str) -> None:
         undertaker.prepare(url)
+        join(settings, url)
         custodian.begin(url)
 
     Supervisor(

@@ -128,6 +128,26 @@ def audit(
     _report(found, swept, json=json)
 
 
+@cli.command()
+def adopt(yes: Yes = False, json: Json = False) -> None:
+    """Make the tiers and the work area of these settings those of the database, after they were moved or emptied."""
+    from anabranch.app import open_marks
+    from anabranch.engine.storage_marks import adopt_storage
+
+    if not yes:
+        raise UsageMistake(
+            "storage.unconfirmed",
+            "processes that use another store don't start any more after `adopt`",
+            remedy="Say so with `--yes`.",
+        )
+    settings = prepare(quiet=True)
+    done = adopt_storage(*open_marks(settings, database_url(settings)))
+    if json:
+        print_json(done)
+    else:
+        print_table(("area", "result"), done.items())
+
+
 def _report(found: "list[Finding]", swept: int, *, json: bool) -> None:
     from anabranch.engine.errors import Conflict
 
@@ -142,7 +162,7 @@ def _report(found: "list[Finding]", swept: int, *, json: bool) -> None:
     if lost:
         raise Conflict(
             "storage.lost",
-            f"objects that are published, and are gone or damaged: {lost}",
+            f"objects that are published, or results of tasks, and are gone or damaged: {lost}",
             remedy="Bring them back from a backup, or publish their sources again with `--rerun`.",
         )
 

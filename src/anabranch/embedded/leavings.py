@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from anabranch.embedded.home import Home
+from anabranch.engine.addresses import RESERVED
 from anabranch.engine.errors import InputError
 
 __all__ = ["remove_leavings"]
@@ -12,6 +13,8 @@ __all__ = ["remove_leavings"]
 MACHINE = ("cache", "scratch", "incoming", "logs")
 # Of jobs: what passed between their tasks, and what they wrote.
 JOBS = ("work", "silver/jobs", "gold/jobs")
+# Of the database: by its marks it knows the tiers.
+MARKS = tuple(f"{area}/{RESERVED}" for area in ("bronze", "silver", "gold", "work"))
 ASIDE = tuple(f"{tier}/.incoming" for tier in ("bronze", "silver", "gold"))
 TIERS = ("bronze", "silver", "gold")
 
@@ -21,7 +24,7 @@ def remove_leavings(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
 
     Where something is still held is told. The home's id, marks and lock stay, and what others put there.
     """
-    chosen = (*MACHINE, *ASIDE, *(JOBS if jobs else ()), *(("bronze",) if bronze else ()))
+    chosen = (*MACHINE, *ASIDE, *((*MARKS, *JOBS) if jobs else ()), *(("bronze",) if bronze else ()))
     try:
         for name in chosen:
             _empty(home.path / name)
@@ -40,8 +43,10 @@ def remove_leavings(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
 
 
 def _empty(folder: Path) -> None:
-    """Remove all that is in a folder; the folder itself may be a link to another disk."""
+    """Remove all that is in a folder but for its mark; the folder itself may be a link to another disk."""
     for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.name == RESERVED:
+            continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:

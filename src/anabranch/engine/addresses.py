@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from anabranch.engine.errors import InputError
 
-__all__ = ["Address", "check_path", "parse_address", "parse_folder"]
+__all__ = ["RESERVED", "Address", "check_path", "parse_address", "parse_folder"]
 
 LONGEST_BYTES = 1_024
+RESERVED = ".anabranch"  # a folder of each tier that holds what is the engine's own
 _TIER = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 # Controls, half characters and breaks of lines; and what turns the reading direction, which shows what is not there.
 _REFUSED = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -73,6 +74,8 @@ def _fault(path: str) -> str:
     if "\\" in path:
         return "it has a backslash"
     segments = path.split("/")
+    if segments[0] == RESERVED:
+        return f"{RESERVED} is reserved for the engine"
     if not all(segments):
         return "a segment of it is empty"
     if {".", ".."} & set(segments):

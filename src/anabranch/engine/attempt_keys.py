@@ -5,17 +5,18 @@ import secrets
 from dataclasses import dataclass
 
 from anabranch.engine.addresses import check_path
-from anabranch.engine.work import segment
+from anabranch.engine.canonical import sha256
 
-__all__ = ["AttemptKey", "attempt_key", "parse_key"]
+__all__ = ["ROOT", "AttemptKey", "attempt_key", "parse_key", "segment"]
 
 ROOT = "jobs"
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _ATTEMPT = re.compile(r"([0-9]+)-([0-9a-f]{8})")
 
 
 @dataclass(frozen=True)
 class AttemptKey:
-    """The parts of a key; node and index are as `engine.work.segment` spells them.
+    """The parts of a key; node and index are as `segment` spells them.
 
     The token is new for each object: a job that was purged and forgotten may come back under the same id.
     """
@@ -45,3 +46,8 @@ def parse_key(key: str) -> AttemptKey | None:
     if len(parts) < 6 or parts[0] != ROOT or not all(parts) or not (tried := _ATTEMPT.fullmatch(parts[4])):
         return None
     return AttemptKey(parts[1], parts[2], parts[3], int(tried[1]), tried[2], parts[5])
+
+
+def segment(text: str) -> str:
+    """The text where it is plain enough for a file, else its hash, which no plain text looks like."""
+    return text if _PLAIN.fullmatch(text) else f"~{sha256(text)}"

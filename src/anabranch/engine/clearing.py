@@ -1,40 +1,36 @@
-"""Remove the work areas of jobs that have ended: a bounded look every minute, in every worker."""
+"""Remove the work files of jobs that have ended: a bounded look every minute, in every worker."""
 
 import asyncio
 import random
-import re
-import shutil
-import time
 from collections.abc import Sequence
-from contextlib import suppress
-from datetime import timedelta
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 
 import structlog
 
+from anabranch.engine.attempt_keys import ROOT
 from anabranch.engine.errors import AnabranchError
 from anabranch.engine.model import JobEnd, JobState, SessionId
 from anabranch.engine.ports import JobStore
+from anabranch.engine.storage import Stat, Tier
 
 __all__ = ["Clearing"]
 
 log = structlog.get_logger()
 EVERY = timedelta(minutes=1)
-BATCH = 200
+BATCH = 1_000
 KEPT_COMPLETED = timedelta(minutes=10)
 KEPT = timedelta(days=1)  # a retry may go on from it
-_JOB_ID = re.compile(r"[0-9a-f]{64}")
 
 
 class Clearing:
-    """Goes round the job folders below one root; any number of workers may share it."""
+    """Goes round the files of jobs in the work area; any number of workers may do so."""
 
-    def __init__(self, store: JobStore, session: SessionId, root: Path) -> None:
+    def __init__(self, store: JobStore, session: SessionId, area: Tier) -> None:
         """For the process of this session."""
         self._store = store
         self._session = session
-        self._root = root
-        self._gone = root / ".gone"
+        self._area = area
         self._last = ""
 
     async def serve(self) -> None:
@@ -47,37 +43,25 @@ class Clearing:
                 log.warning("clearing.interrupted", reason=str(error))
 
     async def tick(self) -> int:
-        """Look at the next folders, and remove those that are over; how many there were."""
-        names = await asyncio.to_thread(self._look)
-        ends = await self._store.job_ends(self._session, EVERY, names)
-        over = [name for name in names if (_is_over(ends[name]) if name in ends else self._is_old(name))]
-        await asyncio.to_thread(self._remove, over)
-        return len(over)
-
-    def _look(self) -> list[str]:
-        """The next so many of all, so that none is passed over for ever (E13)."""
-        names = sorted(entry.name for entry in self._root.glob("*") if _JOB_ID.fullmatch(entry.name))
-        found = [name for name in names if name > self._last][:BATCH]
-        self._last = found[-1] if len(found) == BATCH else ""
-        return found
-
-    def _is_old(self, name: str) -> bool:
-        """Whether the folder of a job that is not there, for it was purged, has not been touched for long."""
-        with suppress(FileNotFoundError):
-            return time.time() - (self._root / name).stat().st_mtime > KEPT.total_seconds()
-        return False
-
-    def _remove(self, names: Sequence[str]) -> None:
-        if not names and not self._gone.exists():
-            return
-        self._gone.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            with suppress(OSError):  # another worker was faster
-                (self._root / name).rename(self._gone / name)  # at once: nobody meets half a folder
-        shutil.rmtree(self._gone, ignore_errors=True)
+        """Look at the next files, and remove those of jobs that are over; how many."""
+        page = await asyncio.to_thread(self._area.list, ROOT, after=self._last, limit=BATCH)
+        # The next so many of all, so that none is passed over for ever (E13).
+        self._last = page[-1].key if len(page) == BATCH else ""
+        files = {job: list(found) for job, found in groupby(page, key=lambda stat: stat.key.split("/")[1])}
+        ends = await self._store.job_ends(self._session, EVERY, list(files))
+        over = [job for job in files if (_is_over(ends[job]) if job in ends else _is_old(files[job]))]
+        keys = [stat.key for job in over for stat in files[job]]
+        if keys:
+            await asyncio.to_thread(self._area.delete, keys)
+        return len(keys)
 
 
 def _is_over(end: JobEnd) -> bool:
     if end.ended_for is None:
         return False
     return end.ended_for > (KEPT_COMPLETED if end.state is JobState.COMPLETED else KEPT)
+
+
+def _is_old(files: Sequence[Stat]) -> bool:
+    """Whether the files of a job that is not there, for it was purged, have not been written for long."""
+    return datetime.now(UTC) - max(stat.modified for stat in files) > KEPT

@@ -13,7 +13,7 @@ from anabranch.engine.equipment import BARE, Equipment
 from anabranch.engine.errors import ContractViolationError, Permanent
 from anabranch.engine.model import Attempt, Checkpoint
 from anabranch.engine.task_storage import TaskStorage, Writer
-from anabranch.engine.work import task_folder
+from anabranch.engine.work import WorkFiles
 
 __all__ = ["CURRENT", "Context", "Saving", "Silence", "TaskFacts", "Voice", "ids_of_task"]
 
@@ -36,7 +36,6 @@ class TaskFacts:
     correlation_id: str
     predecessor: list[Json] | None
     scratch: str
-    work: str = ""
     checkpoint: Checkpoint | None = None
     fence: Attempt | None = None
 
@@ -185,20 +184,17 @@ class Context:
         return folder
 
     @property
-    def work(self) -> Path:
-        """A folder of this task's own that outlives the attempt, removed some time after the job has ended.
+    def work(self) -> WorkFiles:
+        """Files that outlive the attempt, for the next one and for other tasks of the job, on any machine.
 
-        An older attempt may still write to it: write aside, check, and rename.
+        They are removed some time after the job has ended.
         """
-        folder = task_folder(Path(self._facts.work), self.job_id, self.node_id, self.index)
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        return WorkFiles(self._equipment.storage, self._writer, lambda: self.scratch)
 
     @property
     def storage(self) -> TaskStorage:
         """The tiers: fetch sources, and put what this attempt makes."""
-        writer = Writer(self.job_id, self.node_id, self.index, self.attempt)
-        return TaskStorage(self._equipment.storage, self._equipment.sources, writer, lambda: self.scratch)
+        return TaskStorage(self._equipment.storage, self._equipment.sources, self._writer, lambda: self.scratch)
 
     def database(self) -> AbstractContextManager[Any]:  # a connection of psycopg's, which the engine does not know
         """A connection for one short burst: it commits at the end of its `with`, and rolls back by an exception.
@@ -244,8 +240,8 @@ class Context:
             raise ContractViolationError(f"ctx.checkpoint was given what can't be stored: {error}") from error
         if (size := len(text.encode())) > MOST_SAVED:
             raise ContractViolationError(
-                f"ctx.checkpoint was given {size} bytes; at most {MOST_SAVED} are kept: write larger things to a file"
-                " in ctx.work or to storage, and save its name and checksum"
+                f"ctx.checkpoint was given {size} bytes; at most {MOST_SAVED} are kept: store larger things as a file"
+                " by ctx.work.put, and save what it returns"
             )
         self.require_awaited()
         point = Checkpoint(phase, decode(text), self.attempt)
@@ -260,6 +256,10 @@ class Context:
         """Refuse a checkpoint that nobody waited for: it would never be saved."""
         if self._saving is not None and self._saving.is_pending:
             raise ContractViolationError("ctx.checkpoint was not awaited: in an async handler, await it")
+
+    @property
+    def _writer(self) -> Writer:
+        return Writer(self.job_id, self.node_id, self.index, self.attempt)
 
     def _resume_from(self, point: Checkpoint) -> None:
         self._checkpoint = point

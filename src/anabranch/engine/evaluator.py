@@ -1,6 +1,6 @@
 """Definition, facts and event in; transitions out. Pure: no I/O, no clock, so every rule is a unit test (G10)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from anabranch.engine.bounds import MAX_TASKS
@@ -15,12 +15,15 @@ from anabranch.engine.expressions import (
     Template,
     evaluate,
     references,
+    sole_reference,
     walk,
 )
+from anabranch.engine.items import Items
 from anabranch.engine.lanes import KeepLane, OpenLane, aggregate_lane, fan_in_lane, plan_lane, work_lane, work_queue
 from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
 from anabranch.engine.transitions import (
     ABSENT,
+    MOST_LOOKED_INTO,
     Absent,
     Event,
     Facts,
@@ -31,6 +34,7 @@ from anabranch.engine.transitions import (
     SetNode,
     Signalled,
     Started,
+    TooLarge,
     Transition,
     Values,
 )
@@ -50,7 +54,7 @@ def plan(
     """What follows from an event; nothing when the job has ended or the node has been decided."""
     step = _Step(workflow, facts, values or {})
     step.take(event)
-    return Needs(frozenset(step.needs)) if step.needs else tuple(step.changes)
+    return Needs(frozenset(step.needs), frozenset(step.sources)) if step.needs else tuple(step.changes)
 
 
 class _Unknown(Exception):
@@ -70,6 +74,7 @@ class _Step:
         self.made: dict[str, dict[str, Json]] = {}
         self.changes: list[Transition] = []
         self.needs: set[Reference] = set()
+        self.sources: set[Reference] = set()
 
     def take(self, event: Event) -> None:
         """Work out an event."""
@@ -208,16 +213,30 @@ class _Step:
     def _fan_out_of(self, node: Node) -> str:
         return next(name for name in node.parents if self.workflow.node(name).kind is Kind.FAN_OUT)
 
-    def _items(self, node: Node) -> list[Json]:
-        found = self._value(node.source_template) if node.source_template else None
-        if not isinstance(found, list):
+    def _items(self, node: Node) -> Sequence[Json]:
+        found = self._source(node.source_template) if node.source_template else None
+        if not isinstance(found, list | Items):
             raise ExpressionError(f"the source of {node.name} is not an array")
         most = node.max_items or MAX_TASKS
         if len(found) > most:
             raise ExpressionError(f"the source of {node.name} has {len(found):,} items; at most {most:,} are allowed")
+        if node.batch_size and isinstance(found, Items):
+            return found.in_batches(node.batch_size)
         if node.batch_size:
             return [found[start : start + node.batch_size] for start in range(0, len(found), node.batch_size)]
         return found
+
+    def _source(self, template: Template) -> Json | Items:
+        """The value of a fan-out's source: an output that it names alone goes by reference where it is large."""
+        reference = sole_reference(template)
+        if reference is None or reference.root != "nodes" or not self._is_stored(reference):
+            return self._value(template)
+        found = self.values.get(reference.path)
+        if reference.path not in self.values or isinstance(found, TooLarge):
+            self.needs.add(reference)
+            self.sources.add(reference)
+            raise _Unknown
+        return found if isinstance(found, Items) else self._value(template)
 
     def _known(self, template: Template | None) -> dict[str, Json]:
         """The values of the outputs that a task's parameters name, for its worker to fill in."""
@@ -275,6 +294,11 @@ class _Step:
         found = self.values.get(reference.path, ABSENT)
         if isinstance(found, Absent):
             raise Missing(reference)
+        if isinstance(found, TooLarge | Items):
+            raise ExpressionError(
+                f"nodes.{name}.output has {found.size:,} bytes; expressions may look into at most {MOST_LOOKED_INTO:,}",
+                hint="Return what other nodes need as a small result, and write large data to storage.",
+            )
         return found
 
     def _set(

@@ -36,6 +36,7 @@ from anabranch.engine.transitions import (
     Started,
     TimeUp,
     Transition,
+    Value,
     Values,
 )
 from anabranch.engine.workflow import Workflow
@@ -158,7 +159,8 @@ class Advancer:
 
     async def _plan(self, view: RightView) -> tuple[Transition, ...]:
         try:
-            return await self._evaluate(await self._definitions.get(view.workflow_hash), view)
+            planned = await self._evaluate(await self._definitions.get(view.workflow_hash), view)
+            return await self._outputs.put_aside(view.job_id, planned)
         except (Unavailable, Refused):  # what can't be read now is not the job's fault
             raise
         except OSError as error:
@@ -177,7 +179,10 @@ class Advancer:
             planned = plan(workflow, facts, _event(view), values)
             if not isinstance(planned, Needs):
                 return planned
-            found = {ref.path: await self._outputs.look_up(view.job_id, ref) for ref in planned.references}
+            found: dict[tuple[str | int, ...], Value] = {}
+            for ref in planned.references:
+                look_up = self._outputs.look_up_items if ref in planned.sources else self._outputs.look_up
+                found[ref.path] = await look_up(view.job_id, ref)
             values = {**values, **found}
 
     def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:

@@ -1,38 +1,120 @@
-"""Parts of nodes' outputs, as expressions name them."""
+"""Parts of nodes' outputs, as expressions name them; what they look into is bounded."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, BinaryIO
 
-from anabranch.engine.canonical import Json
+from anabranch.engine.canonical import Json, decode
 from anabranch.engine.expressions import Missing, Reference, walk
+from anabranch.engine.items import find_items
 from anabranch.engine.ports import JobStore, StoredValue
 from anabranch.engine.results import REFERENCE, Results
-from anabranch.engine.transitions import ABSENT, Absent
+from anabranch.engine.transitions import (
+    ABSENT,
+    MOST_ITEMS,
+    MOST_LOOKED_INTO,
+    Absent,
+    SetJob,
+    TooLarge,
+    Transition,
+    Value,
+)
 
 __all__ = ["Outputs"]
 
 
 class Outputs:
-    """Looks outputs up in the store, or in the files where large ones were put aside."""
+    """Looks outputs up in the store, or in the work area where large ones were put aside."""
 
     def __init__(self, store: JobStore, results: Results) -> None:
         """With these parts."""
         self._store = store
         self.results = results
 
-    async def look_up(self, job_id: str, reference: Reference) -> Json | Absent:
-        """What a reference stands for; ABSENT when there is no such thing."""
+    async def look_up(self, job_id: str, reference: Reference) -> Json | Absent | TooLarge:
+        """What a reference stands for; ABSENT when there is no such thing, and TooLarge what nobody may look into."""
         found = await self._store.node_value(job_id, reference)
         if found is None:
             return ABSENT
         if found.reference is None and found.many is None:
             return found.value
+        if (size := _size(found, reference)) > MOST_LOOKED_INTO:
+            return TooLarge(size)
         whole = await asyncio.to_thread(self._whole, found)
         try:
             return walk(whole, reference.path[2:], reference)
         except Missing:
             return ABSENT
 
+    async def look_up_items(self, job_id: str, reference: Reference) -> Value:
+        """The same for the source of a fan-out, which is never decoded as a whole where it is large."""
+        found = await self._store.node_value(job_id, reference)
+        if found is None or _size(found, reference) <= MOST_LOOKED_INTO:
+            return await self.look_up(job_id, reference)
+        path = reference.path[2:]
+        if found.reference is not None:
+            return await asyncio.to_thread(self._find, found.reference, path)
+        if path[:1] != ("items",):
+            return await self.look_up(job_id, reference)
+        return await self._spool(job_id, str(reference.path[0]), path[1:])
+
+    async def put_aside(self, job_id: str, transitions: Sequence[Transition]) -> tuple[Transition, ...]:
+        """The same transitions, with a job's result put aside where it is large."""
+
+        def shrink(change: Transition) -> Transition:
+            if isinstance(change, SetJob) and change.result is not None:
+                return replace(change, result=self.results.put_job_aside(job_id, change.result))
+            return change
+
+        return tuple([await asyncio.to_thread(shrink, change) for change in transitions])
+
+    async def _spool(self, job_id: str, node: str, path: Sequence[str | int]) -> Value:
+        """The results of a node with many tasks, gathered page by page in a file."""
+        file = await asyncio.to_thread(self.results.spool, (b"[",))
+        after, separator = -1, b""
+        while page := await self._store.node_results(job_id, node, after):
+            separator = await asyncio.to_thread(self._append, file, page.lines, separator)
+            after = page.last
+        with file:
+            file.write(b"]")
+            file.flush()
+            return await asyncio.to_thread(_find_in, file, path)
+
+    def _append(self, file: BinaryIO, lines: str, separator: bytes) -> bytes:
+        """Write the results of those that completed; what stands before the next one."""
+        for line in lines.split("\n"):
+            task: Any = decode(line)  # as app.node_results makes it
+            if task["status"] == "completed":
+                file.write(separator)
+                separator = b","
+                file.writelines(self.results.task_pieces(task["result"]))
+        return separator
+
+    def _find(self, stored: dict[str, Json], path: Sequence[str | int]) -> Value:
+        with self.results.open(stored) as file:
+            return _find_in(file, path)
+
     def _whole(self, found: StoredValue) -> Json:
         if found.many is not None:
             return self.results.collect(found.many)
         return self.results.bring_back({REFERENCE: found.reference})
+
+
+def _size(found: StoredValue, reference: Reference) -> int:
+    """How many bytes would be brought back, as far as that is known; what is answered itself is bounded already."""
+    if found.reference is not None:
+        return int(str(found.reference["size"]))
+    many: Any = found.many or {}  # as app.lane_output makes it
+    if "items_omitted" in many and reference.path[2:3] == ("items",):
+        return MOST_LOOKED_INTO + 1
+    return sum(int(item["reference"]["size"]) for item in many.get("items", ()) if "reference" in item)
+
+
+def _find_in(file: BinaryIO, path: Sequence[str | int]) -> Value:
+    try:
+        return find_items(file, path, MOST_ITEMS)
+    except LookupError:
+        return ABSENT
+    except ValueError:  # it is there, and no array
+        return None

@@ -39,7 +39,6 @@ class Call:
         claim: Claim,
         params: dict[str, Json],
         scratch: str,
-        work: str,
         results: Results,
         previous: Sequence[Json] | None = None,
     ) -> "Call":
@@ -56,7 +55,6 @@ class Call:
             correlation_id=claim.lane.correlation_id,
             predecessor=claim.predecessor and [results.bring_back(value) for value in claim.predecessor],
             scratch=scratch,
-            work=work,
             checkpoint=claim.checkpoint,
             fence=claim.fence,
         )

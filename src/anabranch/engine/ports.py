@@ -33,7 +33,6 @@ from anabranch.engine.workflow import Workflow
 
 __all__ = [
     "Applied",
-    "FileStore",
     "Hands",
     "JobStore",
     "KeyTaken",
@@ -282,19 +281,6 @@ class RetentionStore(Protocol):
 
     async def remove_sessions(self, age: timedelta) -> int: ...
     async def remove_workflows(self, age: timedelta) -> int: ...
-
-
-class FileStore(Protocol):
-    """Files by address; methods block."""
-
-    def put(self, key: str, data: bytes) -> str:
-        """Write a file whole; its address."""
-
-    def get(self, address: str) -> bytes:
-        """The content of a file, or NotFound."""
-
-    def remove(self, folder: str, limit: int) -> int:
-        """Remove up to `limit` of the files whose keys begin with a folder; how many, and 0 when there are none."""
 
 
 class Pulse(Protocol):

@@ -46,6 +46,10 @@ FREE_ATTEMPTS = 5
 QUICK = timedelta(seconds=10)
 TURN = timedelta(milliseconds=50)
 SPOOLED = ".results"
+# How long a large result waits for storage that does not answer; a quick handler's thread is needed by others.
+PAUSES_SECONDS = (0.2, 1.0, 3.0, 10.0, 20.0, 30.0)
+QUICK_PAUSES_SECONDS = (0.2, 1.0)
+UNSTORED_DELAY = timedelta(seconds=30)
 
 
 @dataclass(eq=False, slots=True)
@@ -142,7 +146,6 @@ class Runner:
         children: Children,
         results: Results,
         scratch: Path,
-        work: Path,
         thread: Executor,
         session: SessionId,
     ) -> None:
@@ -155,7 +158,6 @@ class Runner:
         self._keeper = Keeper(store, session)
         self._nursery = Nursery(store, registry, self._definitions, session)
         self._scratch = scratch
-        self._work = str(work)
         self._thread = thread
         self.environment = Environment(scratch)
         self._now: Held | None = None
@@ -236,12 +238,12 @@ class Runner:
         self._now = held
         folder = self._folder(held.claim)
         try:
-            call = Call.of(held.claim, _params(held), folder, self._work, self.results)
+            call = Call.of(held.claim, _params(held), folder, self.results)
             performed = perform(self._registry, call, Silence(), self._children.equipment)
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
             self._check_descriptors(held, performed)
-            report = self._settle(held, performed, time.monotonic() - held.begun)
+            report = self._settle(held, performed, time.monotonic() - held.begun, QUICK_PAUSES_SECONDS)
             self.environment.note_success()
         except ExpressionError as error:
             report = _failed(held.claim, _unfilled(error), timedelta(0), None)
@@ -313,9 +315,7 @@ class Runner:
             raise Unavailable("handler.missing", f"this worker has no handler {claim.handler!r}")
         previous = await self._load_previous(claim)
         held.workflow = await self._define(claim)
-        call = await asyncio.to_thread(
-            Call.of, claim, _params(held), self._folder(claim), self._work, self.results, previous
-        )
+        call = await asyncio.to_thread(Call.of, claim, _params(held), self._folder(claim), self.results, previous)
         longest = _longest(claim)
         held.begun = time.monotonic()
         held.started = True
@@ -353,7 +353,9 @@ class Runner:
         path = self._folder(claim) + SPOOLED
         return await collect_results(self._store, self.results, claim.lane.job_id, node, path)
 
-    def _settle(self, held: Held, performed: Performed, seconds: float) -> Report:
+    def _settle(
+        self, held: Held, performed: Performed, seconds: float, pauses: Sequence[float] = PAUSES_SECONDS
+    ) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
         in_time = performed.error is None and not held.cancelled
         if performed.interrupted or (held.given_up and not in_time):
@@ -363,12 +365,24 @@ class Runner:
         ended, body = "completed", performed.result
         try:
             if claim.lane.purpose is not Purpose.PLAN and self.results.is_large(body):
-                name = f"{claim.key.lane}-{claim.key.place}-{claim.attempt}"
-                reference = self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
-                ended, body = "referenced", reference
+                ended, body = "referenced", self._put_aside(claim, body, pauses)
         except TaskError as error:
             return _failed(claim, describe_error(error), ran, performed.log)
+        except Unavailable as error:  # our own storage: that is not the handler's fault (E9)
+            log.error("task.result_unstored", **claim.ids, reason=str(error))
+            return Report(claim.fence, "handed_back", encode(describe_error(error)), UNSTORED_DELAY, log=performed.log)
         return Report(claim.fence, ended, body, None, ran, performed.log, performed.metrics, performed.handed)
+
+    def _put_aside(self, claim: Claim, body: str, pauses: Sequence[float]) -> str:
+        """Put a large result into the work area, again and again while that does not answer; its reference."""
+        name = f"{claim.key.lane}-{claim.key.place}-{claim.attempt}"
+        for pause in pauses:
+            try:
+                return self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
+            except Unavailable as error:
+                log.warning("task.result_waits", **claim.ids, reason=str(error))
+                time.sleep(pause)
+        return self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
 
     def _died(self, held: Held, error: ChildDied, seconds: float) -> Report:
         claim = held.claim

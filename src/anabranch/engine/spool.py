@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from anabranch.engine.canonical import Json, decode, encode
 from anabranch.engine.ports import JobStore
@@ -70,13 +70,12 @@ async def collect_results(store: JobStore, results: Results, job_id: str, node: 
 
 
 def _bring_back(lines: str, results: Results) -> str:
-    """The lines, with the results that were put aside in their place."""
+    """The lines, with the results that were put aside in their place; these are not decoded."""
     whole = []
     for line in lines.split("\n"):
-        told = decode(line)
-        if isinstance(told, dict):
-            told["result"] = results.bring_back(told["result"])
-        whole.append(encode(told))
+        task: Any = decode(line)  # as app.node_results makes it
+        result = b"".join(results.task_pieces(task.pop("result"))).decode()
+        whole.append(f'{encode(task)[:-1]},"result":{result}}}')
     return "\n".join(whole)
 
 

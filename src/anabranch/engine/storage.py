@@ -103,9 +103,15 @@ class Tier(Protocol):
 class Storage:
     """The tiers by name; objects by address."""
 
-    def __init__(self, tiers: Mapping[str, Tier]) -> None:
-        """Of these tiers."""
-        self.tiers = dict(tiers)
+    def __init__(self, areas: Mapping[str, Tier]) -> None:
+        """Of these tiers, and the area `work`: it holds what passes between tasks, and no address leads there."""
+        self.areas = dict(areas)
+        self.tiers = {name: area for name, area in areas.items() if name != "work"}
+
+    @property
+    def work(self) -> Tier:
+        """The work area."""
+        return self.areas["work"]
 
     def tier(self, name: str) -> Tier:
         """The tier of a name."""
@@ -170,5 +176,5 @@ class Storage:
 
     def clear(self) -> None:
         """Remove what killed processes had begun to write."""
-        for tier in self.tiers.values():
-            tier.clear()
+        for area in self.areas.values():
+            area.clear()

@@ -93,12 +93,11 @@ def _report(child: ChildJob, results: Results) -> Report:
 
 
 def _completed(child: ChildJob, results: Results) -> Report:
-    body = encode(results.bring_all_back(child.result))
-    if not results.is_large(body):
-        return Report(child.fence, "completed", body)
     name = f"{child.fence.key.lane}-{child.fence.key.place}-{child.fence.number}"
-    reference = results.put_aside(child.parent_id, child.node, name, body)
-    return Report(child.fence, "referenced", reference)
+    body, reference = results.copy(child.parent_id, child.node, name, child.result)
+    if reference is not None:
+        return Report(child.fence, "referenced", reference)
+    return Report(child.fence, "completed", body)
 
 
 def _failed(child: ChildJob, error: dict[str, Json]) -> Report:

@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 
 from anabranch.engine.canonical import Json
 from anabranch.engine.expressions import Reference
+from anabranch.engine.items import Items
 from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import JobState, NodeState, Purpose
 
 __all__ = [
     "ABSENT",
+    "MOST_ITEMS",
+    "MOST_LOOKED_INTO",
     "Absent",
     "Event",
     "Facts",
@@ -21,17 +24,31 @@ __all__ = [
     "Signalled",
     "Started",
     "TimeUp",
+    "TooLarge",
     "Transition",
+    "Value",
     "Values",
 ]
+
+
+MOST_LOOKED_INTO = 16_000_000
+MOST_ITEMS = 1_000_000
 
 
 class Absent:
     """What a value is that was looked for and is not there."""
 
 
+@dataclass(frozen=True)
+class TooLarge:
+    """What a value is that is in an output with more bytes than expressions may look into."""
+
+    size: int
+
+
 ABSENT = Absent()
-Values = Mapping[tuple[str | int, ...], Json | Absent]
+Value = Json | Absent | TooLarge | Items
+Values = Mapping[tuple[str | int, ...], Value]
 
 
 @dataclass(frozen=True)
@@ -116,9 +133,10 @@ class SetJob:
 
 @dataclass(frozen=True)
 class Needs:
-    """The parts of nodes' outputs that must be known before anything can be said."""
+    """The parts of nodes' outputs that must be known before anything can be said; sources of fan-outs may be Items."""
 
     references: frozenset[Reference]
+    sources: frozenset[Reference] = field(default=frozenset(), compare=False)
 
 
 Transition = OpenLane | KeepLane | OpenWait | SetNode | SetJob

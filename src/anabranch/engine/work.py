@@ -1,20 +1,55 @@
-"""The work area of a job: files that outlive an attempt, each task's in a folder of its own, removed after the job."""
+"""Work files of tasks: they outlive an attempt, the next one finds them on any machine, and they go after the job."""
 
-import re
+from collections.abc import Callable
 from pathlib import Path
 
-from anabranch.engine.canonical import sha256
+from anabranch.engine.attempt_keys import attempt_key, parse_key, segment
+from anabranch.engine.canonical import Json
+from anabranch.engine.errors import ContractViolationError, NotFound
+from anabranch.engine.storage import Storage
+from anabranch.engine.task_storage import Writer
 
-__all__ = ["segment", "task_folder"]
-
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-
-
-def task_folder(root: Path, job_id: str, node: str, index: int | str) -> Path:
-    """Where a task keeps files for its next attempt and for others; no two tasks share one."""
-    return root / job_id / segment(node) / segment(str(index))
+__all__ = ["WorkFiles"]
 
 
-def segment(text: str) -> str:
-    """The text where it is plain enough for a file, else its hash, which no plain text looks like."""
-    return text if _PLAIN.fullmatch(text) else f"~{sha256(text)}"
+class WorkFiles:
+    """`ctx.work`; its methods block, so an async handler calls them in a thread."""
+
+    def __init__(self, storage: Storage, writer: Writer, scratch: Callable[[], Path]) -> None:
+        """Made by the context."""
+        self._area = storage.work
+        self._writer = writer
+        self._scratch = scratch
+
+    def put(self, path: Path, name: str | None = None) -> dict[str, Json]:
+        """Store a file whole under a key of this attempt; what a checkpoint or a result names it by, as JSON (W5)."""
+        task = self._writer
+        key = str(attempt_key(task.job_id, task.node, task.index, task.attempt, name or path.name))
+        stored = self._area.upload(key, path)
+        return {"key": key, "size": stored.size, "sha256": stored.sha256}
+
+    def fetch(self, file: Json) -> Path | None:
+        """A file that a task of this job put, in scratch; None where it is not there whole, and must be made again."""
+        key, digest = self._read(file)
+        place = self._scratch() / "work" / key
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            found = self._area.download(key, place)
+        except NotFound:
+            return None
+        return place if found.sha256 == digest else None
+
+    def remove(self, file: Json) -> None:
+        """Remove a file that nobody needs any more; one that is not there is no error."""
+        self._area.delete([self._read(file)[0]])
+
+    def _read(self, file: Json) -> tuple[str, str]:
+        """The key and the checksum of a file; a handler may name those of its own job only."""
+        given = file if isinstance(file, dict) else {}
+        key, digest = str(given.get("key")), str(given.get("sha256"))
+        parsed = parse_key(key)
+        if parsed is None or parsed.job != segment(self._writer.job_id):
+            raise ContractViolationError(
+                f"ctx.work was given {file!r}; it takes what ctx.work.put returned in this job"
+            )
+        return key, digest

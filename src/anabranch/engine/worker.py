@@ -30,14 +30,13 @@ DEAF_SECONDS = 2.0
 class WorkerOptions:
     """How a worker works: what it serves, how many handlers at once, and the grace they have when told to stop.
 
-    Handlers write to `scratch`, where only this process does, and to `work`, which others share.
+    Handlers write to `scratch`, where only this process does.
     """
 
     queues: Sequence[str]
     slots: int
     grace: timedelta
     scratch: Path
-    work: Path
 
 
 class Worker:
@@ -64,13 +63,12 @@ class Worker:
             self._children,
             self._results,
             options.scratch,
-            options.work,
             thread,
             live.session,
         )
         shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
         waker = asyncio.create_task(_ring_at_stop(live, stop))
-        clearing = asyncio.create_task(Clearing(self._store, live.session, options.work).serve())
+        clearing = asyncio.create_task(Clearing(self._store, live.session, self._results.work).serve())
         try:
             while not stop.is_set():
                 live.check()

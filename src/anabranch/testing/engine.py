@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from anabranch.adapters.local.files import LocalFiles
+from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine.canonical import Json, encode
@@ -111,7 +111,7 @@ class EngineHarness:
 @asynccontextmanager
 async def open_harness(url: str) -> AsyncIterator[EngineHarness]:
     """A harness on this database."""
-    results = Results(LocalFiles(Path("unused")))
+    results = Results(Folder(Path("unused"), "work"))
     store, reads = PostgresStore(url, name="test", connections=8), PostgresReads(url, results, name="test reads")
     await store.open()
     await reads.open()

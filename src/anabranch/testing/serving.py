@@ -20,6 +20,9 @@ from psycopg.types.json import Jsonb
 
 from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.keys import open_keys
+from anabranch.app import open_marks
+from anabranch.engine.storage_marks import adopt_storage
+from anabranch.settings import Settings, Storage
 from anabranch.testing.server import free_port
 
 __all__ = [
@@ -199,8 +202,10 @@ def make_key(url: str) -> str:
 
 @contextmanager
 def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
-    """The API in a process of its own, ready."""
+    """The API in a process of its own, ready; its tiers become those of the database."""
     port = free_port()
+    storage = {name.removeprefix("storage__"): value for name, value in settings.items() if name.startswith("storage")}
+    adopt_storage(*open_marks(Settings(home=home, storage=Storage.model_validate(storage)), url))
     ours = {"home": str(home), "database_url": url, **settings}
     environment = {**os.environ, **{f"ANABRANCH_{name}".upper(): value for name, value in ours.items()}}
     command = [sys.executable, "-m", "uvicorn", "--factory", "anabranch.api.main:app_from_environment"]

@@ -6,15 +6,13 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from anabranch.adapters.local.files import LocalFiles
 from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.app import Gateway, equip, purge
+from anabranch.app import Gateway, equip, open_results, purge
 from anabranch.engine.canonical import Json
 from anabranch.engine.children import Children
 from anabranch.engine.model import TERMINAL, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import load_plugins
-from anabranch.engine.results import Results
 from anabranch.engine.session import keep_session
 from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.engine.worker import Worker, WorkerOptions
@@ -70,8 +68,8 @@ async def open_stack(
     store = PostgresStore(url, name="worker")
     await children.warm()
     await store.open()
-    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch, folder / "work" / "jobs")
-    results = Results(LocalFiles(folder / "work"))
+    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch)
+    results = open_results(settings)
     worker = Worker(store, registry, children, results, options)
     serving = asyncio.create_task(
         keep_session(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch.adapters.objects.aside import Aside, clear_asides
 from anabranch.adapters.objects.faults import changed, exists, explain
 from anabranch.adapters.objects.options import Options, open_store
+from anabranch.engine.addresses import RESERVED
 from anabranch.engine.errors import Conflict, NotFound
 from anabranch.engine.storage import Downloaded, Page, Stat, Stored
 
@@ -107,7 +108,8 @@ class Bucket:
         with self._told(folder):
             for found in obstore.list(self._store, folder or None, offset=after or None, chunk_size=page):
                 # Not every store knows an offset.
-                yield from (_stat(each) for each in found if each["path"] > after)
+                shown = (each for each in found if each["path"] > after)
+                yield from (_stat(each) for each in shown if folder or not each["path"].startswith(f"{RESERVED}/"))
 
     def _get(self, key: str, options: Any) -> "GetResult | None":
         """What a store answers; None where the range begins behind the end."""

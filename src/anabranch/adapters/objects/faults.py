@@ -18,11 +18,9 @@ AGAIN = ("408", "425", "429")
 
 def not_found(tier: str, key: str) -> NotFound:
     """There is no such object."""
-    return NotFound(
-        "storage.not_found",
-        f"there is no {tier}://{key}",
-        remedy=f"List what there is: `anabranch storage ls {tier}://`.",
-    )
+    look = f"List what there is: `anabranch storage ls {tier}://`."
+    lost = "It was removed, or this process has another work area than the one that wrote it."
+    return NotFound("storage.not_found", f"there is no {tier}://{key}", remedy=lost if tier == "work" else look)
 
 
 def exists(tier: str, key: str) -> Conflict:

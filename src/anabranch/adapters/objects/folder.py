@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from anabranch.adapters.objects.aside import Aside, clear_asides
 from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, told
+from anabranch.engine.addresses import RESERVED
 from anabranch.engine.storage import Downloaded, Page, Stat, Stored
 
 __all__ = ["Folder"]
@@ -30,7 +31,7 @@ class Folder:
         """Keep objects below this folder, which is made where it is `ours`; the name is the tier's, for messages."""
         self._root = root
         self._name = name
-        self._ours = ours
+        self._container = None if ours else _container(root)
 
     def stat(self, key: str) -> Stat:
         with self._open(key) as file:
@@ -177,7 +178,7 @@ class Folder:
 
     def _require(self) -> None:
         """Refuse an operator's folder that is not there: one made anew would hide behind a mount that comes back."""
-        if not self._ours and not self._root.is_dir():
+        if self._container and not self._container.is_dir():
             raise no_container(self._name)
 
     def _path(self, key: str) -> Path:
@@ -189,6 +190,12 @@ class Folder:
         if not inside or path.resolve() != path:
             raise leads_out(self._name, key)
         return path
+
+
+def _container(root: Path) -> Path:
+    """The folder that an operator makes: a root in the reserved folder of a tier is below it."""
+    outer = [folder.parent for folder in (root, *root.parents) if folder.name == RESERVED]
+    return outer[-1] if outer else root
 
 
 def _walk(folder: Path, prefix: str, after: str) -> Iterator[Stat]:
@@ -218,7 +225,7 @@ def _name(entry: os.DirEntry[str], prefix: str) -> str | None:
         entry.name.encode()
     except UnicodeEncodeError:
         return None
-    if prefix + entry.name == INCOMING:
+    if prefix + entry.name in (INCOMING, RESERVED):
         return None
     if entry.is_dir(follow_symlinks=False):
         return f"{entry.name}/"

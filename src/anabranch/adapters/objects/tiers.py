@@ -1,4 +1,4 @@
-"""The tiers by their URLs."""
+"""The tiers and the work area by their URLs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ __all__ = ["Place", "open_storage"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tier is, what its store must be told, which is secret, and whether it is a folder of the home."""
+    """Where a tier or the work area is, the options of its store, which are secret, and whether it is in the home."""
 
     tier: str
     url: str
@@ -23,7 +23,8 @@ class Place:
 
 
 def open_storage(places: Sequence[Place], spool: Path) -> Storage:
-    """The tiers at these places, without asking them anything; what comes in pieces for a cloud is spooled here."""
+    """The tiers and the work area at these places, without asking them anything; what comes in pieces for a cloud is
+    spooled here."""
     return Storage({place.tier: _open(place, spool) for place in places})
 
 

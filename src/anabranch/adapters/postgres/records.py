@@ -15,6 +15,7 @@ from anabranch.audit import JobRecord
 __all__ = ["PostgresRecords"]
 
 PAGE = 1_000
+JOBS = 200
 
 
 class PostgresRecords:
@@ -39,6 +40,13 @@ class PostgresRecords:
             yield from (Output(**row) for row in rows)
             last = (rows[-1]["job_id"], rows[-1]["name"])
 
+    def results(self) -> Iterator[tuple[str, int]]:
+        """All results that were put aside: their keys in the work area, and how many bytes they have."""
+        last = 0
+        while rows := self._query("audit_results", job=last, limit=JOBS):
+            yield from ((row["href"], row["size"]) for row in rows if row["href"])
+            last = rows[-1]["job"]
+
     def published(self, addresses: Collection[str]) -> set[str]:
         """Those of these addresses that are published."""
         parts = [address.partition("://") for address in addresses]
@@ -48,7 +56,12 @@ class PostgresRecords:
     def jobs(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Those of these jobs that are known."""
         found = self._query("audit_jobs", jobs=list(job_ids))
-        return {row["job_id"]: JobRecord(row["ended"], row["put_aside"], frozenset(row["addresses"])) for row in found}
+        return {
+            row["job_id"]: JobRecord(
+                row["ended"], row["put_aside"], frozenset(row["addresses"]), frozenset(row["results"])
+            )
+            for row in found
+        }
 
     def _query(self, name: str, **parameters: object) -> list[DictRow]:
         with self._connection.cursor(row_factory=dict_row) as cursor:

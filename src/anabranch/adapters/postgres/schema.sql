@@ -479,3 +479,21 @@ create table app.outputs (
 
 create index outputs_item on app.outputs (collection, item);
 create index outputs_object on app.outputs (tier, key);
+
+-- The mark that each area of storage holds: a process whose area holds another one uses another store, and does not start.
+create table app.storage_marks (
+    area text primary key,
+    mark text not null,
+    url text not null,
+    marked_at timestamptz not null
+);
+
+-- Items of a large fan-out that come in batches, until its lane is opened with all of them (E11).
+create table app.staged_items (
+    job bigint not null references app.jobs (id) on delete cascade,
+    node text not null,
+    generation integer not null,
+    idx integer not null,
+    item jsonb not null,
+    primary key (job, node, generation, idx)
+);

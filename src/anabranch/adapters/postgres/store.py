@@ -34,6 +34,8 @@ from anabranch.adapters.postgres.wire import (
 from anabranch.engine.canonical import Json, decode, encode
 from anabranch.engine.errors import NotFound, Unavailable
 from anabranch.engine.expressions import Reference
+from anabranch.engine.items import Items
+from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import (
     Answer,
     Attempt,
@@ -74,6 +76,7 @@ __all__ = ["PostgresStore"]
 HEALED = 1000
 LOCK_WAITS = 2  # each as long as the server lets a statement wait for a lock
 KNOWN_SECONDS = 3600.0
+STAGED_BYTES = 4_000_000
 
 
 class PostgresStore:
@@ -176,6 +179,12 @@ class PostgresStore:
         self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
     ) -> Applied:
         """Apply a plan and spend the right."""
+        for transition in transitions:
+            if isinstance(transition, OpenLane) and isinstance(transition.source.items, Items):
+                for first, items in transition.source.items.arrays(STAGED_BYTES):
+                    staged = (right.id, session, right.takes, transition.node, first, items)
+                    if not await self._value("stage_items", *staged):
+                        return Applied(None, ())
         changes = encode([write_change(transition) for transition in transitions])
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
         return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))

@@ -6,7 +6,8 @@ from typing import Any
 
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import Unavailable
-from anabranch.engine.lanes import KeepLane, OpenLane
+from anabranch.engine.items import Items
+from anabranch.engine.lanes import KeepLane, OpenLane, Source
 from anabranch.engine.model import (
     Answer,
     Attempt,
@@ -105,7 +106,14 @@ def write_change(transition: Transition) -> dict[str, Json]:
     """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
     name = {OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job"}[type(transition)]
     change: dict[str, Json] = {"do": name, **vars(transition)}
-    return {**change, "source": vars(transition.source)} if isinstance(transition, OpenLane) else change
+    return {**change, "source": _write_source(transition.source)} if isinstance(transition, OpenLane) else change
+
+
+def _write_source(source: Source) -> dict[str, Json]:
+    """Where a lane's tasks come from; items in a file were staged before."""
+    if isinstance(source.items, Items):
+        return {"kind": "staged", "count": len(source.items)}
+    return {**vars(source)}
 
 
 def read_right(right: TakenRight, row: Row) -> RightView:

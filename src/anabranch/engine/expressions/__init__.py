@@ -3,7 +3,7 @@
 from anabranch.engine.expressions.conditions import Condition, parse_condition
 from anabranch.engine.expressions.evaluation import Resolve, evaluate, walk
 from anabranch.engine.expressions.parser import parse
-from anabranch.engine.expressions.references import references
+from anabranch.engine.expressions.references import references, sole_reference
 from anabranch.engine.expressions.syntax import Expression, ExpressionError, Missing, Reference
 from anabranch.engine.expressions.templates import Template, find_mistakes, read_template
 from anabranch.engine.expressions.types import TypeName, check, check_all
@@ -25,5 +25,6 @@ __all__ = [
     "parse_condition",
     "read_template",
     "references",
+    "sole_reference",
     "walk",
 ]

@@ -6,7 +6,7 @@ from anabranch.engine.expressions.conditions import Condition
 from anabranch.engine.expressions.syntax import Expression, Lookup, Reference, children
 from anabranch.engine.expressions.templates import Fields, Fixed, Hole, Items, Part, Template, Text
 
-__all__ = ["references"]
+__all__ = ["references", "sole_reference"]
 
 
 def references(x: Expression | Condition | Template) -> frozenset[Reference]:
@@ -14,6 +14,12 @@ def references(x: Expression | Condition | Template) -> frozenset[Reference]:
     if isinstance(x, Template):
         return frozenset(found for expression in _expressions(x.part) for found in _references(expression))
     return frozenset(_references(x.expression if isinstance(x, Condition) else x))
+
+
+def sole_reference(template: Template) -> Reference | None:
+    """The reference that a template is, and nothing else; None where it is more or less."""
+    part = template.part
+    return part.expression.reference if isinstance(part, Hole) and isinstance(part.expression, Lookup) else None
 
 
 def _references(node: Expression) -> Iterator[Reference]:

@@ -1,12 +1,10 @@
 """Work in phases that outlives its process: each makes an artifact from the one before, and a checkpoint names it."""
 
 import hashlib
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from anabranch import Checkpoint, Context, Interrupted, Transient
+from anabranch import Context, Interrupted, Transient
 from anabranch.engine.canonical import Json
 
 __all__ = ["make_artifact", "work_in_phases"]
@@ -17,18 +15,19 @@ At = Callable[[str, int], None]
 
 def work_in_phases(phases: int, seconds: float, ctx: Context, at: At = lambda _moment, _phase: None) -> dict[str, Json]:
     """Go through the phases that are left; `at` hears of each when it is `begun`, `made` and `saved`."""
-    done, artifact = _go_on_from(ctx.resume(), ctx.work)
+    done, artifact, file = _go_on_from(ctx)
     for phase in range(done + 1, phases + 1):
         ctx.progress(phase - 1, phases, f"phase {phase}")
         at("begun", phase)
         _take_time(seconds, ctx)
         artifact = make_artifact(artifact, phase)
-        digest = _write_whole(_file(ctx.work, phase), artifact, ctx.attempt)
+        before, file = file, _store(ctx, phase, artifact)
         at("made", phase)
-        ctx.checkpoint(f"phase {phase}", {"done": phase, "sha256": digest})
+        ctx.checkpoint(f"phase {phase}", {"done": phase, "file": file})
         at("saved", phase)
-        _file(ctx.work, phase - 1).unlink(missing_ok=True)
-    return {"phases": phases, "sha256": _digest(artifact)}
+        if before:
+            ctx.work.remove(before)
+    return {"phases": phases, "sha256": hashlib.sha256(artifact).hexdigest()}
 
 
 def make_artifact(before: bytes, phase: int) -> bytes:
@@ -36,16 +35,24 @@ def make_artifact(before: bytes, phase: int) -> bytes:
     return hashlib.shake_256(before + phase.to_bytes(4, "big")).digest(SIZE)
 
 
-def _go_on_from(saved: Checkpoint | None, folder: Path) -> tuple[int, bytes]:
-    """The last phase that is done, and its artifact; none when what the checkpoint names is not there whole."""
-    if saved is None or not isinstance(saved.state, dict):
-        return 0, b""
-    done = int(str(saved.state["done"]))
-    try:
-        artifact = _file(folder, done).read_bytes()
-    except FileNotFoundError:
-        return 0, b""
-    return (done, artifact) if _digest(artifact) == saved.state["sha256"] else (0, b"")
+def _go_on_from(ctx: Context) -> tuple[int, bytes, Json]:
+    """The last phase that is done, its artifact and its file; none when the file is not there whole."""
+    saved = ctx.resume()
+    if saved is None or not isinstance(saved.state, dict) or "file" not in saved.state:
+        return 0, b"", None
+    path = ctx.work.fetch(saved.state["file"])
+    return (int(str(saved.state["done"])), path.read_bytes(), saved.state["file"]) if path else (0, b"", None)
+
+
+def _store(ctx: Context, phase: int, artifact: bytes) -> dict[str, Json]:
+    """Write an artifact, look at what is there, and store it where the next attempt finds it, on any machine."""
+    path = ctx.scratch / f"phase-{phase}"
+    path.write_bytes(artifact)
+    file = ctx.work.put(path)
+    if file["sha256"] != hashlib.sha256(artifact).hexdigest():
+        raise Transient(f"{path} does not hold what was written to it")
+    path.unlink()
+    return file
 
 
 def _take_time(seconds: float, ctx: Context) -> None:
@@ -57,25 +64,3 @@ def _take_time(seconds: float, ctx: Context) -> None:
         if (left := end - time.monotonic()) <= 0:
             return
         time.sleep(min(left, 0.05))
-
-
-def _write_whole(path: Path, data: bytes, attempt: int) -> str:
-    """Write aside, look at what is there, and put it in its place at once (W7); its checksum."""
-    aside = path.with_name(f"{path.name}.{attempt}")
-    with aside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    digest = _digest(aside.read_bytes())
-    if digest != _digest(data):
-        raise Transient(f"{aside} does not hold what was written to it")
-    aside.replace(path)
-    return digest
-
-
-def _file(folder: Path, phase: int) -> Path:
-    return folder / f"phase-{phase}"
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

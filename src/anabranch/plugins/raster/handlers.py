@@ -9,7 +9,6 @@ from anabranch.engine.handler import handler
 from anabranch.plugins.raster.confined import run_confined
 from anabranch.plugins.raster.gathering import gather
 from anabranch.plugins.raster.models import CogOptions, Limits, Tier, Validated, ValidateOptions
-from anabranch.plugins.raster.phases import Phases
 from anabranch.plugins.raster.plan import (
     Plan,
     Wishes,
@@ -77,15 +76,13 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)
 def create_cog(params: CogParams, ctx: Context) -> Cog:
-    """Turn one raster into one Cloud-Optimized GeoTIFF; an attempt that was killed goes on where it was."""
-    phases = Phases(ctx)
-    if (done := phases.done("put")) is not None and _is_there(ctx, cog := Cog.model_validate(done)):
+    """Turn one raster into one Cloud-Optimized GeoTIFF; one that an earlier attempt stored is not made again."""
+    if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, cog := Cog.model_validate(done.state)):
         return cog
-    path = phases.file("written", lambda folder: _write_cog(params, ctx, folder))
+    path = _write_cog(params, ctx, _aside(ctx))
     output = ctx.storage.put(path, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
     cog = Cog(tier=params.tier, address=output.address, size=output.size, sha256=output.sha256)
-    phases.end("put", cog.model_dump(mode="json"))
-    phases.clear()
+    ctx.checkpoint("put", cog.model_dump(mode="json"))
     return cog
 
 

@@ -21,7 +21,7 @@ begin
         elsif _path[1] in ('count', 'failed') then
             _output := jsonb_build_object('count', _lane.width - _lane.remaining - _lane.failed, 'failed', _lane.failed);
         elsif _lane.id is not null then
-            many := app.lane_output(_lane.id, 64000000);
+            many := app.lane_output(_lane.id, 16000000);
         end if;
     end if;
     value := _output #> _path;

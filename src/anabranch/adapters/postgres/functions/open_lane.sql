@@ -13,6 +13,7 @@ declare
     _tried integer := case when _generation > 0 then app.last_attempt(_job, _open ->> 'node', _purpose) else 0 end;
     _lane bigint;
     _bytes integer := 0;
+    _staged integer;
 begin
     if _source ->> 'node' is not null then
         select l.id, case when _source ->> 'kind' = 'match' then l.width end into strict _from, _width
@@ -46,6 +47,7 @@ begin
     on conflict do nothing
     returning id into _lane;
     if _lane is null then
+        delete from app.staged_items s where s.job = _job and s.node = _open ->> 'node';
         return null;
     end if;
     if _source ->> 'kind' = 'plan' then
@@ -64,6 +66,18 @@ begin
               from jsonb_array_elements(_source -> 'items') with ordinality as i(item, idx)
             returning parameters)
         select max(app.data_bytes(m.parameters)) into _bytes from made m;
+    elsif _source ->> 'kind' = 'staged' then
+        with taken as (
+            delete from app.staged_items s where s.job = _job and s.node = _open ->> 'node'
+            returning s.generation, s.idx, s.item),
+        made as (
+            insert into app.items (lane, idx, parameters)
+            select _lane, t.idx, t.item from taken t where t.generation = _generation
+            returning parameters)
+        select count(*), max(app.data_bytes(m.parameters)) into _staged, _bytes from made m;
+        if _staged <> _width then  -- another holder of the right took them; whoever comes next stages them again
+            raise exception 'of % items % were staged', _width, _staged using errcode = 'serialization_failure';
+        end if;
     elsif _source ->> 'kind' = 'match' then
         insert into app.items (lane, idx, key, parameters)
         select _lane, i.idx, i.key, '{}' from app.items i where i.lane = _from and i.key is not null;
