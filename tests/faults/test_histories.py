@@ -12,11 +12,11 @@ from anabranch.testing.proxy import Proxy
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 PLUGINS = Path(__file__).parent / "plugins"
-CLAIMED = "select session, lane, idx, attempt from app.claims order by lane, idx"
+CLAIMED = "select lane, idx, attempt from app.claims order by lane, idx"
 
 
 async def test_tf1_a_result_of_another_history_is_not_taken_for_one_of_this(folder: Path) -> None:
-    """Session, lane, task and attempt have the same numbers in both histories, and another job stands behind them."""
+    """Lane, task and attempt have the same numbers in both histories, and another job stands behind them."""
     old = await asyncio.to_thread(DatabaseServer, make_folder(folder))
     files = [folder / name for name in ("theirs", "ours")]
     async with Proxy(old.url) as door, Proxy(old.url) as other_door:

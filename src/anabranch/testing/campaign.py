@@ -197,10 +197,12 @@ class Campaign:
         self._draining = True
         await self._until(self._have_all_ended, "the end of all jobs")
         await self.stop()
-        deadline = time.monotonic() + (PATIENCE if self.is_audited else 0)
+        if not self.is_audited:
+            return
+        deadline = time.monotonic() + PATIENCE
         while (found := await asyncio.to_thread(audit, self.stage.url)) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.5)
-        self.problems.stuck += [f"audit: {one}" for one in found if self.is_audited]
+        self.problems.stuck += [f"audit: {one}" for one in found]
 
     async def stop(self) -> None:
         """Submit, act and supervise no more: what is ended from now on stays so."""
