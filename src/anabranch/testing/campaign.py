@@ -418,6 +418,8 @@ class Campaign:
         seen: dict[str, object] = {}
         counts: Counter[str] = Counter()
         for job_id, node, idx, attempt, failures, handler, result in outcomes:
+            if handler.startswith("poison."):  # it is not accounted for
+                continue
             task = f"{node} {idx} of {job_id}, attempt {attempt}, {handler}"
             counts[job_id] += 1
             if failures and handler not in ("campaign.flaky", "campaign.broken") and not self.excused:
