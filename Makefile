@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
-.PHONY: setup demo test proofs bench lint check lock reference docs clean help
+.PHONY: setup demo test proofs faults soak bench lint check lock reference docs clean help
 
 # Extras that the lock leaves out: nobody needs them to develop.
 UNLOCKED := azure
@@ -25,7 +25,14 @@ bench: setup ## Measure the engine beside a bare loop and two peers; takes minut
 	.venv/bin/python benchmarks/standing.py
 
 proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
-	.venv/bin/pytest -m slow $(ARGS)
+	.venv/bin/pytest -m slow --seeds 20 $(ARGS)
+
+faults: setup ## Run the campaigns of seeded faults, with a few seeds; ARGS="-k restore --seed 7" replays one
+	.venv/bin/pytest -m campaign --seeds 3 $(ARGS)
+
+MINUTES ?= 60
+soak: setup ## Let faults of every kind hit a stack under load for an hour; MINUTES=5 makes it shorter
+	.venv/bin/python benchmarks/soak.py --minutes $(MINUTES) $(ARGS)
 
 lint: setup ## Check style, types, layers and docs
 	.venv/bin/ruff check

@@ -15,6 +15,12 @@ pytest_plugins = ["anabranch.testing.objects", "anabranch.testing.postgres"]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How many seeds the campaigns of faults run with, or with which one."""
+    parser.addoption("--seeds", type=int, default=1, help="run each campaign with the seeds 1 to N")
+    parser.addoption("--seed", type=int, default=None, help="run each campaign with this seed only")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Tests wait for processes and disks more than they compute, so two share a core."""

@@ -2,9 +2,7 @@
 
 import asyncio
 import itertools
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +15,9 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import Conflict, Unavailable
+from anabranch.testing.campaign import open_campaign
 from anabranch.testing.crew import Stage, Start, open_stage, until_async
+from anabranch.testing.faults import DISK, fill
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 PLUGINS = Path(__file__).parent / "plugins"
@@ -36,20 +36,6 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(folder: Path, left: int = 0) -> Path:
-    """Fill a disk but for so many bytes; the file to remove to have the space back."""
-    filler = folder / "filler"
-    free = shutil.disk_usage(folder).free - left
-    with filler.open("wb") as file:
-        try:
-            while free > 0:
-                free -= file.write(bytes(min(free, 2**16)))
-                file.flush()
-        except OSError:
-            pass
-    return filler
 
 
 @pytest.fixture
@@ -106,14 +92,6 @@ async def test_a_full_disk_of_logs_stops_nobody(stage: Stage) -> None:
         stage.crew.close()
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="ab-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
-
-
 @pytest.mark.slow
 async def test_e1_a_full_disk_of_the_database_pauses_the_work_and_loses_nothing(folder: Path) -> None:
     """PostgreSQL panics when its log has no room, and can't recover before there is; the supervisor tries on."""
@@ -164,3 +142,12 @@ async def fail_to_submit(stage: Stage) -> None:
     for run in itertools.count():
         given: dict[str, Json] = {"count": 0, "file": "", "notes": "x" * 100_000, "run": run}
         await stage.gateway.submit("steady", given, scope="test", by="test", correlation_id="test")
+
+
+@pytest.mark.campaign
+async def test_full_disks(seed: int, start: Start) -> None:
+    """What could not be written fails as `resource`, and a user retries it when there is room again."""
+    with small_disk(start.folder / "home", 64):
+        async with open_campaign("full_disks", seed, start.folder, PLUGINS, url=start.url) as campaign:
+            campaign.excused = frozenset({"resource"})
+            await campaign.run(DISK, 4)

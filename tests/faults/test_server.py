@@ -1,23 +1,16 @@
 """PostgreSQL restarts, crashes, and ends connections; all processes come back, and nothing is lost."""
 
 import asyncio
-import os
-import shutil
-import signal
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from anabranch.adapters.postgres.migrate import migrate
-from anabranch.embedded.cluster import Cluster
-from anabranch.embedded.home import Home
 from anabranch.engine.canonical import Json
 from anabranch.testing.crew import Stage, Start, open_stage, until_async
+from anabranch.testing.database_server import DatabaseServer
 
 pytestmark = pytest.mark.postgres
 PLUGINS = Path(__file__).parent / "plugins"
@@ -26,74 +19,34 @@ TERMINATE = """select count(pg_terminate_backend(pid)) from pg_stat_activity
                 where application_name like 'anabranch%' and datname = current_database()"""
 
 
-class Server:
-    """A PostgreSQL of the test's own, durable as in production."""
-
-    def __init__(self, folder: Path) -> None:
-        self.cluster = Cluster(Home(folder / "server"), state=folder / "state")
-        self._process = self.cluster.start()
-        self.cluster.ensure_database()
-        self.url = self.cluster.url()
-        migrate(self.url)
-
-    def stop(self, how: str) -> None:
-        """Stop it in order (fast), without a checkpoint (immediate), or kill its postmaster, or one of its backends."""
-        if how == "backend":
-            with psycopg.connect(self.url) as connection:
-                os.kill(connection.info.backend_pid, signal.SIGKILL)
-        elif how == "kill":
-            os.kill(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        else:
-            self.cluster.stop("fast" if how == "fast" else "immediate")
-
-    def start(self) -> None:
-        self._process = self.cluster.start()
-
-    async def restart(self, how: str, pause: float = 0) -> None:
-        """Restart it, after it was away for a while."""
-        await asyncio.to_thread(self.stop, how)
-        if how != "backend":  # of which it recovers by itself
-            await asyncio.sleep(pause)
-            await asyncio.to_thread(self.start)
-
-
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="ab-"))
-    made.chmod(0o755)
+def server(folder: Path) -> Iterator[DatabaseServer]:
+    made = DatabaseServer(folder)
     yield made
-    shutil.rmtree(made)
-
-
-@pytest.fixture
-def server(folder: Path) -> Iterator[Server]:
-    made = Server(folder)
-    yield made
-    made.cluster.purge()
+    made.purge()
 
 
 @asynccontextmanager
-async def stage_on(server: Server, folder: Path, lease: float = 3) -> AsyncIterator[Stage]:
+async def stage_on(server: DatabaseServer, folder: Path, lease: float = 3) -> AsyncIterator[Stage]:
     async with open_stage(Start(folder, PLUGINS, server.url, lease)) as stage:
         await stage.crew.start_ready("orchestrator", "worker", "worker")
         yield stage
 
 
 async def test_e21_restarts_and_crashes_of_the_server_during_a_fan_out_lose_nothing(
-    server: Server, folder: Path
+    server: DatabaseServer, folder: Path
 ) -> None:
     async with stage_on(server, folder) as stage:
         await restart_during(stage, server, HOWS, quick=180, plain=50, heavy=4, **{"async": 16})
 
 
 @pytest.mark.slow
-async def test_e21_many_more_restarts_of_the_server_lose_nothing(server: Server, folder: Path) -> None:
+async def test_e21_many_more_restarts_of_the_server_lose_nothing(server: DatabaseServer, folder: Path) -> None:
     async with stage_on(server, folder) as stage:
         await restart_during(stage, server, HOWS * 3, quick=700, plain=200, heavy=16, **{"async": 64})
 
 
-async def restart_during(stage: Stage, server: Server, hows: Sequence[str], **kinds: int) -> None:
+async def restart_during(stage: Stage, server: DatabaseServer, hows: Sequence[str], **kinds: int) -> None:
     count = sum(kinds.values())
     job_id = await stage.submit("mixed", pause=0.05, **kinds)
     for step, how in enumerate(hows, 1):
@@ -108,7 +61,9 @@ async def restart_during(stage: Stage, server: Server, hows: Sequence[str], **ki
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
-async def test_e6_a_restart_amid_advances_costs_less_than_a_lease(server: Server, folder: Path, how: str) -> None:
+async def test_e6_a_restart_amid_advances_costs_less_than_a_lease(
+    server: DatabaseServer, folder: Path, how: str
+) -> None:
     """Far less than the lease of a minute: nobody died who would have to be waited for."""
     async with stage_on(server, folder, lease=60) as stage:
         jobs = [await stage.submit("chain", run=run) for run in range(12)]
@@ -121,7 +76,7 @@ async def test_e6_a_restart_amid_advances_costs_less_than_a_lease(server: Server
 
 
 @pytest.mark.slow
-async def test_e21_a_server_that_is_away_for_longer_than_the_lease(server: Server, folder: Path) -> None:
+async def test_e21_a_server_that_is_away_for_longer_than_the_lease(server: DatabaseServer, folder: Path) -> None:
     async with stage_on(server, folder) as stage:
         job_id = await stage.submit("mixed", pause=0.05, quick=100, plain=60, heavy=4)
         await stage.reach(job_id, 40)

@@ -6,7 +6,7 @@ from typing import Self
 
 from anabranch.adapters.postgres.connect import connect
 
-__all__ = ["Clock"]
+__all__ = ["Clock", "SteppedClock"]
 
 # In a table, so that every connection of every process sees it at once; read as the owner, whoever asks.
 STOP = """
@@ -17,6 +17,16 @@ STOP = """
     create or replace function app.now() returns timestamptz
         language sql stable security definer set search_path = pg_catalog, pg_temp
         as 'select at from test.clock';
+"""
+
+STEP = """
+    create schema if not exists test;
+    create table if not exists test.step as select interval '0' as step;
+    grant usage on schema test to anabranch_owner;
+    grant select on test.step to anabranch_owner;
+    create or replace function app.now() returns timestamptz
+        language sql stable security definer set search_path = pg_catalog, pg_temp
+        as 'select statement_timestamp() + step from test.step';
 """
 
 
@@ -48,3 +58,23 @@ class Clock:
         assert row is not None
         at: datetime = row[0]
         return at
+
+
+class SteppedClock:
+    """`app.now()` of one database, running, but so many seconds from the true time."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = connect(url, None, name="test clock")
+        self._connection.execute(STEP)
+
+    def step(self, seconds: float) -> None:
+        """Be so far from the true time from now on."""
+        self._connection.execute("update test.step set step = make_interval(secs => %s)", [seconds])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()

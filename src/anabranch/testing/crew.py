@@ -137,7 +137,7 @@ class Start:
     """How processes are started: where they write, what they load, and the database they use."""
 
     folder: Path
-    plugins: Path
+    plugins: Path | str  # several are separated by commas
     url: str
     lease: float = 3
 
@@ -285,7 +285,9 @@ class Stage:
 @asynccontextmanager
 async def open_stage(start: Start) -> AsyncIterator[Stage]:
     """A stage; at its end no process is left."""
-    settings = Settings(plugins=(str(start.plugins),), home=start.folder / "home", lease_seconds=start.lease)
+    settings = Settings(
+        plugins=tuple(str(start.plugins).split(",")), home=start.folder / "home", lease_seconds=start.lease
+    )
     gateway = Gateway(settings, start.url)
     stage = Stage(start, gateway)
     await gateway.open()

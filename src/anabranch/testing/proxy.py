@@ -1,6 +1,8 @@
 """A door between processes and PostgreSQL that a test can hold shut, break, or make lossy."""
 
 import asyncio
+import itertools
+import math
 import re
 import shutil
 import tempfile
@@ -63,21 +65,23 @@ class Proxy:
     """Listens as a PostgreSQL would, on a Unix socket in a folder of its own, and passes messages on.
 
     It knows so much of the protocol as to tell which function of ours a message calls and where the answer ends.
-    While it is `mute`, no notification comes through.
+    While it is `mute`, no notification comes through; `delay` holds every message up for so many seconds.
     """
 
     def __init__(self, url: str) -> None:
         """Before the server of this URL, which is reached by a socket."""
         parts = urlsplit(url)
-        self._server = Path(unquote(parts.netloc.rpartition("@")[2].rpartition(":")[0])) / f".s.PGSQL.{PORT}"
+        self._server = _socket_of(url)
         self._folder = Path(tempfile.mkdtemp(prefix="ab-proxy-"))
         user = parts.netloc.rpartition("@")[0]
         self.url = f"postgresql://{user}@{quote(str(self._folder), safe='')}:{PORT}{parts.path}"
         self.calls: Counter[str] = Counter()
         self.answers: deque[Call] = deque(maxlen=10_000)
         self.mute = False
+        self.delay = 0.0
         self._traps: list[Trap] = []
         self._connections: set[_Connection] = set()
+        self._numbers = itertools.count()
         self._listening: asyncio.Server | None = None
         self.requests, self.replies = asyncio.Event(), asyncio.Event()
         self.heal()
@@ -93,6 +97,8 @@ class Proxy:
             self._listening.close()
         self.heal()
         self.cut()
+        while self._connections:  # noqa: ASYNC110  # each ends by itself, once it is cut
+            await asyncio.sleep(0.01)
         shutil.rmtree(self._folder)
 
     @property
@@ -103,6 +109,10 @@ class Proxy:
     def count_answers(self, function: str, word: str) -> int:
         """How often a word stands in the first field of the answers to calls of a function."""
         return sum(str(call.row[0]).count(word) for call in self.answers if call.function == function and call.row)
+
+    def point_at(self, url: str) -> None:
+        """Lead new connections to another server, as a name does that was changed; those that are open stay."""
+        self._server = _socket_of(url)
 
     def stall(self, *, requests: bool = True, replies: bool = True) -> None:
         """Let nothing through any more, in one direction or both; connections stay open, and new ones hang."""
@@ -116,9 +126,10 @@ class Proxy:
         self.requests.set()
         self.replies.set()
 
-    def cut(self) -> None:
-        """Break every connection."""
-        for connection in list(self._connections):
+    def cut(self, share: float = 1) -> None:
+        """Break every connection, or a share of them: the oldest."""
+        oldest = sorted(self._connections, key=lambda connection: connection.number)
+        for connection in oldest[: math.ceil(len(oldest) * share)]:
             connection.cut()
 
     def lose(
@@ -138,7 +149,7 @@ class Proxy:
         return any(t.function == function and t.left and t.lose is not Lose.REQUEST for t in self._traps)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _Connection(self, reader, writer)
+        connection = _Connection(self, reader, writer, next(self._numbers))
         self._connections.add(connection)
         try:
             await connection.serve(self._server)
@@ -149,7 +160,8 @@ class Proxy:
 class _Connection:
     """One client's connection and the one to the server behind it."""
 
-    def __init__(self, proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+        self.number = number
         self._proxy = proxy
         self._client = reader, writer
         self._server: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -239,6 +251,8 @@ class _Connection:
 
     async def _forward(self, writer: asyncio.StreamWriter, data: bytes, gate: asyncio.Event) -> None:
         await gate.wait()
+        if self._proxy.delay:
+            await asyncio.sleep(self._proxy.delay)
         writer.write(data)
         await writer.drain()
 
@@ -246,6 +260,10 @@ class _Connection:
 async def _read(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readexactly(5)
     return head + await reader.readexactly(int.from_bytes(head[1:]) - 4)
+
+
+def _socket_of(url: str) -> Path:
+    return Path(unquote(urlsplit(url).netloc.rpartition("@")[2].rpartition(":")[0])) / f".s.PGSQL.{PORT}"
 
 
 def _function_in(text: bytes) -> str:
