@@ -12,12 +12,19 @@ import pytest
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.signs import PostgresSigns
+from anabranch.api.diagnosis import diagnose
 from anabranch.engine.canonical import encode
 from anabranch.engine.errors import Unavailable
-from anabranch.engine.model import Answer, Claim, InHand, JobState, Report, Said, SessionKind
-from anabranch.engine.ports import Hands, Refused, Wanted
+from anabranch.engine.filling import Definitions
+from anabranch.engine.from_stages import Declaration
+from anabranch.engine.model import Answer, Claim, InHand, JobState, LimitKind, Report, Said, SessionKind
+from anabranch.engine.nesting import nest
+from anabranch.engine.plugin import Registry
+from anabranch.engine.ports import Hands, Refused, Submission, Wanted
 from anabranch.engine.reporter import Reporter
-from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
+from anabranch.engine.subworkflows import Nursery
+from anabranch.engine.workflow import Kind, Node, OnFailure, Spread, Workflow
 from anabranch.testing.clock import Clock
 from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.stack import Stack, open_stack
@@ -337,3 +344,76 @@ async def test_a9_what_was_taken_ahead_goes_back_when_its_handlers_turn_slow(sta
     held = run_sql(database_url, "select count(*) from app.claims")
     assert held <= [(2,)]
     await stack.wait(job_id)
+
+
+def nested(child: Workflow, node: Node) -> Declaration:
+    declared = {child.id: Declaration(child), "parent": Declaration(Workflow("parent", (node,)))}
+    return nest(declared).declarations["parent"]
+
+
+async def submit_parent(engine: EngineHarness, declared: Declaration) -> str:
+    submission = Submission(declared.workflow, {}, "test", 5, False, "correlation", parts=declared.parts)
+    submitted = await engine.store.submit(submission, engine.session)
+    await engine.advance(submitted.rights)
+    return submitted.job_id
+
+
+async def test_b16_a_child_shares_the_place_of_the_parent_that_waits_for_it(engine: EngineHarness) -> None:
+    child = Workflow("child", (Node("work", "do", limit="{{ inputs.key }}"),), inputs=None)
+    parent = nested(child, Node("sub", kind=Kind.WORKFLOW, workflow="child", params={"key": "scarce"}, limit="scarce"))
+    await engine.store.limit(LimitKind.KEY, "scarce", {"most": 1}, "test")
+    await submit_parent(engine, parent)
+    (claim,) = await engine.claim(queues=["plan:child"])
+    nursery = Nursery(engine.store, Registry(), Definitions(engine.store), engine.session)
+    spawned = await nursery.spawn(claim, {"key": "scarce"})
+    assert spawned
+    await engine.advance(spawned.rights)
+    assert len(await engine.claim()) == 1
+
+
+async def test_tf3_definitions_that_a_restore_took_away_are_stored_again(
+    engine: EngineHarness, database_url: str
+) -> None:
+    child = Workflow("child", (Node("work", "do"),), inputs=None)
+    parent = nested(child, Node("sub", kind=Kind.WORKFLOW, workflow="child", params={}))
+    await submit_parent(engine, parent)
+    run_sql(database_url, "delete from app.jobs; delete from app.workflows")
+    await submit_parent(engine, parent)
+    assert run_sql(database_url, "select workflow from app.workflows order by 1") == [("child",), ("parent",)]
+
+
+async def test_b17_what_could_not_go_on_for_minutes_is_stuck_and_its_job_says_why(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    troubled, fine = await engine.submit(fan_out(1), name="troubled"), await engine.submit(fan_out(1), name="fine")
+    (claim, _) = sorted(await engine.claim(), key=lambda one: one.lane.job_id != troubled.job_id)
+    _, rights = await engine.end([claim])
+    await engine.store.free_rights(engine.session, rights, reason="the disk is full", delay=timedelta(0))
+    assert (await engine.reads.job(troubled.job_id)).waiting_for == ("node work: the disk is full",)
+    assert run_sql(database_url, "select job_id from app.stuck_jobs") == []
+    clock.advance(timedelta(minutes=6))
+    stuck = {job_id for (job_id,) in run_sql(database_url, "select job_id from app.stuck_jobs")}
+    assert stuck == {troubled.job_id, fine.job_id}, "and a task in hand that never began"
+
+
+async def test_a_job_says_which_queue_nobody_serves_and_which_handler_nobody_has(engine: EngineHarness) -> None:
+    far = await engine.submit(Workflow("far", (Node("work", "do", queue="far"),)))
+    assert (await engine.reads.job(far.job_id)).waiting_for == ("node work: no worker serves the queue far",)
+    near = await engine.submit(Workflow("near", (Node("work", "do"),)))
+    assert (await engine.reads.job(near.job_id)).waiting_for == ("node work: no worker has the handler do",)
+
+
+async def test_trouble_that_lasts_shows_in_health(engine: EngineHarness, clock: Clock) -> None:
+    pulse = engine.store.pulse()
+    pulse.beat(engine.session, Hands(trouble="the disk is full"))
+    clock.advance(timedelta(minutes=6))
+    pulse.beat(engine.session, Hands(trouble="the disk is full"))
+    pulse.close()
+    signs = PostgresSigns(engine.store._url, name="test")
+    await signs.open()
+    try:
+        parts = {part.name: part for part in diagnose(await signs.vitals(), 0.0)}
+    finally:
+        await signs.close()
+    assert parts["troubles"].status == "degraded"
+    assert "for 6 minutes: the disk is full" in parts["troubles"].detail

@@ -199,6 +199,9 @@ class JobView(JobFields):
     stage: int = Field(description="The number of the node that runs, or ran last; from 1.")
     total_stages: int
     nodes: list[NodeView]
+    waiting_for: list[str] = Field(
+        description="What keeps it from going on: a limit, a queue that nobody serves, an error of the database."
+    )
     progress: float = Field(
         ge=0, le=1, description="The share of the known tasks that have ended, with the parts of running ones."
     )
@@ -220,6 +223,7 @@ class JobView(JobFields):
             stage=_stage(detail),
             total_stages=len(nodes),
             nodes=nodes,
+            waiting_for=list(detail.waiting_for),
             progress=_progress(detail, tasks),
             tasks=tasks,
             stage_results={

@@ -125,6 +125,8 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
     print_line(f"created   {job['created_at']} ({age(job['created_at'])} ago)")
     print_line(f"took      {took(job)}")
     print_line(f"tasks     {_spell_counts(job)}")
+    for reason in job.get("waiting_for", ()):
+        print_line(f"waits     {escape(reason)}")
     if error := job["error"]:
         print_line(f"error     {escape(spell_error(error))}")
         if error["remedy"]:

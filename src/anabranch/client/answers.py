@@ -183,6 +183,7 @@ class JobStatus(JobSummary):
     stage: int
     total_stages: int
     nodes: tuple[Node, ...]
+    waiting_for: tuple[str, ...]
     progress: float
     tasks: TaskCounts
     parameters: Mapping[str, JsonValue]
@@ -196,6 +197,7 @@ class JobStatus(JobSummary):
             stage=raw["stage"],
             total_stages=raw["total_stages"],
             nodes=tuple(Node.of(node) for node in raw["nodes"]),
+            waiting_for=tuple(raw.get("waiting_for", ())),
             progress=raw["progress"],
             tasks=TaskCounts.of(raw["tasks"]),
             parameters=raw["parameters"],

@@ -58,11 +58,12 @@ class JobHead(NamedTuple):
 
 @dataclass(frozen=True)
 class JobDetail:
-    """A job with its nodes, and the id of the job that runs it, if one does."""
+    """A job with its nodes, the id of the job that runs it, if one does, and what keeps it from going on."""
 
     job: Job
     nodes: list[NodeDetail]
     parent_id: str | None = None
+    waiting_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from anabranch.engine.errors import Conflict, InputError, NotFound
 from anabranch.engine.expressions import ExpressionError
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.mistakes import nearest, quote
-from anabranch.engine.model import Event, Job, JobState, Limit, LimitKind, NodeState, SessionKind, Tombstone
+from anabranch.engine.model import TERMINAL, Event, Job, JobState, Limit, LimitKind, NodeState, SessionKind, Tombstone
 from anabranch.engine.results import Results
 from anabranch.engine.views import (
     DeadLetter,
@@ -67,7 +67,9 @@ class PostgresReads:
             async with self._or_purged(job.id):
                 job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
         parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
-        return JobDetail(job, await self.nodes(job.id), parent[0]["job_id"] if parent else None)
+        reasons = await self._database.query("waiting_for", job=job.id) if job.state not in TERMINAL else ()
+        waiting_for = tuple(row["reason"] for row in reasons)
+        return JobDetail(job, await self.nodes(job.id), parent[0]["job_id"] if parent else None, waiting_for)
 
     async def find(self, job_id: str) -> Job:
         """A job as its row is, by its id or by a start of it that fits no other."""

@@ -76,6 +76,7 @@ __all__ = ["PostgresStore"]
 HEALED = 1000
 LOCK_WAITS = 2  # each as long as the server lets a statement wait for a lock
 KNOWN_SECONDS = 3600.0
+PART_MISSING = "AN002"
 STAGED_BYTES = 4_000_000
 
 
@@ -137,10 +138,15 @@ class PostgresStore:
 
     async def submit_batch(self, submissions: Sequence[Submission], session: SessionId) -> list[Submitted | KeyTaken]:
         """Create many jobs in one transaction: all of them or none; an answer for each, in order."""
-        for submission in submissions:
-            if submission.workflow.parts:
-                await self._keep_definitions((submission.workflow, *submission.parts))
-        rows = await self._database.call("submit_batch", session, *write_batch(submissions))
+        await self._keep_parts(submissions)
+        try:
+            rows = await self._database.call("submit_batch", session, *write_batch(submissions))
+        except Unavailable as error:
+            if getattr(error.__cause__, "sqlstate", None) != PART_MISSING:
+                raise
+            self._known.clear()  # the database was restored to a time when they were not there
+            await self._keep_parts(submissions)
+            rows = await self._database.call("submit_batch", session, *write_batch(submissions))
         answers = {row["place"]: read_submitted(row) for row in rows}
         return [answers[place] for place in range(len(submissions))]
 
@@ -321,6 +327,11 @@ class PostgresStore:
     async def step_clock(self, session: SessionId, step: timedelta, shifted: timedelta, elapsed: timedelta) -> bool:
         """Move what was scheduled with a step of the clock; False when another did it, or there was no step."""
         return bool(await self._value("step_clock", session, step, shifted, elapsed))
+
+    async def _keep_parts(self, submissions: Sequence[Submission]) -> None:
+        for submission in submissions:
+            if submission.workflow.parts:
+                await self._keep_definitions((submission.workflow, *submission.parts))
 
     async def _keep_definitions(self, workflows: Sequence[Workflow]) -> None:
         """Have definitions in the database; from time to time again, for retention removes what nobody asks for."""

@@ -70,7 +70,8 @@ def write_batch(submissions: Sequence[Submission]) -> tuple[str, str]:
 def _workflow(workflow: Workflow) -> dict[str, Json]:
     """A definition as app.submit_batch reads it: as text, for it is stored already but for the first time."""
     nodes: list[Json] = [node.name for node in workflow.nodes]
-    return {"hash": workflow.hash, "workflow": workflow.id, "definition": workflow.text, "nodes": nodes}
+    parts: list[Json] = list(workflow.parts)
+    return {"hash": workflow.hash, "workflow": workflow.id, "definition": workflow.text, "nodes": nodes, "parts": parts}
 
 
 def _submission(place: int, submission: Submission) -> str:

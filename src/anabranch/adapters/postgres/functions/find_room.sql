@@ -35,7 +35,9 @@ begin
         select m.* from app.limits m where m.kind || ' ' || m.name = any(_wanted) order by m.paused desc, m.kind
     loop
         _left := case when _limit.paused then 0
-                      else greatest(_limit.most - app.count_running(_limit.kind, _limit.name), 0) end;
+                      else greatest(_limit.most - app.count_running(_limit.kind, _limit.name)
+                                    + case _limit.kind when 'key' then app.count_ancestors(_lane.job, _limit.name) else 0 end,
+                                    0) end;
         if _left = 0 then
             update app.lanes l set held = _limit.kind || ' ' || _limit.name
              where l.id = any(_lane.id || array(
@@ -43,6 +45,7 @@ begin
                  where x.queue = _lane.queue and x.claimable
                    and _limit.name = case _limit.kind when 'queue' then x.queue when 'handler' then x.handler
                        when 'key' then x.limit_key else (select j.workflow from app.jobs j where j.id = x.job) end
+                   and (_limit.kind <> 'key' or _limit.paused or app.count_ancestors(x.job, _limit.name) = 0)
                  order by x.priority, x.served_at, x.id limit 1000 for update skip locked));
             return 0;
         end if;

@@ -1,5 +1,6 @@
 -- Submit many jobs in one commit. Whoever submits several takes locks in one order, that none waits in a circle: the
 -- definitions by hash, then the keys, then the jobs by identity. An error is that of the whole batch.
+-- AN002: a part of a workflow has no definition here; whoever submits keeps it first.
 -- Plans are pinned: what was right for an empty table must not stay when it has grown.
 create function app.submit_batch(_session bigint, _workflows jsonb, _submissions jsonb)
 returns table (
@@ -16,6 +17,10 @@ begin
      where not exists (select from app.workflows known where known.hash = w.hash)
      order by w.hash
     on conflict do nothing;
+    if exists (select from jsonb_to_recordset(_workflows) as w(parts text[]) cross join unnest(w.parts) part
+                where not exists (select from app.workflows known where known.hash = part)) then
+        raise exception 'the definition of a part is not stored' using errcode = 'AN002';
+    end if;
     perform app.lock_key(k.scope, k.key)
        from (select s.scope, s.key from jsonb_to_recordset(_submissions) as s(scope text, key text)
               where s.key is not null order by s.scope, s.key) k;

@@ -1,18 +1,26 @@
--- Jobs that have not ended and that nothing will move on (E1). It is always empty: each open job has a right to
--- advance, waits for a signal or a time, or has a lane with a task that runs, as a job too, or that can be claimed, now or
--- when it is due, when others have ended, or when the limit that holds it back lets it.
+-- Jobs that have not ended and that nothing moves on (E1). It is always empty: each open job has a right to advance, waits
+-- for a signal or a time, or has a lane with a task that runs, as a job too, or that can be claimed, now or when it is due,
+-- when others have ended, or when the limit that holds it back lets it. And for five minutes nothing was in the way: no
+-- advance that could not be made, no task in hand that has not begun, no process that could not report.
 create view app.stuck_jobs as
     select j.job_id, j.state, j.created_at, j.id
       from app.jobs j
      where j.state in ('pending', 'running', 'waiting')
-       and not exists (select from app.waits w where w.job = j.id)
-       and not exists (select from app.rights r where r.job = j.id)
-       and not exists (
-           select from app.lanes l
-            where l.job = j.id and not l.closed
-              and (exists (select from app.claims c where c.lane = l.id)
-                   or exists (select from app.children k where k.lane = l.id)
-                   or ((l.next_index < l.width or exists (select from app.due d where d.lane = l.id))
-                       and (l.max_running is null or l.running < l.max_running)
-                       and (l.held is null
-                            or exists (select from app.limits m where m.kind || ' ' || m.name = l.held)))));
+       and (exists (select from app.rights r where r.job = j.id and r.troubled_at < app.now() - interval '5 min')
+            or exists (
+               select from app.lanes l join app.claims c on c.lane = l.id
+                 join app.sessions s on s.id = c.session and s.dead_at is null
+                where l.job = j.id and not l.closed
+                  and (s.troubled_at < app.now() - interval '5 min'
+                       or (c.started_at is null and c.claimed_at < app.now() - interval '5 min')))
+            or (not exists (select from app.waits w where w.job = j.id)
+                and not exists (select from app.rights r where r.job = j.id)
+                and not exists (
+                   select from app.lanes l
+                    where l.job = j.id and not l.closed
+                      and (exists (select from app.claims c where c.lane = l.id)
+                           or exists (select from app.children k where k.lane = l.id)
+                           or ((l.next_index < l.width or exists (select from app.due d where d.lane = l.id))
+                               and (l.max_running is null or l.running < l.max_running)
+                               and (l.held is null
+                                    or exists (select from app.limits m where m.kind || ' ' || m.name = l.held)))))));
