@@ -123,6 +123,7 @@ async def test_a_lane_of_a_limit_that_was_just_lifted_is_not_stuck(engine: Engin
 
 async def test_jobs_that_ended_before_may_be_left_out(busy: str, clock: Clock) -> None:
     change(busy, "update app.lanes set remaining = 7 where closed")
+    change(busy, "update app.claims set started_at = app.now()")
     assert found(busy) == {"e6_lane_counters"}
     clock.advance(timedelta(days=2))
     assert audit(busy, since=timedelta(days=1)) == []
