@@ -224,6 +224,7 @@ class Gateway:
         self._submitter: Submitter | None = None
         self._has_session = asyncio.Event()
         self._session: asyncio.Task[None] | None = None
+        self._refusal: AnabranchError | None = None
         self._advances: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
 
@@ -240,12 +241,19 @@ class Gateway:
         try:
             async with _joined(self.settings, self._url, self._on_refused):
                 await keep_session(self._store, self, self._stop, kind=SessionKind.API, lease=lease)
-        except (Conflict, Denied):  # it was logged
+        except (Conflict, Denied) as error:  # it was logged
+            self._refusal = error
             self._on_refused()
 
     async def ready(self) -> None:
-        """Wait until there is a session to submit under."""
-        await self._has_session.wait()
+        """Wait until there is a session to submit under; raises what keeps it from ever having one."""
+        if self._session is None:
+            raise Unavailable("api.starting", "the API is not open", remedy="Open it first.")
+        waiting = asyncio.create_task(self._has_session.wait())
+        await asyncio.wait([waiting, self._session], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if self._refusal and not self.has_session:
+            raise self._refusal
 
     def require_session(self) -> None:
         """Unavailable while there is no session to submit under."""

@@ -327,6 +327,20 @@ async def test_b3_a_claim_whose_reply_was_lost_comes_back_with_the_next_call(
     assert [claim.attempt for claim in (await reporter.send([], Wanted(["default"], 2, {}))).claims] == [2]
 
 
+async def test_b4_what_was_claimed_since_the_hands_were_read_is_not_lost(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """A beat that is held up for longer than a third of the lease tells what was in hand before."""
+    await engine.submit(fan_out(2))
+    ((before,),) = run_sql(database_url, "select app.now()")
+    clock.advance(timedelta(seconds=1))
+    await engine.claim()
+    clock.advance(timedelta(seconds=30))
+    reconcile = "select app.reconcile(%s, '[]', '{}', null, %s)"
+    assert run_sql(database_url, reconcile, engine.session, before) == [(0,)]
+    assert run_sql(database_url, reconcile, engine.session, before + timedelta(seconds=31)) == [(2,)]
+
+
 async def test_b7_planning_does_not_wait_for_handlers(stack: Stack) -> None:
     busy = await stack.submit("long", acts=["block", "block"])
     await stack.until(busy, lambda job: job.nodes[0].running == 2)

@@ -169,7 +169,7 @@ async def test_e16_a_job_keeps_the_definition_it_was_submitted_with(database_url
         job_id = await stack.submit("changing")
         await stack.until(job_id, lambda job: job.nodes[0].running)
     file.write_text(steps + "  say: {handler: echo, params: {said: after}}\n")
-    async with open_stack(database_url, tmp_path / "two", [str(plugins)]) as stack:
+    async with open_stack(database_url, tmp_path / "one", [str(plugins)]) as stack:
         assert (await stack.wait(job_id)).job.result == {"say": {"said": "before"}}
         submitted = await stack.gateway.submit("changing", {}, scope="test", by="test", correlation_id="t", rerun=True)
         assert (await stack.wait(submitted.job_id)).job.result == {"say": {"said": "after"}}

@@ -88,6 +88,7 @@ async def test_metrics_tell_of_jobs_tasks_and_requests(api: httpx.AsyncClient, e
     assert told["anabranch_tasks", (("queue", "plan:hello_world"), ("state", "running"))] == 1
     assert told["anabranch_sessions", (("kind", "worker"),)] == 1
     assert told["anabranch_worker_slots", ()] == 100
+    assert told["anabranch_queue_workers", (("queue", "default"),)] == 1
     assert told["anabranch_database_up", ()] == 1
     assert told["anabranch_database_bytes", ()] > 1_000_000
     assert told["process_resident_memory_bytes", ()] > 10_000_000

@@ -208,7 +208,7 @@ class Stage(Scene):
             call("follow limits", "follow_limits"),
             call("drain", "drain", own, True),
             call("beat", "beat", own, held, [], None),
-            call("reconcile", "reconcile", own, held, [], None),
+            call("reconcile", "reconcile", own, held, [], None, None),
         ]
 
     async def _submit(self, workflow: Workflow) -> None:

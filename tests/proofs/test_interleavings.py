@@ -124,7 +124,7 @@ class Stage(Scene):
             call("beat", "beat", a, hand, [], None),
             call("progress", "progress", a, hand),
             call("checkpoint", "checkpoint", a, *left0.key, left0.attempt, 1, "phase", "{}", left0.token),
-            call("reconcile", "reconcile", b, "[]", [], None),
+            call("reconcile", "reconcile", b, "[]", [], None, None),
             call("sweep", "sweep", c, timedelta(seconds=5), 100, False),
             call("release dead", "release_dead", 100, *ALL_LANES),
             call("end overdue", "end_overdue", timedelta(seconds=30), 100, *ALL_LANES),

@@ -45,6 +45,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("anabranch_jobs_ended_total", "counter", ("workflow", "state"), "Jobs that ended, by workflow and state; one that is retried and ends again counts again. Of more than 200 workflows, those that came later are `other workflows`."),
     Metric("anabranch_jobs_submitted_total", "counter", (), "Jobs that were ever submitted to the database."),
     Metric("anabranch_loop_tick_age_seconds", "gauge", (), "Time since this process's event loop last ticked."),
+    Metric("anabranch_queue_workers", "gauge", ("queue",), "Live workers that serve a queue; 0 for one that has tasks and nobody."),
     Metric("anabranch_rights_oldest_seconds", "gauge", (), "Age of the oldest step of a job that nobody took yet."),
     Metric("anabranch_rights_untaken", "gauge", (), "Steps of jobs that nobody took yet; at most 1,000 are counted."),
     Metric("anabranch_sessions", "gauge", ("kind",), "Live processes, by kind."),

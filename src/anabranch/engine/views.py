@@ -248,6 +248,7 @@ class Gauges:
     running: dict[str, int]
     due: dict[str, int]
     sessions: dict[str, int]
+    served: dict[str, int]
     slots: int
     duties: dict[str, float]
     untaken_rights: int

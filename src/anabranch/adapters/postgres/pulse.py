@@ -2,6 +2,7 @@
 
 import os
 import select
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -33,13 +34,16 @@ class PostgresPulse:
 
     def beat(self, session: SessionId, hands: Hands) -> list[Attempt] | None:
         """Renew the lease, and that of the rights in hand; the attempts to stop, or None when the session is gone."""
-        held, rights = write_in_hand(hands.attempts), list(hands.rights)
+        began, held, rights = time.monotonic(), write_in_hand(hands.attempts), list(hands.rights)
         with translate(self._url):
             beat = (session, held, rights, hands.trouble)
             row = self._connection.execute(call_text("beat").encode(), beat).fetchone()
             if row is None or row[0] is None:
                 return None
-            self._connection.execute(call_text("reconcile").encode(), (session, held, rights, None))
+            # A call may be held up for long, and what was claimed since the hands were read is not lost.
+            (now,) = self._connection.execute(call_text("now").encode()).fetchone() or (None,)
+            read_at = now - timedelta(seconds=time.monotonic() - began)
+            self._connection.execute(call_text("reconcile").encode(), (session, held, rights, None, read_at))
         return [Attempt(TaskKey(lane, index), number, token) for lane, index, number, token in row[0]]
 
     def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:

@@ -250,7 +250,7 @@ class PostgresStore:
 
         Only for who knows that no claim is under way: the heart leaves those alone that are young.
         """
-        return int(await self._value("reconcile", session, write_in_hand(in_hand), None, timedelta(0)))
+        return int(await self._value("reconcile", session, write_in_hand(in_hand), None, timedelta(0), None))
 
     async def renew(self) -> None:
         """Replace every connection before the next call."""

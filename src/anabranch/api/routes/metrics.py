@@ -49,6 +49,8 @@ def _of_database(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
         yield Sample("anabranch_duty_age_seconds", {"duty": duty}, age)
     yield from _of_tables(gauges.tables)
     yield Sample("anabranch_worker_slots", {}, gauges.slots)
+    for queue, workers in gauges.served.items():
+        yield Sample("anabranch_queue_workers", {"queue": queue}, workers)
     yield Sample("anabranch_rights_untaken", {}, gauges.untaken_rights)
     yield Sample("anabranch_rights_oldest_seconds", {}, gauges.oldest_right_seconds)
     yield Sample("anabranch_database_bytes", {}, gauges.database_bytes)

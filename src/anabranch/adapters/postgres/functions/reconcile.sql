@@ -2,13 +2,14 @@
 -- they would hang for ever, for their session lives. Free of charge. By default those that are younger than a third of
 -- the lease are left alone, for their reply may be on its way; _age says otherwise. Rights come last, as in a cancel; one
 -- that is being spent at this moment is not lost. Answers how many tasks there were.
--- _in_hand: as in app.beat; _rights: those in hand.
+-- _in_hand: as in app.beat; _rights: those in hand; _read_at: when they were in hand, where the call may come late.
 create function app.reconcile(
-    _session bigint, _in_hand jsonb, _rights bigint[] default '{}', _age interval default null
+    _session bigint, _in_hand jsonb, _rights bigint[] default '{}', _age interval default null,
+    _read_at timestamptz default null
 ) returns integer language plpgsql as $$
 declare
     _lease interval := (select s.lease from app.sessions s where s.id = _session);
-    _since timestamptz := app.now() - coalesce(_age, _lease / 3);
+    _since timestamptz := coalesce(_read_at, app.now()) - coalesce(_age, _lease / 3);
     _released integer;
 begin
     _released := (

@@ -24,6 +24,14 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
        (select coalesce(jsonb_object_agg(s.kind, s.processes), '{}')
           from (select x.kind, count(*) as processes from app.sessions x
                  where x.dead_at is null and x.beat_at + x.lease > app.now() group by x.kind) s) as sessions,
+       (select coalesce(jsonb_object_agg(q.queue, q.workers), '{}')
+          from (select named.queue, count(s.id) as workers
+                  from (select distinct l.queue
+                          from (select x.queue from app.lanes x where not x.closed and x.next_index < x.width limit 50000) l
+                        union select unnest(x.queues) from app.sessions x where x.dead_at is null and x.kind = 'worker') named
+                  left join app.sessions s on s.dead_at is null and s.kind = 'worker' and not s.draining
+                   and s.beat_at + s.lease > app.now() and named.queue = any(s.queues)
+                 where named.queue not like 'plan:%%' group by named.queue) q) as served,
        (select coalesce(sum(x.slots), 0)::integer from app.sessions x
          where x.dead_at is null and x.kind = 'worker' and x.beat_at + x.lease > app.now()) as slots,
        (select coalesce(jsonb_object_agg(d.name, extract(epoch from app.now() - d.ticked_at)::float), '{}')
