@@ -247,10 +247,9 @@ class Gateway:
 
     async def ready(self) -> None:
         """Wait until there is a session to submit under; raises what keeps it from ever having one."""
-        if self._session is None:
-            raise Unavailable("api.starting", "the API is not open", remedy="Open it first.")
         waiting = asyncio.create_task(self._has_session.wait())
-        await asyncio.wait([waiting, self._session], return_when=asyncio.FIRST_COMPLETED)
+        keeping = [self._session] if self._session else []
+        await asyncio.wait([waiting, *keeping], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if self._refusal and not self.has_session:
             raise self._refusal

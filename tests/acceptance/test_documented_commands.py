@@ -137,7 +137,8 @@ def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) 
 
 def test_the_commands_on_storage_work_as_they_are_printed(folder: Path) -> None:
     (folder / "dem.tif").write_bytes(b"data")
-    said = run(folder, *commands(ROOT / "docs" / "howto" / "storage.md"))
+    page = ROOT / "docs" / "howto" / "storage.md"
+    said = run(folder, "anabranch up --detach --workers 1", *commands(page))
     assert "gold://copy.tif\nremoved 1\n" in said
 
 

@@ -111,7 +111,9 @@ async def test_o4_connections_outlive_a_schema_that_becomes_another(database_url
                 await database.call("now")
             with connect(database_url, None) as admin:
                 admin.execute(f"alter table app.limits alter column reason type {kind}")
-                admin.execute(f"drop function app.now(); create function app.now() returns {kind} return 'late'")
+                admin.execute(
+                    f"drop function app.now() cascade; create function app.now() returns {kind} return 'late'"
+                )
             if kind == "text":
                 with pytest.raises(Unavailable):
                     await database.call("now")

@@ -119,7 +119,7 @@ async def test_e11_a_fan_out_of_nothing_at_the_start_is_advanced_to_its_end(
     """The lane of no tasks gives its right when the job is submitted; the fan-in's one task is left to do."""
     job = await submit(gateway, 1)
     async with asyncio.timeout(10):
-        while not (claims := await engine.claim(1)):
+        while not (claims := await engine.claim(1, queues=["plan:"])):
             await asyncio.sleep(0.01)
     await engine.finish(claims, body={"items": [], "count": 0})
     assert await engine.state(job.job_id) is JobState.COMPLETED

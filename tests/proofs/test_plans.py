@@ -15,6 +15,7 @@ from anabranch.testing.engine import fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 
+ALL_LANES = (0, 2**62)
 BATCH, OUTSTANDING, WIDTH = 100, 5_000, 100_000
 HOT = ("lanes", "claims", "due", "outcomes", "attempts", "items", "rights", "sessions")
 # A hundred tasks touch about 1,500 pages, and the answers of a report are joined by 100 x 100 comparisons.
@@ -346,11 +347,11 @@ async def test_a19_x35_sweeps_and_gauges_do_not_read_history(quiet_url: str, som
         else:
             meter.report(meter.claim(20)[:10], "retry", delay=3600)
         sweeps = {
-            "tidy_due": (1000,),
-            "end_overdue": ("30 s", 1000),
-            "end_expired": (meter.session, 1000),
-            "release_dead": (1000,),
-            "cancel_orphan": (),
+            "tidy_due": (1000, *ALL_LANES),
+            "end_overdue": ("30 s", 1000, *ALL_LANES),
+            "end_expired": (meter.session, 1000, *ALL_LANES),
+            "release_dead": (1000, *ALL_LANES),
+            "cancel_orphan": (None, True),
         }
         found = {name: meter.measure(meter.value, name, *arguments) for name, arguments in sweeps.items()}
         found["gauges"] = meter.measure(meter.connection.execute, query_text("gauges").encode(), {})

@@ -9,13 +9,13 @@ from anabranch import (
     ContractViolationError,
     DefinitionError,
     HandlerResult,
-    Permanent,
     Retry,
     Transient,
     handler,
 )
 from anabranch.engine.canonical import Json
 from anabranch.engine.context import Silence, TaskFacts
+from anabranch.engine.errors import TaskError
 from anabranch.engine.handler import Handler, Runs, call_handler, check_result, describe_handler, handlers_in
 
 if TYPE_CHECKING:
@@ -161,10 +161,10 @@ def test_an_answer_is_unwrapped_only_when_it_says_nothing_else(answer: object, r
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
-        ({"success": False, "error": "no file"}, Permanent, "no file"),
+        ({"success": False, "error": "no file"}, TaskError, "no file"),
         ({"success": False, "retry": True}, Transient, "the handler says that it failed"),
-        ({"success": False, "retry": False, "result": 1}, Permanent, "the handler says that it failed"),
-        (HandlerResult(success=False, error_message="no raster"), Permanent, "no raster"),
+        ({"success": False, "retry": False, "result": 1}, TaskError, "the handler says that it failed"),
+        (HandlerResult(success=False, error_message="no raster"), TaskError, "no raster"),
     ],
 )
 def test_success_false_is_a_failure(answer: object, kind: type, message: str) -> None:
