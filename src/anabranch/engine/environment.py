@@ -58,6 +58,7 @@ class Environment:
         except OSError as error:
             self.note_failure(error)
             return False
+        self.trouble = None
         return True
 
     def note_success(self) -> None:

@@ -188,7 +188,7 @@ class Session:
     draining: bool
     trouble: str | None
     troubled_at: datetime | None
-    handlers: list[str]
+    handlers: list[str] | None
 
 
 class TaskKey(NamedTuple):

@@ -121,9 +121,9 @@ class Advancer:
         return applied
 
     async def _free(self, left: Mapping[TakenRight, str]) -> None:
+        self._in_hand.difference_update(right.id for right in left)  # if this fails, their lease ends
         for right, reason in left.items():
             delay = min(timedelta(seconds=2.0 ** min(right.takes - 1, 10)), LONGEST_BACKOFF)
-            self._in_hand.discard(right.id)
             await self._store.free_rights(self._session, [right], reason=reason, delay=delay)
 
     async def _advance_one(self, right: TakenRight, known: dict[str, str]) -> Applied:
@@ -225,8 +225,8 @@ class Orchestrator:
                     await live.wait(POLL)
             except SessionGone:
                 raise
-            except AnabranchError as error:
-                log.warning("orchestrator.interrupted", reason=error.message)
+            except (AnabranchError, OSError) as error:
+                log.warning("orchestrator.interrupted", reason=str(error))
                 await live.wait(POLL)
 
 

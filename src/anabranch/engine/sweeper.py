@@ -52,16 +52,14 @@ class Sweeper:
         now = _now()
         if now - asked > STEP.total_seconds() / 2:
             return
-        last, self._seen = self._seen, (reading, now)
-        if last is None:
-            return
+        last = self._seen or (reading, now)
         elapsed = timedelta(seconds=now - last[1])
         step = reading.at - last[0].at - elapsed
         noted = reading.shifted - last[0].shifted
-        if abs(step) <= STEP or abs(step - noted) <= STEP:
-            return
-        if await self._queue.step_clock(self._session, step - noted, reading.shifted, elapsed):
+        is_new = abs(step) > STEP and abs(step - noted) > STEP
+        if is_new and await self._queue.step_clock(self._session, step - noted, reading.shifted, elapsed):
             log.warning("sweeper.clock_stepped", seconds=(step - noted).total_seconds())
+        self._seen = reading, now  # not before the step is noted: what fails is tried again with the next round
 
 
 def _now() -> float:

@@ -27,8 +27,9 @@ ANSWER_SECONDS = 75.0
 RENEW_SECONDS = 2.0
 # Where a server finds that a "cached plan must not change result type"; its message may be in any language.
 STALE_PLAN = "RevalidateCachedQuery"
-# Data, constraints, limits: only these are the fault of what was sent. Everything else is the server's, and passes.
-DATA_ERRORS = ("22", "23", "54")
+# Data, constraints, limits, rows that must be there: only these are the fault of what was sent. All else is the
+# server's, and passes.
+DATA_ERRORS = ("21", "22", "23", "54", "P0002", "P0003")
 
 
 class Silent(psycopg.OperationalError):

@@ -31,8 +31,8 @@ class Role(Enum):
     HANDLER = "anabranch_handler"
 
 
-# Connection, resources, an operator's order.
-NO_CONNECTION = ("08", "53", "57")
+# No connection, none left, an end.
+NO_CONNECTION = ("08", "53300", "57P")
 # A server that only reads, statements it does not know, an end, a failing disk or server.
 BROKEN_CONNECTION = ("25", "26", "42P05", "57P", "58", "XX")
 MISSING_SCHEMA = ("3F000", "42P01", "42703", "42883")

@@ -355,7 +355,8 @@ create table app.events (
 );
 
 -- One process from start to end. A dead session never comes back to life (E3). Its id is random, for the same reason as a
--- claim's token. Trouble: what keeps it from its work, since troubled_at. Handlers: those that a worker has.
+-- claim's token. Trouble: what keeps it from its work, since troubled_at. Handlers: those that a worker has; null: it
+-- does not say.
 create table app.sessions (
     id bigint primary key default (random() * 9007199254740991)::bigint,
     kind app.session_kind not null,
@@ -372,7 +373,7 @@ create table app.sessions (
     draining boolean not null default false,
     trouble text,
     troubled_at timestamptz,
-    handlers text[] not null default '{}'
+    handlers text[]
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 create index sessions_live on app.sessions (id) where dead_at is null;

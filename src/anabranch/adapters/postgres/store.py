@@ -296,7 +296,7 @@ class PostgresStore:
 
     async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]:
         """Take child jobs that ended, to report for them."""
-        return [read_child(row) for row in await self._database.call("take_children", session, limit)]
+        return [read_child(row) for row in await self._database.call("take_ended_children", session, limit)]
 
     async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
         """Report for a child job, once; the rights that come of it."""

@@ -25,6 +25,7 @@ declare
     _limited boolean;
     _room integer;
     _full integer := 0;
+    _passed bigint[] := '{}';
     _token bigint := (random() * 9007199254740991)::bigint;
     _bytes bigint := 8000000;
 begin
@@ -42,12 +43,13 @@ begin
     end if;
     perform app.ripen(_queues);
     while _left > 0 and _ahead > 0 and cardinality(_lanes) < 32 loop
-        _lane := app.lock_lane(_queues, _wait and _lanes = '{}' and not _limited);
+        _lane := app.lock_lane(_queues, _wait and _lanes = '{}' and not _limited, _passed);
         exit when _lane.id is null;
         if _limited then
             _room := app.find_room(_lane);
             if _room = 0 then
                 _full := _full + 1;
+                _passed := _passed || _lane.id;
                 exit when _full = 8;
                 continue;
             end if;
@@ -71,7 +73,7 @@ begin
         -- long transaction elsewhere does not let the versions of it pile up there.
         update app.lanes l
            set next_index = l.next_index + _new, running = l.running + _due + _new,
-               served_at = case when exists (
+               served_at = case when l.queue_timeout is not null or exists (
                    select from unnest(_queues) q cross join lateral (
                        select from app.lanes o
                         where o.queue = q and o.claimable and o.priority = _lane.priority and o.id <> _lane.id limit 1) other)

@@ -4,6 +4,10 @@ create function app.claim_apart(_session bigint, _queues text[]) returns jsonb l
 declare
     _lane app.lanes;
 begin
+    if exists (select from app.limits) then
+        perform app.free_held(_queues);
+    end if;
+    perform app.ripen(_queues);
     for _try in 1..32 loop
         _lane := app.lock_lane(_queues, false);
         if _lane.id is null then

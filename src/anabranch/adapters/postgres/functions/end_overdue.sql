@@ -19,7 +19,7 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off se
                 or c.started_at + app.seconds(l.running) + _grace < app.now())
          limit _batch)
     select app.release(coalesce(jsonb_agg(jsonb_build_object(
-               'session', o.session, 'lane', o.lane, 'idx', o.idx, 'attempt', o.attempt,
+               'session', o.session, 'lane', o.lane, 'idx', o.idx, 'attempt', o.attempt, 'token', o.token,
                'ended', case when o.spent or o.failures + 1 >= o.max_attempts then 'failed' else 'timed_out' end,
                'delay', app.retry_delay(o.policy, o.failures),
                'body', case when o.spent then app.total_timeout(o.total) else jsonb_build_object(

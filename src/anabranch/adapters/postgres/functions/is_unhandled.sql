@@ -5,6 +5,6 @@ language plpgsql stable as $$
 begin
     return _first_at + interval '10 min' < app.now()
        and exists (select from app.items i where i.lane = _lane and i.idx = _idx and i.handler is not null)
-       and not app.has_handler(app.handler_of(_lane, _idx));
+       and not app.has_handler(app.handler_of(_lane, _idx), app.now() - interval '10 min');
 end;
 $$;

@@ -14,7 +14,8 @@ declare
 begin
     _released := (
         select app.release(coalesce(jsonb_agg(jsonb_build_object(
-                   'session', c.session, 'lane', c.lane, 'idx', c.idx, 'attempt', c.attempt, 'ended', 'lost')), '[]'))
+                   'session', c.session, 'lane', c.lane, 'idx', c.idx, 'attempt', c.attempt,
+                   'token', c.token, 'ended', 'lost')), '[]'))
           from app.claims c
           left join jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer, token bigint)
             on h.lane = c.lane and h.idx = c.idx and h.attempt = c.attempt and coalesce(h.token, c.token) = c.token

@@ -6,7 +6,7 @@ create function app.release_dead(_batch integer, _from bigint default 0, _to big
 returns integer language sql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
     select app.release(coalesce(jsonb_agg(jsonb_build_object(
-               'session', c.session, 'lane', c.lane, 'idx', c.idx, 'attempt', c.attempt,
+               'session', c.session, 'lane', c.lane, 'idx', c.idx, 'attempt', c.attempt, 'token', c.token,
                'ended', case when c.started_at is null and c.attempt < 3 then 'lost'
                              when c.crashes > 0 and app.has_killed_workers(c, 5) then 'failed' else 'suspect' end,
                'body', '{"code": "worker.died", "message": "the worker died", "category": "transient"}'::jsonb)), '[]'))

@@ -10,7 +10,7 @@ alter table app.rights alter column id set default (random() * 9007199254740991)
 
 -- What keeps a process or an advance from going on, since when; and the handlers that a worker has.
 alter table app.sessions add column trouble text, add column troubled_at timestamptz;
-alter table app.sessions add column handlers text[] not null default '{}';
+alter table app.sessions add column handlers text[];
 alter table app.rights add column trouble text, add column troubled_at timestamptz;
 
 -- How many bytes of data of its own a task of a lane brings to its claim at most, and all of them together.

@@ -1,7 +1,8 @@
 -- What keeps an open job from going on, in words, at most ten reasons: a limit, a queue that nobody serves, a handler that
 -- no worker has, an advance that could not be made, or a process that can't report.
 select distinct t.reason
-  from (select case when l.held is not null then format('node %%s: held back by the limit of %%s', l.node, l.held)
+  from (select case when l.held like 'fault %%' then format('node %%s: its tasks can''t be claimed: %%s', l.node, substr(l.held, 7))
+                    when l.held is not null then format('node %%s: held back by the limit of %%s', l.node, l.held)
                     when not exists (select from app.sessions s where s.dead_at is null and s.kind = 'worker'
                                         and not s.draining and l.queue = any(s.queues))
                     then format('node %%s: no worker serves the queue %%s', l.node, l.queue)
