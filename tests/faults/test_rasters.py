@@ -105,5 +105,7 @@ def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(st
     assert job.succeeded, job.error
     (cog,) = [output for output in job.result["outputs"] if output["kind"] == "cog"]
     assert np.array_equal(tifffile.imread(stage.folder / "home" / cog["href"].replace("://", "/")), noise[0])
-    assert json.loads(stage.call("storage", "audit", "--json")) == {"findings": [], "swept": 0}
+    # What an attempt had put when it was cut off is a loser: found, and nothing worse.
+    found = json.loads(stage.call("storage", "audit", "--json"))["findings"]
+    assert {finding["fault"] for finding in found} <= {"loser"}, found
     assert job.result["items"]
