@@ -61,13 +61,12 @@ class Outputs:
 
     async def put_aside(self, job_id: str, transitions: Sequence[Transition]) -> tuple[Transition, ...]:
         """The same transitions, with a job's result put aside where it is large."""
+        return tuple([await self._put_aside(job_id, change) for change in transitions])
 
-        def shrink(change: Transition) -> Transition:
-            if isinstance(change, SetJob) and change.result is not None:
-                return replace(change, result=self.results.put_job_aside(job_id, change.result))
+    async def _put_aside(self, job_id: str, change: Transition) -> Transition:
+        if not isinstance(change, SetJob) or change.result is None:
             return change
-
-        return tuple([await asyncio.to_thread(shrink, change) for change in transitions])
+        return replace(change, result=await asyncio.to_thread(self.results.put_job_aside, job_id, change.result))
 
     async def _spool(self, job_id: str, node: str, path: Sequence[str | int]) -> Value:
         """The results of a node with many tasks, gathered page by page in a file."""

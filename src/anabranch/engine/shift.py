@@ -179,11 +179,12 @@ class Shift:
             return Wanted((), 0, {})
         waiting = Counter([held.claim.handler for held in (*self._waiting, *self._quick)])
         room = self._slots - self._handlers_running() - len(self._waiting) - bool(self._quick)
-        if self._runs_fast() and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
+        runs_fast = self._runs_fast()
+        if runs_fast and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
             room = max(room, 1)
         if not self._runner.environment.is_ready:
             return Wanted((), 0, {})
-        if room <= 0 and len(self._running) + len(self._internal) < self._slots + RESERVED:
+        if room <= 0 and not runs_fast and len(self._running) + len(self._internal) < self._slots + RESERVED:
             return Wanted(self._internal_queues, 1, {})
         return Wanted(self._queues, max(room, 0), self._pace.allowances())
 

@@ -49,7 +49,6 @@ create table app.jobs (
     unique (identity, ordinal)
 );
 
-create index jobs_open on app.jobs (id) include (state) where state in ('pending', 'running', 'waiting');
 create index jobs_parent on app.jobs (parent) where parent is not null;
 create index jobs_workflow_hash on app.jobs (workflow_hash);
 -- Lists begin with the newest. No other index has this order, so the planner can't take one that would walk all jobs.

@@ -69,11 +69,11 @@ begin
         insert into app.claims (lane, idx, attempt, session, token, failures, crashes, first_at, claimed_at)
         select _lane.id, i, _lane.tried + 1, _session, _token, 0, 0, app.now(), app.now()
           from generate_series(_lane.next_index, _lane.next_index + _new - 1) i;
-        -- Who was served last matters only beside others: a lane that is alone keeps its place in the index, so that a
-        -- long transaction elsewhere does not let the versions of it pile up there.
+        -- Who was served last matters only beside others: a lane with more to give that is alone keeps its place in the
+        -- index, so that a long transaction elsewhere does not let the versions of it pile up there.
         update app.lanes l
            set next_index = l.next_index + _new, running = l.running + _due + _new,
-               served_at = case when l.queue_timeout is not null or exists (
+               served_at = case when l.queue_timeout is not null or l.next_index + _new = l.width or exists (
                    select from unnest(_queues) q cross join lateral (
                        select from app.lanes o
                         where o.queue = q and o.claimable and o.priority = _lane.priority and o.id <> _lane.id limit 1) other)

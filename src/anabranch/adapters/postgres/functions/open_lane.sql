@@ -14,7 +14,10 @@ declare
     _lane bigint;
     _bytes integer := 0;
     _staged integer;
+    _priority smallint;
+    _shared integer;
 begin
+    select j.priority, app.data_bytes(j.parameters) into strict _priority, _shared from app.jobs j where j.id = _job;
     if _source ->> 'node' is not null then
         select l.id, case when _source ->> 'kind' = 'match' then l.width end into strict _from, _width
           from app.lanes l
@@ -35,15 +38,14 @@ begin
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
                            closed, opened_at, served_at, itemized, ripe, values, tried, limit_key, shared_bytes)
     values (_job, _open ->> 'node', _purpose, _generation, _open ->> 'queue',
-            coalesce((_open ->> 'priority')::smallint, (select priority from app.jobs where id = _job)),
+            coalesce((_open ->> 'priority')::smallint, _priority),
             _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
             (_open -> 'policy') - 'values' || jsonb_strip_nulls(jsonb_build_object('heir_of', _heir_of)),
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
             app.seconds((_open #>> '{policy,queue_timeout_seconds}')::float),
             _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false,
             _open #> '{policy,values}', _tried, _open ->> 'limit_key',
-            app.data_bytes(_open #> '{policy,values}')
-            + (select app.data_bytes(j.parameters) from app.jobs j where j.id = _job))
+            coalesce(octet_length(_open #>> '{policy,values}'), 0) + _shared)
     on conflict do nothing
     returning id into _lane;
     if _lane is null then
