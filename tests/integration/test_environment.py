@@ -106,6 +106,18 @@ async def test_a1_only_the_report_whose_data_are_refused_fails(engine: EngineHar
     ]
 
 
+async def test_a4_a_report_that_the_server_always_breaks_off_keeps_no_other_waiting(
+    stack: Stack, database_url: str
+) -> None:
+    breaking = "create trigger fail before insert on app.outcomes for each row when (new.idx = 3) execute function app.fail()"
+    with failing(database_url, "outcomes", "XX000"):
+        run_sql(database_url, "drop trigger fail on app.outcomes")
+        run_sql(database_url, breaking)
+        job = await stack.submit("tricky", acts=["fine"] * 8)
+        await stack.until(job, lambda job: job.nodes[0].completed == 7)
+    assert (await stack.wait(job)).job.state is JobState.COMPLETED
+
+
 async def test_a4_a_report_that_fits_in_no_form_keeps_nobody_from_reporting(
     engine: EngineHarness, database_url: str
 ) -> None:
@@ -189,6 +201,25 @@ async def test_a3_a_lane_that_cannot_be_claimed_is_held_and_others_go_on(
     assert len((await reporter.send([], Wanted(["default"], 10, {}))).claims) == 1
     await engine.sweep()
     assert run_sql(database_url, "select count(*) from app.lanes where held is not null") == [(0,)]
+
+
+async def test_a3_a_lane_that_waits_for_a_limit_is_not_blamed_for_another(
+    engine: EngineHarness, database_url: str
+) -> None:
+    full = Workflow("full", (Node("work", "do"),))
+    await engine.submit(full, name="runs")
+    await engine.claim(1)
+    waiting, bad = await engine.submit(full, name="waits"), await engine.submit(fan_out(2), name="bad")
+    await engine.store.limit(LimitKind.WORKFLOW, "full", {"most": 1}, "tester")
+    run_sql(
+        database_url,
+        """update app.lanes set policy = policy || '{"heir_of": "not a number"}'
+            where job = (select id from app.jobs where job_id = %s)""",
+        bad.job_id,
+    )
+    assert await engine.store.claim_apart(engine.session, ["default"]) == []
+    held = "select j.job_id, split_part(l.held, ' ', 1) from app.lanes l join app.jobs j on j.id = l.job where held <> ''"
+    assert dict(run_sql(database_url, held)) == {waiting.job_id: "workflow", bad.job_id: "fault"}
 
 
 async def test_a5_a_right_in_hand_is_renewed_however_long_it_takes(

@@ -53,6 +53,16 @@ WORKFLOWS = {
           after: {handler: echo, params: {first: "{{ nodes.find.output.items[0].name }}"}, on_failure: continue}
         output: {failed: "{{ nodes.after.output.error.message }}"}
     """,
+    "lost": """
+        inputs: {folder: {type: string}}
+        nodes:
+          find: {handler: list_items, params: {count: 60000}, next: lose}
+          lose: {handler: lose, params: {folder: "{{ inputs.folder }}"}, next: each}
+          each:
+            type: fan_out
+            source: "{{ nodes.find.output.items }}"
+            task: {handler: echo, params: {item: "{{ item }}"}}
+    """,
     "large_output": """
         nodes: {find: {handler: list_items, params: {count: 40000}}}
         output: {items: "{{ nodes.find.output.items }}"}
@@ -92,7 +102,14 @@ WORKFLOWS = {
     """,
 }
 PLUGIN = """
+from pathlib import Path
+
 from anabranch import handler
+
+@handler("lose", quick=True)
+def lose(params: dict) -> None:
+    for result in Path(params["folder"]).rglob("*.json"):
+        result.unlink()
 
 @handler("measure", quick=True)
 def measure(params: dict) -> dict:
@@ -183,6 +200,12 @@ async def test_e10_what_is_wrong_with_a_large_source_fails_its_job_alone(
     job = await stack.run(workflow)
     assert job.job.state is JobState.FAILED
     assert said in str((job.job.error or {})["message"])
+
+
+async def test_e10_a_large_source_that_was_lost_fails_its_job_alone(stack: Stack, tmp_path: Path) -> None:
+    job = await stack.run("lost", folder=str(tmp_path / "work"))
+    assert job.job.state is JobState.FAILED
+    assert "results/" in str((job.job.error or {})["message"])
 
 
 async def test_a6_e20_a_large_result_of_a_job_is_put_aside_and_read_like_any_other(

@@ -10,7 +10,7 @@ from itertools import accumulate
 import structlog
 
 from anabranch.engine.canonical import encode
-from anabranch.engine.errors import AnabranchError
+from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.failure import describe_error
 from anabranch.engine.lanes import is_internal_queue
 from anabranch.engine.model import Answer, Attempt, Claim, InHand, Purpose, Report, Said, TaskKey
@@ -30,6 +30,7 @@ BATCH = 200
 BATCH_CHARACTERS = 8_000_000
 HOARD = timedelta(seconds=0.5)
 CHUNK = timedelta(milliseconds=10)
+MOST_INTERRUPTIONS = 3  # after so many in a row, reports are sent one by one: one of them may be the cause
 RESERVED = 1  # a slot that only plans, folds results and starts child jobs: these never wait for long handlers
 
 
@@ -56,6 +57,8 @@ class Shift:
         self._running: dict[asyncio.Task[None], list[Held]] = {}
         self._advances: set[asyncio.Task[None]] = set()
         self._outbox: list[Report] = []
+        self._interruptions = 0
+        self._to_send_alone = 0
         self._hungry = True
         self._moved = time.monotonic()
         self.dropped = False
@@ -88,7 +91,14 @@ class Shift:
             await self._live.wait(HOARD if self._not_begun() else POLL)
             self._hungry = True
             return
-        turn = await self._reporter.send(batch, wanted)
+        try:
+            turn = await self._reporter.send(batch, wanted)
+        except Unavailable as error:
+            if batch and error.code == "database.interrupted":
+                self._postpone(batch)
+            raise
+        self._interruptions = 0
+        self._to_send_alone = max(self._to_send_alone - 1, 0)
         del self._outbox[: len(batch)]
         self._settle(batch, turn)
         now = time.monotonic()
@@ -133,10 +143,21 @@ class Shift:
 
     def _next_batch(self) -> list[Report]:
         """What is reported next: so many, and not so large that the database would choke on it."""
+        if self._to_send_alone:
+            return self._outbox[:1]
         sizes = accumulate(
             len(report.body or "") + len(report.log or "") + len(report.handed or "") for report in self._outbox[:BATCH]
         )
         return self._outbox[: max(1, sum(size <= BATCH_CHARACTERS for size in sizes))]
+
+    def _postpone(self, batch: Sequence[Report]) -> None:
+        """Send what was interrupted later: all of it again at first, then each alone, so that none waits for a bad one."""
+        self._interruptions += 1
+        if self._to_send_alone:
+            self._outbox[:] = [*self._outbox[len(batch) :], *batch]
+            self._to_send_alone -= 1
+        elif self._interruptions >= MOST_INTERRUPTIONS:
+            self._to_send_alone = len(self._outbox)
 
     def _settle(self, batch: Sequence[Report], turn: Turn) -> None:
         """Let go of what was reported, and advance what that finished."""

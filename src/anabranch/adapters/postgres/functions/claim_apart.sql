@@ -1,10 +1,12 @@
 -- Take one task, where a claim of many failed. A lane from which none can be taken is held back until the next sweep lets
--- it go, so that one bad row hurts only itself (E10). Answers as app.claim does.
+-- it go, so that one bad row hurts only itself (E10); one for which a limit leaves no room is passed over, as by app.claim.
+-- Answers as app.claim does.
 create function app.claim_apart(_session bigint, _queues text[]) returns jsonb language plpgsql as $$
 declare
+    _limited boolean := exists (select from app.limits);
     _lane app.lanes;
 begin
-    if exists (select from app.limits) then
+    if _limited then
         perform app.free_held(_queues);
     end if;
     perform app.ripen(_queues);
@@ -13,6 +15,7 @@ begin
         if _lane.id is null then
             return null;
         end if;
+        continue when _limited and app.find_room(_lane) = 0;
         begin
             return app.claim(_session, _queues, 1, '{}', false);
         exception when data_exception or integrity_constraint_violation or program_limit_exceeded or internal_error then
