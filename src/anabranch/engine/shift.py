@@ -151,7 +151,7 @@ class Shift:
         return self._outbox[: max(1, sum(size <= BATCH_CHARACTERS for size in sizes))]
 
     def _postpone(self, batch: Sequence[Report]) -> None:
-        """Send what was interrupted later: all of it again at first, then each alone, so that none waits for a bad one."""
+        """Send what was interrupted later: all of it again at first, then each alone, that none waits for a bad one."""
         self._interruptions += 1
         if self._to_send_alone:
             self._outbox[:] = [*self._outbox[len(batch) :], *batch]
