@@ -426,6 +426,30 @@ async def test_tf5_two_sweepers_move_what_is_scheduled_once(
 
 
 @pytest.mark.usefixtures("no_time")
+@pytest.mark.parametrize("hours", [1, 24])
+async def test_tf5_what_was_noted_while_the_clock_was_ahead_between_two_rounds_is_moved(
+    engine: EngineHarness, database_url: str, clock: Clock, hours: int
+) -> None:
+    watching, pulse = Sweeper(engine.store, engine.session), engine.store.pulse()
+    await engine.submit(TIMED, name="before")
+    await watching.sweep()
+    clock.advance(hours * HOUR)
+    gone = await engine.new_session()
+    await engine.submit(TIMED, name="ahead")
+    pulse.beat(engine.session, Hands())
+    clock.advance(-hours * HOUR)
+    for _ in range(7):
+        await watching.sweep()
+    assert ask(database_url, "select distinct until - app.now() from app.waits") == [(10 * MINUTE,)]
+    assert ask(database_url, "select beat_at - app.now() from app.sessions where id = %s", gone) == [(timedelta(0),)]
+    assert ask(database_url, "select shifted from app.clock") == [(timedelta(0),)]
+    part = await clock_of(database_url)
+    assert part is not None
+    assert part.status == "degraded"
+    pulse.close()
+
+
+@pytest.mark.usefixtures("no_time")
 async def test_tf5_a_sweeper_that_slept_moves_nothing(engine: EngineHarness, database_url: str, clock: Clock) -> None:
     """To a process that was stopped with its machine the clock seems to have stepped; others beat meanwhile."""
     other = await engine.new_session()

@@ -132,6 +132,7 @@ class Stage(Scene):
             call("tidy due", "tidy_due", 100, *ALL_LANES),
             call("tell repeats", "tell_repeats", 100, *ALL_LANES),
             call("step clock", "step_clock", c, -MINUTE, timedelta(0), timedelta(seconds=5)),
+            call("step clock unseen", "step_clock", c, -MINUTE, timedelta(0), None),
             call("bury", "bury", "nobody"),
         ]
         self.actors = {actor.name: actor for actor in made}

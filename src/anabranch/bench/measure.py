@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from anabranch.app import Gateway
 from anabranch.bench.crew import Crew
 from anabranch.bench.eyes import Eyes
 from anabranch.bench.handlers import KINDS
+from anabranch.bench.pictures import make_pictures
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Unavailable
@@ -21,6 +22,8 @@ __all__ = ["Bench", "ChainFigures", "FanOutFigures", "Hops", "JobFigures", "open
 
 PATIENCE = 60.0
 WARM_TASKS = 500
+WARM_RASTERS = 4
+RASTER = "process_raster"
 AT_ONCE = 16
 
 
@@ -59,7 +62,7 @@ class ChainFigures:
 
 @dataclass(frozen=True)
 class JobFigures:
-    """What many jobs of one task each took, all submitted at once."""
+    """What many jobs took, all submitted at once."""
 
     jobs: int
     wall_s: float
@@ -126,12 +129,27 @@ class Bench:
 
     async def jobs(self, jobs: int) -> JobFigures:
         """Measure this many jobs of one task each."""
-        scope = _token()
+        return await self._run_all(ONE, [{"number": number} for number in range(jobs)])
+
+    async def rasters(self, count: int, size: int) -> JobFigures:
+        """Measure the publication of this many rasters of three bands, each another, from the file to the catalog."""
+        bronze = self._gateway.storage.tier("bronze")
+        token = _token()
+        for number, picture in enumerate(make_pictures(count + WARM_RASTERS, size)):
+            await asyncio.to_thread(bronze.put, f"{token}/{number}.tif", picture, if_absent=True)
+        sources: list[dict[str, Json]] = [
+            {"source": f"bronze://{token}/{number}.tif", "collection": token} for number in range(count + WARM_RASTERS)
+        ]
+        await self._run_all(RASTER, sources[count:])
+        return await self._run_all(RASTER, sources[:count])
+
+    async def _run_all(self, workflow: str, each: Sequence[Mapping[str, Json]]) -> JobFigures:
+        scope, jobs = _token(), len(each)
         (after,) = await self._eyes.row("newest_job")
         (wal,) = await self._eyes.row("wal")
         begun = time.monotonic()
-        numbers = iter(range(jobs))
-        await asyncio.gather(*(self._submit_each(numbers, scope) for _ in range(min(AT_ONCE, jobs))))
+        left = iter(each)
+        await asyncio.gather(*(self._submit_each(workflow, left, scope) for _ in range(min(AT_ONCE, jobs))))
         while (found := await self._eyes.row("open_jobs", after=after, scope=scope))[0]:
             await self._pause(begun)
         wall = time.monotonic() - begun
@@ -149,9 +167,9 @@ class Bench:
             wal_bytes_per_job=round((wal_after - wal) / jobs, 1),
         )
 
-    async def _submit_each(self, numbers: Iterator[int], scope: str) -> None:
-        for number in numbers:
-            await self._gateway.submit(ONE, {"number": number}, scope=scope, by="bench", correlation_id=scope)
+    async def _submit_each(self, workflow: str, left: Iterator[Mapping[str, Json]], scope: str) -> None:
+        for parameters in left:
+            await self._gateway.submit(workflow, parameters, scope=scope, by="bench", correlation_id=scope)
 
     async def _run(self, workflow: str, parameters: dict[str, Json]) -> tuple[float, float, str]:
         """Submit a job and wait for its end: when it was submitted, what it took, and its id."""

@@ -61,6 +61,18 @@ def jobs(
 
 
 @cli.command()
+def rasters(
+    count: Annotated[int, typer.Option(min=1, max=100_000, help="Rasters to publish.")] = 200,
+    size: Annotated[int, typer.Option(min=16, max=10_000, help="Pixels of each side.")] = 512,
+    workers: Workers = 1,
+    database_url: DatabaseUrl = None,
+    json: Json = False,
+) -> None:
+    """Measure the publication of many small rasters by process_raster, from the file to the catalog."""
+    _measure(lambda bench: bench.rasters(count, size), database_url, workers, json)
+
+
+@cli.command()
 def http(
     jobs: Annotated[int, typer.Option(min=1_000, max=10_000_000, help="Jobs in the table the second time.")] = 100_000,
     connections: Annotated[int, typer.Option(min=1, max=1_000, help="Callers at once.")] = 64,

@@ -15,6 +15,7 @@ __all__ = ["Sweeper"]
 log = structlog.get_logger()
 EVERY = timedelta(seconds=5)
 GRACE = timedelta(seconds=30)
+LOOKS_AHEAD = 6  # in how many rounds it is looked once for what was noted by a clock that was ahead between two rounds
 STEP = timedelta(seconds=20)  # less is drift, or an answer that was slow
 
 
@@ -26,6 +27,7 @@ class Sweeper:
         self._queue = queue
         self._session = session
         self._seen: tuple[ClockReading, float] | None = None
+        self._rounds = 0
 
     async def run(self) -> None:
         """Sweep now and then until cancelled."""
@@ -57,9 +59,16 @@ class Sweeper:
         step = reading.at - last[0].at - elapsed
         noted = reading.shifted - last[0].shifted
         is_new = abs(step) > STEP and abs(step - noted) > STEP
-        if is_new and await self._queue.step_clock(self._session, step - noted, reading.shifted, elapsed):
-            log.warning("sweeper.clock_stepped", seconds=(step - noted).total_seconds())
+        if is_new:
+            await self._step_clock(step - noted, reading, elapsed)
+        elif self._rounds % LOOKS_AHEAD == 0 and (lead := await self._queue.find_lead()) > STEP:
+            await self._step_clock(-lead, reading, None)
+        self._rounds += 1
         self._seen = reading, now  # not before the step is noted: what fails is tried again with the next round
+
+    async def _step_clock(self, step: timedelta, reading: ClockReading, elapsed: timedelta | None) -> None:
+        if await self._queue.step_clock(self._session, step, reading.shifted, elapsed):
+            log.warning("sweeper.clock_stepped", seconds=step.total_seconds())
 
 
 def _now() -> float:

@@ -324,8 +324,17 @@ class PostgresStore:
         (row,) = await self._database.call("read_clock")
         return ClockReading(**row)
 
-    async def step_clock(self, session: SessionId, step: timedelta, shifted: timedelta, elapsed: timedelta) -> bool:
-        """Move what was scheduled with a step of the clock; False when another did it, or there was no step."""
+    async def find_lead(self) -> timedelta:
+        """How far ahead of the clock the latest time is that was noted of what goes on."""
+        return await self._value("find_lead") or timedelta(0)
+
+    async def step_clock(
+        self, session: SessionId, step: timedelta, shifted: timedelta, elapsed: timedelta | None
+    ) -> bool:
+        """Move what was scheduled with a step of the clock; False when another did it, or there was no step.
+
+        `elapsed` is how long ago the clock was right; None: nobody knows, and what is ahead of it is moved.
+        """
         return bool(await self._value("step_clock", session, step, shifted, elapsed))
 
     async def _keep_parts(self, submissions: Sequence[Submission]) -> None:
