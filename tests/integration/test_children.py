@@ -3,11 +3,14 @@
 import asyncio
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import timedelta
 from multiprocessing import forkserver
 from pathlib import Path
@@ -86,6 +89,25 @@ def test_e21_a_child_is_made_though_the_server_that_forks_it_has_just_died() -> 
         child = Child([], memory=0)
         assert child.process.is_alive()
         child.kill()
+
+
+@pytest.mark.parametrize("free", range(14))
+def test_tf2_a_fork_that_lacks_descriptors_leaves_the_server_and_its_children_alive(free: int) -> None:
+    child = Child([], memory=0)
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]  # it has no name
+    used = {int(name) for name in os.listdir("/proc/self/fd")}  # noqa: PTH208  # their numbers
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unused = [number for number in range(len(used) + free + 1) if number not in used]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (unused[free], limits[1]))
+    try:
+        with suppress(OSError):
+            Child([], memory=0).kill()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    time.sleep(0.2)  # for a server that is about to end
+    assert os.waitid(os.P_PID, server, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    assert child.process.is_alive()
+    child.kill()
 
 
 def test_e4_a_child_whose_server_died_before_it_told_of_it_answers_for_nobody(tmp_path: Path) -> None:

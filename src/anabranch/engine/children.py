@@ -29,6 +29,8 @@ __all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue"]
 LOADING_SECONDS = 120
 GLANCE_SECONDS = 0.5
 FORKS, FORK_PAUSE_SECONDS = 3, 0.1
+FORK_DESCRIPTORS = 8  # a connection and two pipes, and some for what other threads open meanwhile
+FORKING = threading.Lock()
 ORPHANED = 255  # as multiprocessing says when the server that would know is gone
 CallId = tuple[str, int]
 
@@ -366,7 +368,9 @@ def _try_to_fork(given: tuple[object, ...]) -> tuple[ForkServerProcess, Connecti
     read, written = context.Pipe(duplex=False)
     process = context.Process(target=serve, args=(theirs, written, *given), daemon=True)
     try:
-        process.start()
+        with FORKING:
+            _require_descriptors()
+            process.start()
     except BaseException:
         ours.close()
         read.close()
@@ -375,3 +379,15 @@ def _try_to_fork(given: tuple[object, ...]) -> tuple[ForkServerProcess, Connecti
         theirs.close()
         written.close()
     return process, ours, read
+
+
+def _require_descriptors() -> None:
+    """OSError where a fork would lack descriptors: a server that is asked for one without them ends, with all children
+    that it forked before."""
+    taken: list[int] = []
+    try:
+        while len(taken) < FORK_DESCRIPTORS:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
