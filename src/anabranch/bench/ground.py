@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 
@@ -40,13 +41,19 @@ def lend_cluster(folder: Path) -> Iterator[Cluster]:
 
 
 @contextmanager
-def lend_database(url: str | None, folder: Path) -> Iterator[str]:
+def lend_database(url: str | None, folder: Path, *, with_catalog: bool = False) -> Iterator[str]:
     """A migrated database: the one at the URL, where what is measured stays, or a new one in the folder."""
     if url:
-        migrate(url)
+        _migrate(url, with_catalog=with_catalog)
         yield url
         return
     with lend_cluster(folder) as cluster:
         cluster.ensure_database()
-        migrate(cluster.url())
+        _migrate(cluster.url(), with_catalog=with_catalog)
         yield cluster.url()
+
+
+def _migrate(url: str, *, with_catalog: bool) -> None:
+    migrate(url)
+    if with_catalog:
+        migrate_catalog(url)

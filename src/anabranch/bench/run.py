@@ -18,10 +18,15 @@ Figures = TypeVar("Figures")
 
 
 def run_bench(
-    measure: Callable[[Bench], Awaitable[Figures]], *, url: str | None, workers: int, steps: int = 1
+    measure: Callable[[Bench], Awaitable[Figures]],
+    *,
+    url: str | None,
+    workers: int,
+    steps: int = 1,
+    with_catalog: bool = False,
 ) -> Figures:
     """The figures of a measurement on the database at the URL, or on a private cluster."""
-    with lend_folder() as folder, lend_database(url, folder) as database:
+    with lend_folder() as folder, lend_database(url, folder, with_catalog=with_catalog) as database:
         home = None if url else folder / "home"
         return asyncio.run(_measure(measure, folder, home, database, workers, steps))
 

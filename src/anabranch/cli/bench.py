@@ -69,7 +69,7 @@ def rasters(
     json: Json = False,
 ) -> None:
     """Measure the publication of many small rasters by process_raster, from the file to the catalog."""
-    _measure(lambda bench: bench.rasters(count, size), database_url, workers, json)
+    _measure(lambda bench: bench.rasters(count, size), database_url, workers, json, with_catalog=True)
 
 
 @cli.command()
@@ -112,12 +112,14 @@ def _measure(
     workers: int,
     json: bool,
     steps: int = 1,
+    *,
+    with_catalog: bool = False,
 ) -> None:
     from anabranch.bench.run import run_bench
 
     prepare(quiet=True)
     with stoppable():
-        figures = run_bench(measure, url=url, workers=workers, steps=steps)
+        figures = run_bench(measure, url=url, workers=workers, steps=steps, with_catalog=with_catalog)
     _show(asdict(figures), json)
 
 
