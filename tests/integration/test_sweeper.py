@@ -426,6 +426,20 @@ async def test_tf5_two_sweepers_move_what_is_scheduled_once(
 
 
 @pytest.mark.usefixtures("no_time")
+async def test_tf5_steps_in_rounds_that_follow_each_other_are_each_noted_once(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    watching = Sweeper(engine.store, engine.session)
+    await watching.sweep()
+    await engine.submit(TIMED)
+    for hours in (-1, 2, -3, 2):
+        clock.advance(hours * HOUR)
+        await watching.sweep()
+        assert ask(database_url, "select distinct until - app.now() from app.waits") == [(10 * MINUTE,)]
+    assert ask(database_url, "select shifted from app.clock") == [(timedelta(0),)]
+
+
+@pytest.mark.usefixtures("no_time")
 @pytest.mark.parametrize("hours", [1, 24])
 async def test_tf5_what_was_noted_while_the_clock_was_ahead_between_two_rounds_is_moved(
     engine: EngineHarness, database_url: str, clock: Clock, hours: int

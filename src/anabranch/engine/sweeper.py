@@ -61,6 +61,7 @@ class Sweeper:
         is_new = abs(step) > STEP and abs(step - noted) > STEP
         if is_new:
             await self._step_clock(step - noted, reading, elapsed)
+            reading, now = await self._queue.read_clock(), _now()  # with the step that was noted now
         elif self._rounds % LOOKS_AHEAD == 0 and (lead := await self._queue.find_lead()) > STEP:
             await self._step_clock(-lead, reading, None)
         self._rounds += 1
