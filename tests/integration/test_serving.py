@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -250,7 +251,9 @@ def test_an_item_is_drawn_by_its_tilejson(served: Served, api: httpx.Client) -> 
 def drawn(api: httpx.Client, path: str) -> Any:  # an array of numpy's
     answer = api.get(f"{ITEMS}/{path}")
     assert answer.headers["content-type"] == "image/png", answer.text
-    return imagecodecs.png_decode(answer.content)
+    pixels = np.atleast_3d(imagecodecs.png_decode(answer.content))
+    opaque = np.full((*pixels.shape[:2], 1), 255, "uint8")  # which a file does not say
+    return pixels if pixels.shape[2] in (2, 4) else np.concatenate([pixels, opaque], axis=2)
 
 
 def test_an_item_is_drawn_as_its_hints_say(api: httpx.Client) -> None:
@@ -275,10 +278,67 @@ def test_hints_change_no_values(api: httpx.Client) -> None:
 
 def test_the_tiles_of_a_tilejson_are_drawn_as_hinted(api: httpx.Client) -> None:
     template = api.get(f"{ITEMS}/hills/WebMercatorQuad/tilejson.json?tilesize=256").json()["tiles"][0]
-    assert "{y}.png?" in template
+    assert "{y}?" in template
     said = "tilesize=256&rescale=480,1000&colormap_name=terrain"
     tile = imagecodecs.png_decode(api.get(template.format(z=9, x=268, y=179)).content)
     assert np.array_equal(tile, drawn(api, f"hills/tiles/WebMercatorQuad/9/268/179.png?{said}"))
+
+
+def test_tiles_may_be_kept_and_for_good_where_their_address_has_the_checksum(api: httpx.Client) -> None:
+    template = api.get(f"{ITEMS}/hills/WebMercatorQuad/tilejson.json").json()["tiles"][0]
+    kept = api.get(template.format(z=9, x=268, y=179))
+    plain = api.get(f"{ITEMS}/hills/tiles/WebMercatorQuad/9/268/179.png")
+    assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert plain.headers["cache-control"] == "public, max-age=300"
+    assert kept.headers["etag"] != plain.headers["etag"]
+    again = api.get(str(plain.request.url), headers={"If-None-Match": plain.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", plain.headers["etag"])
+    other = api.get(f"{plain.request.url}?rescale=0,1", headers={"If-None-Match": plain.headers["etag"]})
+    assert other.status_code == 200
+
+
+def test_an_item_that_is_published_again_has_other_tags_and_checksums(
+    api: httpx.Client, url: str, rasters: list[Raster]
+) -> None:
+    place = f"{ITEMS}/renewed/preview.png"
+    add(url, rasters[0], "renewed", rasters[0].path.read_bytes())
+    first = api.get(place)
+    checked = api.get(f"{ITEMS}/renewed/WebMercatorQuad/tilejson.json").json()["tiles"][0]
+    other = rasters[0].path.with_name("renewed-again.tif")
+    other.write_bytes(rasters[0].path.read_bytes())
+    add_item(url, replace(rasters[0], name="renewed", path=other))
+    deadline = time.monotonic() + 30
+    while (second := api.get(place, headers={"If-None-Match": first.headers["etag"]})).status_code == 304:
+        assert time.monotonic() < deadline  # what is known of an item is known for seconds
+        time.sleep(0.2)
+    assert second.headers["etag"] != first.headers["etag"]
+    stale = api.get(f"{ITEMS}/renewed/preview.png?{checked.partition('?')[2]}")
+    assert "immutable" not in stale.headers["cache-control"]
+
+
+def test_tiles_for_those_with_keys_are_kept_by_nobody_between(url: str, home: Path) -> None:
+    key = make_key(url)
+    with serve_api(url, home, auth="keys") as served:
+        asked = {"Authorization": f"Bearer {key}"}
+        answer = served.client.get(f"{ITEMS}/hills/preview.png", headers=asked)
+    assert answer.headers["cache-control"] == "private, max-age=300"
+
+
+@pytest.mark.parametrize(
+    ("kind", "opaque", "media_type"),
+    [("uint8", True, "image/jpeg"), ("uint8", False, "image/png"), ("uint16", True, "image/png")],
+)
+def test_only_an_opaque_picture_is_a_jpeg_where_the_format_is_left_open(
+    api: httpx.Client, url: str, rasters: list[Raster], kind: str, opaque: bool, media_type: str
+) -> None:
+    name, folder = f"open-{kind}-{opaque}", rasters[0].path.parent
+    bands = np.stack([np.tile(np.arange(64), (64, 1)) + 60 * band for band in range(3)]).astype(kind)
+    bands[:, 0, 0] = 3
+    raster = write_raster(folder / f"{name}.tif", bands, (9.0, 47.0, 9.1, 47.1), {}, nodata=None if opaque else 3)
+    add_item(url, raster)
+    assert api.get(f"{ITEMS}/{name}/preview").headers["content-type"] == media_type
+    opaque_png = imagecodecs.png_decode(api.get(f"{ITEMS}/{name}/preview.png").content)
+    assert opaque_png.shape[2] == (3 if opaque else 4)
 
 
 def test_many_bands_are_drawn_by_their_hints_or_the_first_three(

@@ -1,15 +1,13 @@
 """Answers that a caller may keep: a strong ETag names each, and one that the caller has is not sent again."""
 
-from functools import cache
-from hashlib import sha256
-from importlib.metadata import version
 from typing import Annotated, Any
 
 from fastapi import Header, Response
 
 from anabranch.api.openapi import Responses
+from anabranch.serving.etags import has, tag_of
 
-__all__ = ["KEPT", "IfNoneMatch", "answer_once", "has", "keep", "not_modified", "tag_of"]
+__all__ = ["KEPT", "IfNoneMatch", "answer_once", "keep", "not_modified"]
 
 IfNoneMatch = Annotated[
     str | None, Header(alias="If-None-Match", description="ETags of answers that the caller has kept.")
@@ -21,21 +19,6 @@ KEPT: Responses = {
     200: {"headers": TAG},
     304: {"description": "What the caller has kept is what there is", "headers": TAG},
 }
-
-
-def tag_of(*parts: str | int | bytes) -> str:
-    """The ETag of what depends on these parts, and on the release, alone."""
-    digest = sha256(_release())
-    for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode()
-        digest.update(b"%d:" % len(data) + data)
-    return f'"{digest.hexdigest()[:32]}"'
-
-
-def has(if_none_match: str | None, tag: str) -> bool:
-    """Whether a caller says that it has the answer of this tag."""
-    given = (if_none_match or "").split(",")
-    return any(one.strip().removeprefix("W/") in (tag, "*") for one in given)
 
 
 def keep(response: Response, tag: str) -> None:
@@ -58,8 +41,3 @@ def answer_once(response: Response, if_none_match: str | None) -> Response:
         return not_modified(tag)
     keep(response, tag)
     return response
-
-
-@cache
-def _release() -> bytes:
-    return version("anabranch").encode()

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anabranch.engine.canonical import encode
 from anabranch.engine.errors import NotFound
 from anabranch.serving.catalog import Catalog
+from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
 from anabranch.serving.published import Published, address_of
 
@@ -25,6 +27,7 @@ class Rasters:
     addresses: Mapping[str, str]
     renders: object = None  # as whoever wrote the item put it
     assets: Mapping[str, Any] = field(default_factory=dict)  # the same, by the names of the addresses
+    version: str = ""  # of all that an answer about them depends on
 
 
 class Assets:
@@ -58,7 +61,9 @@ class Assets:
         published = await self._published.find_all(set(addresses.values()))
         addresses = {name: address for name, address in addresses.items() if address in published}
         assets = {name: document["assets"][name] for name in addresses}
-        found = Rasters(addresses, (document.get("properties") or {}).get("renders"), assets)
+        renders = (document.get("properties") or {}).get("renders")
+        content = encode([addresses, [published[address].sha256 for address in addresses.values()], assets, renders])
+        found = Rasters(addresses, renders, assets, tag_of(content).strip('"'))
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._known[collection, item] = time.monotonic(), found

@@ -8,7 +8,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from titiler.core.dependencies import DefaultDependency
 
-from anabranch.serving.assets import Assets
+from anabranch.serving.assets import Assets, Rasters
+from anabranch.serving.etags import has, tag_of
 from anabranch.serving.hints import Hints, hints_of
 from anabranch.serving.stretch import MOST_BANDS, Stretches, Wanted, ranges_of
 
@@ -16,6 +17,8 @@ __all__ = ["DrawnRoute", "Purpose"]
 
 # Images to look at; the others carry values.
 IMAGES = frozenset({None, "png", "jpg", "jpeg", "webp"})
+CHECKSUM = "checksum"
+YEAR_SECONDS, FRESH_SECONDS = 31_536_000, 300
 CHOICES = frozenset({"bidx", "rescale", "colormap", "colormap_name", "color_formula"})
 
 Query = list[tuple[str, str]]
@@ -30,8 +33,15 @@ class DrawnRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def draw(request: Request) -> Response:
+            version = (await _rasters(request)).version
+            headers = {"ETag": tag_of(version, str(request.url)), "Cache-Control": _cache_control(request, version)}
+            if has(request.headers.get("If-None-Match"), headers["ETag"]):
+                return Response(status_code=304, headers=headers)
             query = await _complete(request)
-            return await handle(Request({**request.scope, "query_string": urlencode(query).encode()}, request.receive))
+            scope = {**request.scope, "query_string": urlencode(query).encode()}
+            response = await handle(Request(scope, request.receive))
+            response.headers.update(headers)
+            return response
 
         return draw
 
@@ -62,9 +72,9 @@ async def _complete(request: Request) -> Query:
 
 async def _complete_tilejson(request: Request, query: Query) -> Query:
     """The tiles apply the hints themselves: their address stays short, and true when the item changes."""
-    form = request.query_params.get("tile_format") or "png"
-    hints = await _hints(request) if form in IMAGES else None
-    return query + _missing(query, [("tile_format", form), *_asset(hints)])
+    hints = await _hints(request) if request.query_params.get("tile_format") in IMAGES else None
+    version = (await _rasters(request)).version
+    return query + _missing(query, [(CHECKSUM, version), *_asset(hints)])
 
 
 async def _stretch(request: Request, query: Query) -> Query:
@@ -111,12 +121,22 @@ def _asset(hints: Hints | None) -> Query:
 async def _hints(request: Request) -> Hints | None:
     if CHOICES & request.query_params.keys():
         return None
-    assets: Assets = request.app.state.assets
-    collection, item = request.path_params["collection_id"], request.path_params["item_id"]
-    rasters = await assets.find(collection, item)
-    hints = hints_of(rasters.renders, item)
+    rasters = await _rasters(request)
+    hints = hints_of(rasters.renders, request.path_params["item_id"])
     if hints is None or not rasters.addresses:
         return None
     meant = hints.assets[0] if hints.assets else next(iter(rasters.addresses))
     # Hints for one raster say nothing of another.
     return hints if meant in rasters.addresses and request.query_params.get("asset", meant) == meant else None
+
+
+async def _rasters(request: Request) -> Rasters:
+    assets: Assets = request.app.state.assets
+    return await assets.find(request.path_params["collection_id"], request.path_params["item_id"])
+
+
+def _cache_control(request: Request, version: str) -> str:
+    """What an address with the checksum stands for never changes; all else may, when the item is published again."""
+    who = "private" if request.app.state.private else "public"
+    for_good = request.query_params.get(CHECKSUM) == version and request.scope["route"].name != "tilejson"
+    return f"{who}, max-age={YEAR_SECONDS}, immutable" if for_good else f"{who}, max-age={FRESH_SECONDS}"

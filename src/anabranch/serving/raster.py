@@ -26,6 +26,7 @@ from anabranch.serving.drivers import CONFIG, check_drivers
 from anabranch.serving.geotiff import GeoTiff
 from anabranch.serving.memory import give_back
 from anabranch.serving.objects import Remote
+from anabranch.serving.pictures import draw
 from anabranch.serving.refusals import Translate, let_out
 from anabranch.serving.stretch import MOST_BANDS, Stretches
 from anabranch.serving.turns import Turns
@@ -60,8 +61,8 @@ class Tiler(TilerFactory):
         self.router.routes = [route for route in self.router.routes if route.methods == {"GET"}]  # type: ignore[attr-defined]  # all are of FastAPI
 
 
-def make_raster(assets: Assets) -> ASGIApp:
-    """The application; it opens what these assets are, and nothing else."""
+def make_raster(assets: Assets, *, private: bool) -> ASGIApp:
+    """The application; it opens what these assets are, and nothing else. `private`: no cache between may keep it."""
     check_drivers()
     give_back()
     app = FastAPI(
@@ -73,6 +74,7 @@ def make_raster(assets: Assets) -> ASGIApp:
         dependencies=[Depends(_check_zoom), Depends(_check_sizes)],
     )
     app.state.assets = assets
+    app.state.private = private
     app.state.stretches = Stretches()
     tiler = Tiler(
         router=APIRouter(route_class=DrawnRoute),
@@ -83,6 +85,7 @@ def make_raster(assets: Assets) -> ASGIApp:
         tile_dependency=dependencies.DefaultDependency,  # padding warps all of a tile at the raster's own resolution
         process_dependency=_nothing,
         environment_dependency=lambda: CONFIG,
+        render_func=draw,
         supported_tms=TileMatrixSets({name: tms.get(name) for name in GRIDS}),
         router_prefix=PREFIX,
         add_viewer=False,
@@ -99,6 +102,9 @@ async def _path(
     collection_id: Annotated[str, FromPath(description="The id of a collection.")],
     item_id: Annotated[str, FromPath(description="The id of an item of it.")],
     asset: Annotated[str | None, Query(description="A GeoTIFF of the item; by default the first that is data.")] = None,
+    checksum: Annotated[  # noqa: ARG001  # the route looks at it
+        str | None, Query(description="Of what is drawn, as tilejson.json names it: the answer may be kept for good.")
+    ] = None,
 ) -> Path | Remote:
     assets: Assets = request.app.state.assets
     return await assets.locate(collection_id, item_id, asset)

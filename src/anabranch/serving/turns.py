@@ -2,7 +2,6 @@
 
 import asyncio
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -11,7 +10,6 @@ from anabranch.engine.errors import Unavailable
 __all__ = ["Turns"]
 
 DEADLINE_SECONDS = 30.0
-KEPT = "private, max-age=300"
 
 
 class Turns:
@@ -61,8 +59,6 @@ class Turns:
         answer: list[Message] = []
 
         async def keep(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 200:
-                MutableHeaders(scope=message)["Cache-Control"] = KEPT
             answer.append(message)
 
         if not await Request(scope, receive).is_disconnected():

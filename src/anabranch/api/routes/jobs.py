@@ -9,13 +9,14 @@ from fastapi import APIRouter, Query, Request, Response
 from anabranch.access import Scope
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, GivenKey, needs
-from anabranch.api.etags import KEPT, IfNoneMatch, has, keep, not_modified, tag_of
+from anabranch.api.etags import KEPT, IfNoneMatch, keep, not_modified
 from anabranch.api.openapi import Responses, body, keyed, problems
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.app import Gateway
 from anabranch.engine.model import TERMINAL
+from anabranch.serving.etags import has, tag_of
 
 __all__ = ["router"]
 
