@@ -147,7 +147,7 @@ async def fail_to_submit(stage: Stage) -> None:
 @pytest.mark.campaign
 async def test_full_disks(seed: int, start: Start) -> None:
     """What could not be written fails as `resource`, and a user retries it when there is room again."""
-    with small_disk(start.folder / "home", 64):
+    with small_disk(start.folder / "home", 256):
         async with open_campaign("full_disks", seed, start.folder, PLUGINS, url=start.url) as campaign:
             campaign.excused = frozenset({"resource"})
             await campaign.run(DISK, 4)

@@ -197,7 +197,7 @@ async def fill_home(campaign: Campaign) -> None:
     """The disk of scratch and large results is full for a while."""
     filler = await asyncio.to_thread(fill, campaign.stage.folder / "home", campaign.random.choice((0, 100_000)))
     await asyncio.sleep(campaign.random.uniform(1, 5))
-    filler.unlink()
+    filler.unlink(missing_ok=True)
 
 
 async def step_clock(campaign: Campaign) -> None:
@@ -226,7 +226,7 @@ def fill(folder: Path, left: int = 0) -> Path:
     """Fill a disk but for so many bytes; the file to remove to have the space back."""
     filler = folder / "filler"
     free = shutil.disk_usage(folder).free - left
-    with filler.open("wb") as file, suppress(OSError):
+    with suppress(OSError), filler.open("wb") as file:
         while free > 0:
             free -= file.write(bytes(min(free, 2**16)))
             file.flush()
