@@ -20,7 +20,7 @@ from anabranch.engine.canonical import Json
 from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.settings import Settings, load_settings
 
-__all__ = ["HttpFigures", "Load", "Standing", "run_http_bench"]
+__all__ = ["HttpFigures", "Load", "Standing", "await_ready", "run_http_bench"]
 
 SCRIPT = Path(__file__).with_name("load.lua")
 FEW = 1_000
@@ -79,7 +79,7 @@ def _serve(folder: Path, settings: Settings, url: str, workers: int) -> Iterator
         run_crew(folder, settings, url, workers, listener) as crew,
         Client(api_url(listener)) as client,
     ):
-        _await_ready(client, crew)
+        await_ready(client, crew)
         yield _Bench(folder, client, crew, api_url(listener))
 
 
@@ -145,7 +145,8 @@ def _body(salt: str, number: int) -> dict[str, Json]:
     return {"workflow": ONE, "parameters": {"salt": salt, "number": number}}
 
 
-def _await_ready(client: Client, crew: Crew) -> None:
+def await_ready(client: Client, crew: Crew) -> None:
+    """Wait until the API answers; Unavailable when it takes too long."""
     deadline = time.monotonic() + PATIENCE
     while not client.ready():
         crew.check()

@@ -91,6 +91,25 @@ def http(
 
 
 @cli.command()
+def tiles(
+    size: Annotated[int, typer.Option(min=512, max=20_000, help="Pixels of each side of the picture.")] = 8_192,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="How often all tiles are fetched from each server.")] = 3,
+    peer: Annotated[
+        str | None,
+        typer.Option(metavar="PYTHON", help="A Python with titiler.core and uvicorn, to be measured in turns."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure tiles of 512 pixels through HTTP, by one connection and by eight, beside plain titiler."""
+    from anabranch.bench.tiles import run_tile_bench
+
+    prepare(quiet=True)
+    with stoppable():
+        figures = run_tile_bench(size, rounds=rounds, peer=peer)
+    _show(asdict(figures), json)
+
+
+@cli.command()
 def cog(
     size: Annotated[int, typer.Option(min=64, max=100_000, help="Pixels of each side of the picture.")] = 10_000,
     runs: Annotated[int, typer.Option(min=1, max=100, help="How often each way is measured, in turn.")] = 3,
