@@ -177,6 +177,47 @@ def test_c2_twenty_publishers_at_once_lose_nothing(catalog_url: str, login: Conn
     assert check(login) == []
 
 
+@pytest.mark.parametrize("collections", [1, 10])
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_c2_many_items_at_once_are_counted_exactly(
+    catalog_url: str, login: Connection[Any], count: int, collections: int
+) -> None:
+    """Of all times and places, by eight publishers."""
+
+    def work(publisher: int) -> None:
+        with connect(catalog_url, Role.HANDLER) as connection:
+            for number in range(publisher * 5, count, 8 * 5):
+                collection = f"c{number // 5 % collections}"
+                ensure_collection(connection, CollectionFacts(id=collection))
+                items = [item(n, collection) for n in range(number, number + 5)]
+                publish(connection, collection, f"{number:064}", items)
+
+    def item(number: int, collection: str) -> Publication:
+        moment = f"{2024 - number * 7 % 90}-03-01T00:00:00Z"
+        return publication(f"i{number}", collection, footprint=square(number % 170, number % 80), datetime=moment)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert login.execute("select count(*) from pgstac.items").fetchone() == (count,)
+    assert login.execute("select count(*) from app.catalog_items").fetchone() == (count,)
+    assert check(login) == []
+
+
+def test_a_publisher_of_another_collection_is_not_waited_for(
+    handler: Connection[Any], login: Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_collection(handler, CollectionFacts(id="other"))
+    publish(handler, "heights", JOB, [publication("a")])
+    publish(handler, "other", "k" * 64, [publication("b", "other")])
+    monkeypatch.setattr(catalog, "LOCK_TIMEOUT", "50ms")
+    with login.transaction():
+        login.execute("select app.lock_collection('heights')")
+        assert ensure_collection(handler, CollectionFacts(id="heights")) is False
+        publish(handler, "other", "k" * 64, [publication("c", "other")])
+        with pytest.raises(Transient):
+            publish(handler, "heights", JOB, [publication("d")])
+
+
 def test_c3_the_catalog_is_made_anew_byte_for_byte(handler: Connection[Any], login: Connection[Any]) -> None:
     ensure_collection(handler, CollectionFacts(id="empty", title="Nothing yet"))
     items = [

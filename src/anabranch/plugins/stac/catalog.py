@@ -1,4 +1,4 @@
-"""Publishing: our rows and pgstac in one transaction, one publisher at a time, and all is counted."""
+"""Publishing: our rows and pgstac in one transaction, one publisher of a collection at a time, and all is counted."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,8 +64,9 @@ def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
     validate(document)
     with _publishing(connection):
         ((stands, changed),) = run(connection, "ensure_collection", document=Jsonb(document), said=Jsonb(said))
-        validate(stands)
-        _show_collection(connection, stands)
+        if stands is not None:
+            validate(stands)
+            _show_collection(connection, stands)
     return bool(changed)
 
 
@@ -143,8 +144,11 @@ def _record(
         {"id": each.id, "document": each.document, "outputs": [asdict(output) for output in each.outputs]}
         for each in publications
     ]
+    times = Jsonb([each.document["properties"] for each in publications])
+    ((fits,),) = run(connection, "fits_partition", collection=collection, times=times)
+    told = {"collection": collection, "job_id": job_id, "items": Jsonb(items), "alone": not fits}
     try:
-        rows = run(connection, "publish_items", collection=collection, job_id=job_id, items=Jsonb(items))
+        rows = run(connection, "publish_items", **told)
     except psycopg.errors.UniqueViolation as error:
         raise Conflict(
             "catalog.name_taken",

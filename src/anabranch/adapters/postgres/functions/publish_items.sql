@@ -1,14 +1,19 @@
 -- Record items of a collection, and the outputs behind them. An item that is as it was stays untouched; of one that
 -- changed, the outputs of before are no longer published. Answers the collection's document, whether these are its first
--- items, and the ids of those that changed; no row where there is no such collection.
-create function app.publish_items(_collection text, _job_id text, _items jsonb)
+-- items, and the ids of those that changed; no row where there is no such collection. _alone: the whole catalog is locked,
+-- because pgstac makes or changes a partition for them.
+create function app.publish_items(_collection text, _job_id text, _items jsonb, _alone boolean default true)
 returns table (document jsonb, first boolean, changed text[]) language plpgsql as $$
 declare
     _document jsonb;
     _first boolean;
     _changed text[];
 begin
-    perform app.lock_catalog();
+    if _alone then
+        perform app.lock_catalog();
+    else
+        perform app.lock_collection(_collection);
+    end if;
     select c.document into _document from app.collections c where c.id = _collection;
     if not found then
         return;

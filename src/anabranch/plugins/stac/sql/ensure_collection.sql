@@ -1,2 +1,3 @@
 -- Make a collection, or change what is said of it; how it stands, and whether it changed.
-select * from app.ensure_collection(%(document)s, %(said)s)
+select * from app.ensure_collection(%(document)s, %(said)s, exists (
+           select from pgstac.collections c where c.id = %(document)s::jsonb ->> 'id'))
