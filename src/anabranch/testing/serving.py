@@ -206,15 +206,14 @@ def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
     port = free_port()
     storage = {name.removeprefix("storage__"): value for name, value in settings.items() if name.startswith("storage")}
     adopt_storage(*open_marks(Settings(home=home, storage=Storage.model_validate(storage)), url))
-    ours = {"home": str(home), "database_url": url, **settings}
+    ours = {"home": str(home), "database_url": url, "port": str(port), **settings}
     environment = {**os.environ, **{f"ANABRANCH_{name}".upper(): value for name, value in ours.items()}}
-    command = [sys.executable, "-m", "uvicorn", "--factory", "anabranch.api.main:app_from_environment"]
     told = home.parent / f"{home.name}.log"
     log = told.open("wb")
     with (
         log,
         subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)], env=environment, stdout=log, stderr=log
+            [sys.executable, "-m", "anabranch", "api"], env=environment, stdout=log, stderr=log
         ) as process,
     ):
         try:
