@@ -183,7 +183,7 @@ def _methods(request: Request) -> list[str]:
         scope = {**request.scope, "method": method}
         return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
-    return [method for method in METHODS if serves(method)]
+    return [method for method in METHODS if serves("GET" if method == "HEAD" else method) or serves(method)]
 
 
 def _framework_error(request: Request, error: HTTPException) -> AnabranchError:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.routing import Match
 
 from anabranch.api.authentication import Authenticator
 from anabranch.api.edge import Edge
@@ -44,6 +45,7 @@ from anabranch.api.routes import (
 from anabranch.api.security.address import AllowedHosts, PublicAddress
 from anabranch.api.security.compression import Compression
 from anabranch.api.security.cors import ReadersCors
+from anabranch.api.security.heads import Heads
 from anabranch.api.security.limits import Limits
 from anabranch.api.security.protocol import Bounds
 from anabranch.api.signals import when_told_to_stop
@@ -104,6 +106,9 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     app.state.tick = Tick()
     app.state.requests = Requests()
     app.state.limits = Limits(settings)
+    app.add_middleware(
+        Heads, knows_head=lambda scope: any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+    )
     app.add_middleware(Compression)
     app.add_middleware(
         Edge,

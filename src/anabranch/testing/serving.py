@@ -41,6 +41,7 @@ __all__ = [
 
 COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 JOB = "5e" * 32
+PROJECTION = "https://stac-extensions.github.io/projection/v2.0.0/schema.json"
 COLLECTION = """
 insert into app.collections (id, document, made_at, changed_at)
 values ('scenes', %s, app.now(), app.now()) on conflict do nothing
@@ -153,9 +154,11 @@ def _collection() -> dict[str, Any]:
 
 
 def _item(raster: Raster, assets: Mapping[str, Any], created: str) -> dict[str, Any]:
+    used = [PROJECTION] if "proj:code" in raster.properties else []
     return {
         "type": "Feature",
         "stac_version": "1.1.0",
+        "stac_extensions": used,
         "id": raster.name,
         "collection": "scenes",
         "bbox": list(raster.bbox),
