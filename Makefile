@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
-.PHONY: setup demo test proofs faults soak bench lint check lock reference docs clean help
+.PHONY: setup demo test proofs faults soak bench validator lint check lock reference docs clean help
 
 # Extras that the lock leaves out: nobody needs them to develop.
 UNLOCKED := azure
@@ -23,6 +23,10 @@ bench: setup ## Measure the engine beside a bare loop and two peers; takes minut
 		pgqueuer procrastinate asyncpg uvloop 'psycopg[binary,pool]'
 	.venv/bin/python benchmarks/run.py
 	.venv/bin/python benchmarks/standing.py
+
+validator: setup ## Install stac-api-validator in an environment of its own; its tests are among the long proofs
+	@test -x .cache/validator-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/validator-venv
+	@.venv/bin/uv pip install --quiet --system-certs --python .cache/validator-venv/bin/python stac-api-validator==0.6.8
 
 proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
 	.venv/bin/pytest -m slow --seeds 20 $(ARGS)

@@ -16,6 +16,7 @@ class Kind(Enum):
     NOT_ALLOWED = (403, 4, False)
     UNAVAILABLE = (503, 9, True)
     USAGE = (None, 2, False)
+    THROTTLED = (429, 9, True)
     TIMED_OUT = (None, 8, True)
     INTERNAL = (500, 1, False)
     TASK = (None, 7, False)
@@ -60,6 +61,7 @@ class Code(NamedTuple):
 # fmt: off
 CODES: tuple[Code, ...] = (
     Code("api.broken_off", Kind.UNAVAILABLE, "The API answered fewer lines than it was sent.", "Send the rest again; what was made is found.", LOCAL),
+    Code("api.connections", Kind.UNAVAILABLE, "The API holds as many connections as it may.", "Try again; close connections that are not used, or raise ANABRANCH_MAX_CONNECTIONS."),
     Code("api.no_session", Kind.UNAVAILABLE, "The API has no session with the database.", "Try again; if it lasts, see the API's log and `anabranch doctor`."),
     Code("api.not_ready", Kind.UNAVAILABLE, "The API can't serve now; strangers are told no more.", "Try again; whoever runs it finds the cause by `anabranch doctor`."),
     Code("api.silent", Kind.UNAVAILABLE, "The API took a request, and did not answer in time.", "See which part hangs with `anabranch doctor`.", LOCAL),
@@ -79,6 +81,7 @@ CODES: tuple[Code, ...] = (
     Code("auth.missing", Kind.NOT_ALLOWED, "A key is needed, and none was sent.", "Send one as `Authorization: Bearer anb_…`.", 401),
     Code("auth.open_address", Kind.INVALID, "The API would listen beyond loopback without keys.", "Set ANABRANCH_AUTH to keys or leave it out, or listen on 127.0.0.1, ::1 or localhost.", LOCAL),
     Code("auth.revoked", Kind.NOT_ALLOWED, "The key was revoked.", "Ask for another.", 401),
+    Code("auth.too_many", Kind.THROTTLED, "The address has sent too many wrong keys.", "Wait as long as `Retry-After` says; send a key that is right."),
     Code("auth.unavailable", Kind.UNAVAILABLE, "Keys can't be looked up now.", "Try again; whoever runs the API finds the cause by `anabranch doctor`."),
     Code("auth.unsendable", Kind.INVALID, "The key is empty, or has characters that no key has.", "Set ANABRANCH_API_KEY to what `anabranch keys create` printed.", LOCAL),
     Code("bench.died", Kind.UNAVAILABLE, "A process of the benchmark died.", "What it said last is in the message.", LOCAL),
@@ -198,6 +201,8 @@ CODES: tuple[Code, ...] = (
     Code("plugin.invalid", Kind.DEFINITION, "A plugin declares something that can't be used.", "Mend the plugin as the message says."),
     Code("plugin.missing", Kind.DEFINITION, "A plugin can't be found.", "Install it, or mend ANABRANCH_PLUGINS."),
     Code("plugin.refused", Kind.DEFINITION, "A plugin that the settings name can't be loaded.", "Mend the plugin, or ANABRANCH_PLUGINS."),
+    Code("quota.bytes", Kind.THROTTLED, "The owner of the key has uploaded as much as it may in a day.", "Wait as long as `Retry-After` says, or raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY."),
+    Code("quota.jobs", Kind.THROTTLED, "The owner of the key has submitted as many jobs as it may in a day.", "Wait as long as `Retry-After` says, or raise ANABRANCH_OWNER_JOBS_PER_DAY."),
     Code("raster.bounds", Kind.TASK, "The raster's bounds can't be of its coordinate system.", "See whether the coordinate system is the right one, and whether x and y were swapped."),
     Code("raster.collection", Kind.TASK, "A collection can't have this id.", "Use 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or digit."),
     Code("raster.crs_conflict", Kind.TASK, "The raster has another coordinate system than `input_crs` says.", "Leave `input_crs` out; give `target_crs` to have another one in the output."),
@@ -237,13 +242,16 @@ CODES: tuple[Code, ...] = (
     Code("raster.verify", Kind.TASK, "The COG is not what it should be.", "Run the job again, and report it if it happens twice."),
     Code("raster.window", Kind.TASK, "A tile ends beyond the raster.", "Plan the tiles again, for this source and this `target_crs`."),
     Code("replay.choice", Kind.INVALID, "Nothing says which dead letters to replay.", "Name jobs, a workflow, a handler or a code."),
-    Code("request.host", Kind.NOT_ALLOWED, "The Host header does not name loopback.", "Call the API as 127.0.0.1, localhost or [::1]."),
+    Code("request.framing", Kind.INVALID, "The request has both a Content-Length and a Transfer-Encoding.", "Send one of them.", 400),
+    Code("request.host", Kind.NOT_ALLOWED, "The Host header is no name under which the API may be called.", "Call it as 127.0.0.1, localhost or [::1], or allow the name by ANABRANCH_PUBLIC_URL or ANABRANCH_ALLOWED_HOSTS."),
     Code("request.invalid", Kind.INVALID, "The request breaks the rules of its route.", "The routes and what they take are described at /openapi.json."),
     Code("request.json", Kind.INVALID, "The body is not JSON that can be stored, or not an object.", "Send one JSON object."),
     Code("request.media_type", Kind.INVALID, "The body is of a kind that the route does not take.", "Send it as application/json, or where a workflow is wanted as application/yaml.", 415),
     Code("request.method", Kind.INVALID, "The path does not take this method.", "Use one that the `Allow` header names.", 405),
-    Code("request.origin", Kind.NOT_ALLOWED, "A page of another origin calls.", "Call the API from its own pages, or outside a browser."),
+    Code("request.origin", Kind.NOT_ALLOWED, "A page of another origin calls.", "Call the API from its own pages, or outside a browser; ANABRANCH_CORS_ORIGINS lets other pages read the catalog, tiles and files."),
+    Code("request.rate", Kind.THROTTLED, "The key or the address asks too often.", "Wait as long as `Retry-After` says."),
     Code("request.route", Kind.NOT_FOUND, "There is no such path.", "The routes are described at /openapi.json."),
+    Code("request.timeout", Kind.UNAVAILABLE, "The request did not come whole in time.", "Send it again, faster.", 408),
     Code("request.too_large", Kind.INVALID, "The body is over the limit.", "Send less, or raise ANABRANCH_MAX_BODY_BYTES.", 413),
     Code("request.unconfirmed", Kind.INVALID, "What was asked for needs to be confirmed.", "Say `?confirm=yes`."),
     Code("resource.cpu", Kind.TASK_AGAIN, "A file took more processor time than it may.", "Look whether the file is sound; raise the bound if it is."),

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -39,6 +41,12 @@ TIERS = ("bronze", "silver", "gold")
 AREAS = (*TIERS, "work")
 WORK_IN_SILVER = f"{RESERVED}/work"
 CLOUDS = ("az", "s3", "gs")
+HOST_NAME = r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+"
+URL_PREFIX = r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*"
+# Below a prefix of this name, a path could be with or without the prefix.
+OWN_PATHS = frozenset(
+    {"api", "docs", "errors", "files", "livez", "metrics", "openapi.json", "raster", "readyz", "stac", "ui"}
+)
 _OPTIONS: TypeAdapter[dict[str, bool | str | dict[str, bool | str]]] = TypeAdapter(
     dict[str, bool | str | dict[str, bool | str]], config=ConfigDict(strict=True)
 )
@@ -175,6 +183,38 @@ class Settings(BaseSettings):
     source_cache_mb: int = Field(
         10_240, ge=0, description="How much of what handlers fetch is kept on this machine; 0 keeps nothing."
     )
+    public_url: str | None = Field(
+        None,
+        description="The URL by which callers know the API, like https://data.example.org/anb; links begin with it.",
+    )
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Names by which the API may be called besides its own address, separated by commas."
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Addresses or networks of proxies whose forwarded headers are believed, separated by commas."
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Origins whose pages may read catalog, tiles and files, separated by commas; `*` for all."
+    )
+    max_connections: int = Field(800, ge=1, description="Connections that one API process holds at once.")
+    header_seconds: float = Field(20, gt=0, le=3600, description="How long the head of a request may take to come.")
+    body_seconds: float = Field(
+        30, gt=0, le=3600, description="How long a body may take to come, and an answer to be read, without progress."
+    )
+    body_bytes_per_second: int = Field(
+        1_000, ge=1, description="How many bytes of a body earn one more second; slower ones are cut off."
+    )
+    key_requests_per_minute: int = Field(6_000, ge=0, description="Requests of one key in a minute; 0 for no limit.")
+    address_requests_per_minute: int = Field(
+        12_000, ge=0, description="Requests of one address in a minute, where keys are asked for; 0 for no limit."
+    )
+    wrong_keys_per_minute: int = Field(20, ge=0, description="Wrong keys of one address in a minute; 0 for no limit.")
+    owner_jobs_per_day: int = Field(
+        100_000, ge=0, description="Jobs that the keys of one owner may submit in a day; 0 for no limit."
+    )
+    owner_upload_mb_per_day: int = Field(
+        204_800, ge=0, description="Megabytes that the keys of one owner may upload in a day; 0 for no limit."
+    )
     max_streams: int = Field(500, ge=1, description="Streams of jobs' events that one API process serves at once.")
     raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is taken.")
     raster_single_bytes: int = Field(
@@ -193,10 +233,41 @@ class Settings(BaseSettings):
     raster_cpu_seconds: int = Field(14_400, ge=1, description="Processor time of one step of the work on a raster.")
     raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the work on a raster may write.")
 
-    @field_validator("plugins", "queues", mode="before")
+    @field_validator("plugins", "queues", "allowed_hosts", "trusted_proxies", "cors_origins", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:  # raw input of any type
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("public_url", mode="after")
+    @classmethod
+    def _check_public_url(cls, url: str | None) -> str | None:
+        return None if url is None else f"{_origin(url)}{_prefix(url)}"
+
+    @field_validator("cors_origins", mode="after")
+    @classmethod
+    def _check_origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in given:
+            if origin != "*" and _origin(origin) != origin.lower():
+                raise ValueError(f"{origin!r} is no origin; write it as https://maps.example.org, or *")
+        return tuple(origin.lower() for origin in given)
+
+    @field_validator("allowed_hosts", mode="after")
+    @classmethod
+    def _check_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for host in given:
+            if not re.fullmatch(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:]+", host):
+                raise ValueError(f"{host!r} is no name of a host; write it without scheme and port")
+        return given
+
+    @field_validator("trusted_proxies", mode="after")
+    @classmethod
+    def _check_proxies(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for network in given:
+            try:
+                ip_network(network, strict=False)
+            except ValueError:
+                raise ValueError(f"{network!r} is neither an address nor a network, like 10.0.0.0/8") from None
+        return given
 
     @field_validator("home", mode="after")
     @classmethod
@@ -223,6 +294,29 @@ class Settings(BaseSettings):
         given = init_settings.init_kwargs if isinstance(init_settings, InitSettingsSource) else {}
         file = TomlConfigSettingsSource(settings_cls, _config_file({**env_settings(), **given}))
         return init_settings, env_settings, file
+
+
+def _origin(url: str) -> str:
+    """The scheme and the host of a URL that has no more than a path besides them."""
+    try:
+        parts = urlsplit(url.strip())
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        parts, port = urlsplit(""), ""
+    extra = parts.query or parts.fragment or "@" in parts.netloc or parts.netloc.endswith(":")
+    if parts.scheme not in ("http", "https") or extra or not re.fullmatch(HOST_NAME, parts.hostname or ""):
+        raise ValueError("write it as https://data.example.org")
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}{port}"
+
+
+def _prefix(url: str) -> str:
+    prefix = urlsplit(url.strip()).path.rstrip("/")
+    if not re.fullmatch(URL_PREFIX, prefix):
+        raise ValueError("the path of a public URL has letters, digits and .~_- between slashes")
+    if prefix.split("/")[1:2] and prefix.split("/")[1] in OWN_PATHS:
+        raise ValueError(f"its path can't begin with /{prefix.split('/')[1]}, which is a path of the API itself")
+    return prefix
 
 
 def _config_file(known: Mapping[str, Any]) -> Path:

@@ -45,6 +45,7 @@ pytestmark = pytest.mark.postgres
 
 ITEMS = "/raster/collections/scenes/items"
 FILE = f"/files/{JOB}/hills.tif"
+PLAIN = {"Accept-Encoding": "identity"}
 VRT = """<VRTDataset rasterXSize="20" rasterYSize="20"><VRTRasterBand dataType="Byte" band="1"><SimpleSource>
 <SourceFilename relativeToVRT="0">{secret}</SourceFilename><SourceBand>1</SourceBand>
 </SimpleSource></VRTRasterBand></VRTDataset>"""
@@ -690,7 +691,7 @@ def test_s1_all_data_needs_a_key_where_keys_are_asked_for(url: str, home: Path) 
             problem(keyed.client.get(path), 401, "auth.missing")
         # The pages are files of the package: a browser can't send a key for them, and they ask for it.
         for path in ("/", "/docs", "/ui/page.js"):
-            got, head = keyed.client.get(path), keyed.client.head(path)
+            got, head = (keyed.client.request(how, path, headers=PLAIN) for how in ("GET", "HEAD"))
             assert got.is_success, path
             own = {"date", "x-correlation-id"}
             assert head.content == b""
@@ -700,7 +701,7 @@ def test_s1_all_data_needs_a_key_where_keys_are_asked_for(url: str, home: Path) 
         for path in ("/stac", FILE, "/openapi.json"):
             answer = keyed.client.get(path, headers={"Authorization": f"Bearer {key}"})
             assert answer.is_success, path
-            assert answer.headers["vary"] == "Authorization"
+            assert "Authorization" in answer.headers["vary"]
 
 
 def test_a_database_without_a_catalog_is_told_and_what_serves_maps_is_loaded_late(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import access
+from anabranch.api import errors as api_errors
 from anabranch.api.errors import InvalidRequest, respond, status_of
 from anabranch.cli import exits
 from anabranch.cli.exits import exit_code
@@ -31,7 +32,7 @@ MADE = {
 }  # fmt: skip
 CLASSES: Mapping[str, type[AnabranchError]] = {
     name: found
-    for module in (errors, ports, exits, client_errors, access)
+    for module in (errors, ports, exits, client_errors, access, api_errors)
     for name, found in vars(module).items()
     if isinstance(found, type) and issubclass(found, AnabranchError)
 }

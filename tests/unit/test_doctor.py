@@ -1,6 +1,7 @@
 """The doctor says what is wrong with a machine and what to do, and changes nothing."""
 
 import json
+import resource
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,17 @@ def test_a_package_that_is_missing_or_too_old_fails(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(("low", "status"), [(0, "ok"), (10**10, "fail")])
 def test_a_home_with_little_room_is_told(low: int, status: str, tmp_path: Path) -> None:
     assert machine.check_home(Settings(home=tmp_path, low_disk_mb=low)).status == status
+
+
+def test_limits_are_told_and_held_against_the_files_that_may_be_open() -> None:
+    found = machine.check_limits(Settings(max_connections=20, wrong_keys_per_minute=0))
+    assert found.status == "ok"
+    assert "20 connections" in found.message
+    assert "6000 requests of a key a minute" in found.message
+    assert "no limit on wrong keys" in found.message
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    many = machine.check_limits(Settings(max_connections=files))
+    assert (many.status, "ulimit -n" in many.remedy) == ("warn", True)
 
 
 @pytest.mark.parametrize("program", ["LEAVE_NETWORK", "RESTRICT_FILES"])

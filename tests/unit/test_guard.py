@@ -10,7 +10,10 @@ from anabranch.api import guard
 from anabranch.api.authentication import Authenticator
 from anabranch.api.edge import Edge
 from anabranch.api.guard import Guard
+from anabranch.api.security.address import AllowedHosts, PublicAddress
+from anabranch.api.security.limits import Limits
 from anabranch.engine.errors import Unavailable
+from anabranch.settings import Settings
 
 
 class Request:
@@ -27,13 +30,17 @@ class Request:
         }  # fmt: skip
 
     def begin(self, *, hangs: bool) -> "asyncio.Task[None]":
+        settings = Settings()
+        limits = Limits(settings)
         edge = Edge(
             self._serve,
-            authenticator=Authenticator(lambda: pytest.fail("no key is asked for")),
+            authenticator=Authenticator(lambda: pytest.fail("no key is asked for"), limits),
             keys=False,
             guard=Guard(lambda: self._look(hangs)),
+            hosts=AllowedHosts.of(settings),
+            limits=limits,
         )
-        return asyncio.create_task(edge(self._scope, self._receive, self._send))
+        return asyncio.create_task(PublicAddress(edge, settings=settings)(self._scope, self._receive, self._send))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.may_answer.wait()

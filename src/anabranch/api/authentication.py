@@ -7,6 +7,7 @@ import structlog
 
 from anabranch.access import Credential, KnownKey, NotAuthenticated, Principal
 from anabranch.adapters.postgres.keys import PostgresKeys
+from anabranch.api.security.limits import Limits
 from anabranch.engine.errors import AnabranchError, Unavailable
 
 __all__ = ["Authenticator"]
@@ -24,18 +25,25 @@ class Authenticator:
 
     FRESH_SECONDS = 1.0
 
-    def __init__(self, keys: Callable[[], PostgresKeys]) -> None:
+    def __init__(self, keys: Callable[[], PostgresKeys], limits: Limits) -> None:
         """Nothing is asked for yet."""
         self._keys = keys
+        self._limits = limits
         self._known: dict[bytes, tuple[float, KnownKey]] = {}
 
-    async def authenticate(self, headers: Sequence[str]) -> Principal:
-        """The principal of the `Authorization` headers of a request; NotAuthenticated says no more than it must."""
+    async def authenticate(self, headers: Sequence[str], address: str) -> Principal:
+        """The principal of the `Authorization` headers of a request; NotAuthenticated says no more than it must.
+
+        An address that has sent too many wrong keys is not heard for a while.
+        """
         credential = _read(headers)
-        known = self._remember(credential) or await self._find(credential.key_id)
+        self._limits.check_guesses(address, credential.digest if credential else b"")
+        known = await self._look_up(credential) if credential else None
         # Unknown or wrong: the answer is the same, so nobody learns which keys there are.
-        if known is None or not known.fits(credential):
-            raise _invalid()
+        if credential is None or known is None or not known.fits(credential):
+            self._limits.note_wrong(address)
+            raise NotAuthenticated("auth.invalid", "this is no key of this API", remedy=REMEDY)
+        self._limits.note_right(credential.digest)
         if known.revoked:
             raise NotAuthenticated("auth.revoked", "this key was revoked", remedy="Ask for another.")
         if known.expired:
@@ -45,6 +53,9 @@ class Authenticator:
         elif credential.digest not in self._known:
             self._known[credential.digest] = time.monotonic(), known
         return known.principal(credential.key_id)
+
+    async def _look_up(self, credential: Credential) -> KnownKey | None:
+        return self._remember(credential) or await self._find(credential.key_id)
 
     def _remember(self, credential: Credential) -> KnownKey | None:
         # By the hash of the secret: a wrong one is looked up each time, and takes as long as an unknown key.
@@ -69,15 +80,9 @@ class Authenticator:
             log.warning("key.not_noted", key=key_id, reason=error.message)
 
 
-def _read(headers: Sequence[str]) -> Credential:
+def _read(headers: Sequence[str]) -> Credential | None:
     if not headers:
         raise NotAuthenticated("auth.missing", "this API asks for a key", remedy=REMEDY)
     scheme, _, text = headers[0].partition(" ")
     credential = Credential.parse(text.strip())
-    if len(headers) > 1 or scheme.lower() != "bearer" or credential is None:
-        raise _invalid()
-    return credential
-
-
-def _invalid() -> NotAuthenticated:
-    return NotAuthenticated("auth.invalid", "this is no key of this API", remedy=REMEDY)
+    return credential if len(headers) == 1 and scheme.lower() == "bearer" else None

@@ -7,6 +7,7 @@ from typing import Any, Self
 from pydantic import Field
 from pydantic.errors import PydanticInvalidForJsonSchema
 
+from anabranch.api.root import at_root
 from anabranch.api.schemas import View
 from anabranch.app import Reloaded
 from anabranch.engine.canonical import decode
@@ -45,8 +46,8 @@ class WorkflowLinks(View):
     @classmethod
     def of(cls, workflow_id: str) -> Self:
         """The links of a workflow."""
-        path = f"/api/workflows/{workflow_id}"
-        submit = f"/api/jobs/submit/{workflow_id}"
+        path = at_root(f"/api/workflows/{workflow_id}")
+        submit = at_root(f"/api/jobs/submit/{workflow_id}")
         return cls(self=path, inputs=f"{path}/schema", graph=f"{path}/graph.svg", submit=submit)
 
 

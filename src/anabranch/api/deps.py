@@ -13,6 +13,7 @@ from anabranch.access import Principal, Scope
 from anabranch.api.lookout import Lookout
 from anabranch.api.measure import Requests
 from anabranch.api.monitor import Monitor
+from anabranch.api.security.limits import Limits
 from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.engine.errors import AnabranchError, InputError
@@ -23,6 +24,7 @@ __all__ = [
     "Caller",
     "CurrentCaller",
     "CurrentGateway",
+    "CurrentLimits",
     "CurrentLookout",
     "CurrentMonitor",
     "CurrentRequests",
@@ -87,6 +89,12 @@ async def get_requests(request: Request) -> Requests:
     return requests
 
 
+async def get_limits(request: Request) -> Limits:
+    """What callers may ask for."""
+    limits: Limits = request.app.state.limits
+    return limits
+
+
 async def get_lookout(request: Request) -> Lookout:
     """The watch over jobs that callers stream."""
     lookout: Lookout = request.app.state.lookout
@@ -120,6 +128,7 @@ CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
 CurrentRequests = Annotated[Requests, Depends(get_requests)]
+CurrentLimits = Annotated[Limits, Depends(get_limits)]
 CurrentLookout = Annotated[Lookout, Depends(get_lookout)]
 CurrentServing = Annotated[Serving, Depends(get_serving)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from anabranch.api.etags import KEPT, answer_once
 from anabranch.api.openapi import Responses
+from anabranch.api.root import at_root
 from anabranch.api.schemas import View
 from anabranch.engine.graph import Box, Layout, Route
 from anabranch.engine.model import Job, JobState, NodeState
@@ -89,5 +90,5 @@ class GraphView(View):
             height=layout.height,
             nodes=[BoxView.of(box, states[box.vertex.id]) for box in layout.boxes],
             edges=[RouteView.of(route) for route in layout.routes],
-            svg=f"/api/jobs/{job.job_id}/graph.svg",
+            svg=at_root(f"/api/jobs/{job.job_id}/graph.svg"),
         )

@@ -16,6 +16,9 @@ from anabranch.access import LOCAL, Principal, holds_key
 from anabranch.api.authentication import Authenticator
 from anabranch.api.errors import for_strangers, respond
 from anabranch.api.guard import Guard, silent
+from anabranch.api.security.address import AllowedHosts, route_path
+from anabranch.api.security.framing import is_ambiguous, refuse_ambiguous
+from anabranch.api.security.limits import Limits
 from anabranch.embedded.listener import is_address, is_loopback
 from anabranch.engine.errors import AnabranchError, InputError
 
@@ -25,9 +28,11 @@ log = structlog.get_logger()
 
 HEADER = "X-Correlation-ID"
 CORRELATION_ID = r"[\x20-\x7e]{1,128}"
-# Probes, and the files of the pages: they are those of the package, and a browser can't send a key for them (S1).
-OPEN = frozenset({"/livez", "/readyz", "/", "/docs"})
-PARTS = "/ui/"
+PROBES = frozenset({"/livez", "/readyz"})
+# Besides probes, the files of the pages and what codes mean: they are those of the package, the same everywhere, and a
+# browser can't send a key for them (S1).
+OPEN = PROBES | {"/", "/docs", "/errors"}
+PARTS = ("/ui/", "/errors/")
 LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
 SHORT_BYTES = 2_000_000
@@ -36,12 +41,23 @@ SHORT_BYTES = 2_000_000
 class Edge:
     """Gives every request an id, refuses who may not call, and lets no exception out."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, keys: bool, guard: Guard) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authenticator: Authenticator,
+        keys: bool,
+        guard: Guard,
+        hosts: AllowedHosts,
+        limits: Limits,
+    ) -> None:
         """Before an application whose callers need keys, or none on loopback."""
         self._app = app
         self._guard = guard
         self._authenticator = authenticator
         self._keys = keys
+        self._hosts = hosts
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -73,12 +89,18 @@ class Edge:
 
     async def _admit(self, scope: Scope) -> Principal | None:
         """Who calls; None is a stranger, who may look at the probes and at the pages, which hold no data."""
+        headers, path = Headers(scope=scope), route_path(scope)
+        scope["state"]["unread"] = is_ambiguous(headers)
+        refuse_ambiguous(headers)
         _check_places(scope)
-        headers = Headers(scope=scope)
+        if scope["state"]["keyed"] and path in PROBES:
+            return None
+        self._hosts.check(scope)
         if scope["state"]["keyed"]:
-            return None if _is_open(scope["path"]) else await self._authenticate(headers)
-        _check_host(headers.getlist("host"))
-        _check_origin(headers.getlist("origin"), headers.getlist("host"))
+            address = _address(scope)
+            self._limits.admit_address(address)
+            return None if _is_open(path) else await self._authenticate(headers, address)
+        _check_origin(headers.getlist("origin"), scope)
         structlog.contextvars.bind_contextvars(principal=LOCAL.name)
         return LOCAL
 
@@ -87,8 +109,9 @@ class Edge:
         server = scope.get("server")
         return self._keys or bool(server and is_address(server[0]) and not is_loopback(server[0]))
 
-    async def _authenticate(self, headers: Headers) -> Principal:
-        principal = await self._authenticator.authenticate(headers.getlist("authorization"))
+    async def _authenticate(self, headers: Headers, address: str) -> Principal:
+        principal = await self._authenticator.authenticate(headers.getlist("authorization"), address)
+        self._limits.admit_key(principal)
         # The person who acts, in every line of this request (P7).
         structlog.contextvars.bind_contextvars(principal=principal.name, key=principal.key_id)
         return principal
@@ -198,21 +221,17 @@ def _is_open(path: str) -> bool:
     return path in OPEN or path.startswith(PARTS)
 
 
-def _check_host(hosts: Iterable[str]) -> None:
-    # A page that rebinds its name to 127.0.0.1 still sends that name.
-    names = [re.sub(r":\d*$", "", host) for host in hosts]
-    if len(names) != 1 or not is_loopback(names[0]):
-        raise AnabranchError(
-            "request.host",
-            "the Host header must name loopback",
-            remedy="Call the API as 127.0.0.1, localhost or [::1].",
-        )
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
-def _check_origin(origins: Iterable[str], hosts: Iterable[str]) -> None:
+def _check_origin(origins: Iterable[str], scope: Scope) -> None:
     # A browser says where a request comes from; one from another site could start jobs without reading the answer.
+    hosts = {*scope["state"]["hosts"], *Headers(scope=scope).getlist("host")}
     own = {f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")}
-    if set(origins) - own:
+    allowed = own | scope["state"].get("origins", frozenset())
+    if set(origins) - allowed and "*" not in allowed:
         raise AnabranchError(
             "request.origin",
             "pages of another origin may not call this API",

@@ -1,6 +1,7 @@
 """From errors to problem documents (RFC 9457): one shape for everything that goes wrong (O6)."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -14,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from anabranch.access import NotAuthenticated, redact
+from anabranch.api.root import at_root
 from anabranch.codes import find_code
 from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 from anabranch.engine.ports import Refused, SessionGone
@@ -23,6 +25,7 @@ __all__ = [
     "InvalidRequest",
     "Mistake",
     "Problem",
+    "TooMany",
     "add_handlers",
     "describe",
     "for_strangers",
@@ -51,7 +54,7 @@ HEADERS: Mapping[int | str, Mapping[str, str]] = {
     "auth.missing": {"WWW-Authenticate": CHALLENGE},
     "auth.forbidden": {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'},
 }
-RETRYABLE = frozenset({503})
+RETRYABLE = frozenset({408, 429, 503})
 ROUTES = "The routes and what they take are described at /openapi.json."
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
@@ -62,6 +65,14 @@ class Mistake(BaseModel):
     model_config = ConfigDict(frozen=True)
     where: str
     detail: str
+
+
+class TooMany(AnabranchError):
+    """A caller asks for more than its share; it says after how many seconds there is some again."""
+
+    def __init__(self, code: str, message: str, seconds: float = 1) -> None:
+        self.seconds = math.ceil(seconds)
+        super().__init__(code, message, remedy=f"Try again in {self.seconds} s, and less often.")
 
 
 class Problem(BaseModel):
@@ -107,7 +118,7 @@ def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Proble
     """What a caller is told of an error."""
     status, known = status_of(error), find_code(error.code)
     return Problem(
-        type=f"/errors/{quote(error.code)}",
+        type=at_root(f"/errors/{quote(error.code)}"),
         title=known.meaning.removesuffix(".") if known else HTTPStatus(status).phrase,
         status=status,
         detail=_detail(error),
@@ -125,6 +136,8 @@ def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Respons
     problem = describe(error, path=path, correlation_id=correlation_id)
     body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
     headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
+    if isinstance(error, TooMany):
+        headers["Retry-After"] = str(error.seconds)
     return Response(redact(body), problem.status, headers, MEDIA_TYPE)
 
 
@@ -170,7 +183,7 @@ def _methods(request: Request) -> list[str]:
         scope = {**request.scope, "method": method}
         return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
-    return [method for method in METHODS if serves(method)]
+    return [method for method in METHODS if serves("GET" if method == "HEAD" else method) or serves(method)]
 
 
 def _framework_error(request: Request, error: HTTPException) -> AnabranchError:

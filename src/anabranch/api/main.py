@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.routing import Match
 
 from anabranch.api.authentication import Authenticator
 from anabranch.api.edge import Edge
@@ -41,6 +42,12 @@ from anabranch.api.routes import (
     workers,
     workflows,
 )
+from anabranch.api.security.address import AllowedHosts, PublicAddress
+from anabranch.api.security.compression import Compression
+from anabranch.api.security.cors import ReadersCors
+from anabranch.api.security.heads import Heads
+from anabranch.api.security.limits import Limits
+from anabranch.api.security.protocol import Bounds
 from anabranch.api.signals import when_told_to_stop
 from anabranch.api.tick import Tick
 from anabranch.app import CATALOG, Gateway
@@ -62,7 +69,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     """
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, object]]:
         asyncio.get_running_loop().set_exception_handler(LoopErrors())
         app.state.gateway = Gateway(settings, database_url, on_refused)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
@@ -72,7 +79,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         ticking = asyncio.create_task(app.state.tick.run())
         try:
             with when_told_to_stop(app.state.lookout.close):
-                yield
+                yield {"bounds": Bounds.of(settings)}  # for the protocol of the connections
         finally:
             app.state.lookout.close()
             ticking.cancel()
@@ -98,12 +105,21 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     app.state.settings = settings
     app.state.tick = Tick()
     app.state.requests = Requests()
+    app.state.limits = Limits(settings)
+    app.add_middleware(
+        Heads, knows_head=lambda scope: any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+    )
+    app.add_middleware(Compression)
     app.add_middleware(
         Edge,
-        authenticator=Authenticator(lambda: app.state.gateway.keys),
+        authenticator=Authenticator(lambda: app.state.gateway.keys, app.state.limits),
         keys=asks_for_keys(settings.auth, settings.host),
         guard=Guard(look),
+        hosts=AllowedHosts.of(settings),
+        limits=app.state.limits,
     )
+    app.add_middleware(ReadersCors, settings=settings)
+    app.add_middleware(PublicAddress, settings=settings)
     app.add_middleware(Measure, requests=app.state.requests)
     add_handlers(app)
     for module in (

@@ -14,11 +14,13 @@ __all__ = ["Api", "Responses", "body", "keyed", "problems"]
 Schema = dict[str, Any]  # OpenAPI's own shape
 Responses = dict[int | str, Schema]
 
-# Of any route: a key in the URL is 422, and keys that can't be looked up are 503.
-EVERYWHERE = (401, 403, 422, 500, 503)
+# Of any route: an ambiguous end is 400, a key in the URL 422, too many requests 429, and keys that can't be looked up
+# are 503.
+EVERYWHERE = (400, 401, 403, 422, 429, 500, 503)
 REFERENCE = "#/components/schemas/{model}"
 HEADERS: dict[int, Schema] = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to authenticate."}},
+    429: {"Retry-After": {"schema": {"type": "string"}, "description": "After how many seconds to try again."}},
     503: {"Retry-After": {"schema": {"type": "string"}, "description": "After how many seconds to try again."}},
 }
 JSON = "application/json"

@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from anabranch.api.root import at_root
 from anabranch.engine.model import Event, Job, JobState, NodeState, SessionKind
 from anabranch.engine.ports import Submitted
 from anabranch.engine.views import JobDetail, NodeDetail, SessionDetail, TaskDetail, Trace
@@ -57,9 +58,9 @@ class Links(View):
     @classmethod
     def of(cls, job_id: str) -> Self:
         """The links of a job."""
-        path = f"/api/jobs/{job_id}"
+        path = at_root(f"/api/jobs/{job_id}")
         parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph", "stream", "bundle")}
-        return cls(self=path, status=f"/api/jobs/status/{job_id}", **parts)
+        return cls(self=path, status=at_root(f"/api/jobs/status/{job_id}"), **parts)
 
 
 class SubmittedView(View):

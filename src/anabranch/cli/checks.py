@@ -14,6 +14,7 @@ from anabranch.cli.findings import Finding, Status, guarded
 from anabranch.cli.machine import (
     check_fork_server,
     check_home,
+    check_limits,
     check_network,
     check_packages,
     check_programs,
@@ -53,6 +54,7 @@ def examine() -> Iterator[Finding]:
     yield from guarded("postgresql", lambda: check_programs(settings))
     yield from guarded("home", lambda: check_home(settings))
     yield from guarded("port", lambda: _port(settings, stack))
+    yield from guarded("limits", lambda: check_limits(settings))
     yield from guarded("plugins", lambda: _plugins(settings))
     yield _stack(settings, stack)
     if stack or settings.database_url:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -14,12 +15,21 @@ from anabranch.embedded.home import Home
 from anabranch.embedded.place import Place
 from anabranch.settings import Settings
 
-__all__ = ["check_fork_server", "check_home", "check_network", "check_packages", "check_programs", "check_python"]
+__all__ = [
+    "check_fork_server",
+    "check_home",
+    "check_limits",
+    "check_network",
+    "check_packages",
+    "check_programs",
+    "check_python",
+]
 
 OLDEST_PYTHON = (3, 11)
 NEEDED_EXTRAS = ("api", "cli", "postgres", "raster", "serving", "stac", "storage")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]+\])?(?P<bounds>[^;]*)(?:; extra == '(?P<extra>\w+)')?")
 PATIENCE_SECONDS = 20
+OTHER_FILES = 200  # of the API, besides connections: the database, storage, rasters
 FORK_SERVER = """
 import multiprocessing, sys
 child = multiprocessing.get_context("forkserver").Process(target=int)
@@ -76,6 +86,27 @@ def check_home(settings: Settings) -> Finding:
     return Finding("home", "ok", what)
 
 
+def check_limits(settings: Settings) -> Finding:
+    """What the API takes of its callers, and whether this machine lets it."""
+    told = ", ".join((
+        f"{settings.max_connections} connections",
+        f"heads within {settings.header_seconds:g} s",
+        f"bodies within {settings.body_seconds:g} s and {settings.body_bytes_per_second} bytes/s",
+        _rate(settings.key_requests_per_minute, "requests of a key a minute"),
+        _rate(settings.address_requests_per_minute, "of an address"),
+        _rate(settings.wrong_keys_per_minute, "wrong keys"),
+        _rate(settings.owner_jobs_per_day, "jobs of an owner a day"),
+        _rate(settings.owner_upload_mb_per_day, "MB uploaded"),
+    ))  # fmt: skip
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY and files < settings.max_connections + OTHER_FILES:
+        remedy = (
+            f"Raise it to {settings.max_connections + OTHER_FILES} (ulimit -n), or lower ANABRANCH_MAX_CONNECTIONS."
+        )
+        return Finding("limits", "warn", f"a process may open {files} files, too few for {told}", remedy)
+    return Finding("limits", "ok", told)
+
+
 def check_fork_server() -> Finding:
     """Whether handlers can run in children of their own."""
     if _run(FORK_SERVER):
@@ -93,6 +124,10 @@ def check_network() -> Finding:
         what = "processes that open files of strangers have no network, but could read other files (no Landlock)"
         return Finding("isolation", "warn", what, "Use a kernel of 5.13 or newer with Landlock: add it to lsm=")
     return Finding("isolation", "ok", "processes that open files of strangers have no network and no other files")
+
+
+def _rate(most: int, what: str) -> str:
+    return f"{most} {what}" if most else f"no limit on {what}"
 
 
 def _run(program: str) -> bool:

@@ -94,6 +94,9 @@ def api() -> None:
         factory=True,
         log_config=None,
         access_log=False,  # the API logs requests itself: uvicorn would show what stands in their queries (S5)
+        http="anabranch.api.security.protocol:BoundedProtocol",
+        ws="none",
+        proxy_headers=False,  # uvicorn would believe whoever calls from this machine; the API knows its proxies itself
         timeout_graceful_shutdown=PARTING_SECONDS,
         timeout_keep_alive=IDLE_SECONDS,
     )

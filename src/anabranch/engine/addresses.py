@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from anabranch.engine.errors import InputError
 
-__all__ = ["RESERVED", "Address", "check_path", "parse_address", "parse_folder"]
+__all__ = ["RESERVED", "Address", "can_be_shown", "check_path", "parse_address", "parse_folder"]
 
 LONGEST_BYTES = 1_024
 RESERVED = ".anabranch"  # a folder of each tier that holds what is the engine's own
@@ -30,6 +30,11 @@ class Address:
     def name(self) -> str:
         """The last segment of the path."""
         return self.path.rpartition("/")[2]
+
+
+def can_be_shown(text: str) -> bool:
+    """Whether a text is one line in which every character is what it looks like."""
+    return not any(unicodedata.category(character) in _REFUSED or character in _TURNS for character in text)
 
 
 def parse_address(text: str) -> Address:
@@ -69,7 +74,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _fault(path: str) -> str:
-    if any(unicodedata.category(character) in _REFUSED or character in _TURNS for character in path):
+    if not can_be_shown(path):
         return "it has a character that can't be shown"
     if "\\" in path:
         return "it has a backslash"

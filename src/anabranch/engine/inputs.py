@@ -1,15 +1,25 @@
 """The inputs a workflow declares, and the check every job's parameters pass before the job exists (G9)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from anabranch.engine.addresses import can_be_shown, parse_address
 from anabranch.engine.canonical import Json, encode
 from anabranch.engine.errors import DefinitionError, InputError
 from anabranch.engine.mistakes import article
 
-__all__ = ["Input", "InputType", "check_inputs", "find_value_mistakes", "fits_type", "inputs_schema", "read_input"]
+__all__ = [
+    "FORMATS",
+    "Input",
+    "InputType",
+    "check_inputs",
+    "find_value_mistakes",
+    "fits_type",
+    "inputs_schema",
+    "read_input",
+]
 
 InputType = Literal["string", "integer", "number", "boolean", "array", "object", "any"]
 
@@ -31,7 +41,7 @@ _SPELLINGS: dict[str, InputType] = {
     "dict": "object",
     **{name: name for name in _TYPES},
 }
-_KEYS = {"type", "required", "default", "min", "max", "choices", "enum", "description"}
+_KEYS = {"type", "required", "default", "min", "max", "choices", "enum", "format", "description"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,7 @@ class Input:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[Json, ...] = ()
+    format: str = ""
     description: str = ""
 
 
@@ -76,6 +87,7 @@ def read_input(name: str, given: Mapping[str, object]) -> Input:
         minimum=_bound(name, given.get("min")),
         maximum=_bound(name, given.get("max")),
         choices=tuple(choices),
+        format=_format(name, kind, given.get("format")),
         description=str(given.get("description", "")),
     )
     _check_declaration(name, declared)
@@ -121,6 +133,31 @@ def _bound(name: str, value: object) -> float | None:
     return value
 
 
+def _format(name: str, kind: InputType, given: object) -> str:
+    if given is not None and (given not in FORMATS or kind != "string"):
+        raise DefinitionError(
+            "workflow.input",
+            f"input {name!r}: {given!r} is no format of {article(kind)}",
+            remedy=f"A string may have the format {' or '.join(FORMATS)}.",
+        )
+    return str(given or "")
+
+
+def _find_address_mistake(text: str) -> str | None:
+    try:
+        parse_address(text)
+    except InputError as error:
+        return f"must be an address: {error.message}. {error.remedy}"
+    return None
+
+
+def _find_line_mistake(text: str) -> str | None:
+    return None if can_be_shown(text) else "must be one line, without characters that can't be shown"
+
+
+FORMATS: Mapping[str, Callable[[str], str | None]] = {"address": _find_address_mistake, "line": _find_line_mistake}
+
+
 def _check_declaration(name: str, declared: Input) -> None:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise DefinitionError("workflow.input", f"{name!r} can't be an input's name", remedy="Use letters, digits, _.")
@@ -152,6 +189,8 @@ def find_value_mistakes(wanted: Input, value: Json) -> list[str]:
         found.append(f"must be at most {wanted.maximum:g}{noun}, not {size}")
     if wanted.choices and value not in wanted.choices:
         found.append(f"must be one of {', '.join(map(repr, wanted.choices))}")
+    if wanted.format and isinstance(value, str) and (mistake := FORMATS[wanted.format](value)):
+        found.append(mistake)
     return found
 
 
@@ -175,6 +214,8 @@ def _schema(wanted: Input) -> dict[str, Json]:
             schema[key] = value
     if wanted.choices:
         schema["enum"] = list(wanted.choices)
+    if wanted.format:
+        schema["format"] = wanted.format
     if wanted.has_default:
         schema["default"] = wanted.default
     if wanted.description:

@@ -5,7 +5,7 @@ from typing import get_args
 
 from anabranch.engine.bounds import MAX_ATTEMPTS, MAX_SECONDS, MAX_TASKS, MAX_WHOLE, PRIORITIES
 from anabranch.engine.canonical import Json
-from anabranch.engine.inputs import InputType
+from anabranch.engine.inputs import FORMATS, InputType
 from anabranch.engine.validator import ID, NAME
 from anabranch.engine.workflow import DEFAULT_TIMEOUT, Backoff, Fold, Kind, OnFailure, Retry
 from anabranch.engine.yaml_keys import (
@@ -152,6 +152,10 @@ def _input() -> Schema:
         "max": _any("The greatest number, or the greatest length of text or an array.", "number"),
         "choices": {"description": "The values it may have.", "type": "array", "minItems": 1},
         "enum": {"description": "Another word for choices.", "type": "array", "minItems": 1},
+        "format": {
+            "description": "What a string is: an address of storage, or one line of text that can be shown.",
+            "enum": list(FORMATS),
+        },
         "description": _text("What it is, in a sentence."),
     }
 

@@ -14,7 +14,7 @@ from anabranch.engine.bounds import (
 )
 from anabranch.engine.canonical import Json
 from anabranch.engine.errors import DefinitionError, InputError
-from anabranch.engine.inputs import Input, InputType, check_inputs, read_input
+from anabranch.engine.inputs import FORMATS, Input, InputType, check_inputs, read_input
 from anabranch.engine.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
 from anabranch.engine.validator import NAME, NAME_HINT
 from anabranch.engine.workflow import Backoff, Fold, Folding, Kind, OnFailure, Retry, Tolerance
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 WORKFLOW_KEYS = ("workflow_id", "name", "version", "description", "priority", "inputs", "nodes", "output")
-INPUT_KEYS = ("type", "required", "default", "min", "max", "choices", "enum", "description")
+INPUT_KEYS = ("type", "required", "default", "min", "max", "choices", "enum", "format", "description")
 EVERY_NODE = ("type", "description", "next", "depends_on", "when", "on_failure")
 RUNNING = (
     "handler", "queue", "params", "retry", "priority", "timeout_seconds", "queue_timeout_seconds",
@@ -322,6 +322,7 @@ class Reader:
             self.refuse("min is more than max", "", "min")
         self._input_type()
         self._choices()
+        self._format()
         return self._declare(name) if self.notes.count == before else Input()
 
     def _input_type(self) -> None:
@@ -345,6 +346,14 @@ class Reader:
                 self.refuse(f"{key} is a list of values, not {_show(value) if value else 'an empty one'}", "", key)
         if self.given.get("choices") is not None and self.given.get("enum") is not None:
             self.note("choices and enum are the same thing", "Keep one of them.", "enum")
+
+    def _format(self) -> None:
+        given = self.word("format")
+        if given and given not in FORMATS:
+            told = f"the format of an input is {' or '.join(FORMATS)}, not {_show(given)}"
+            self.refuse(told, nearest(given, list(FORMATS)), "format")
+        elif given and self.given.get("type") not in ("string", "str"):
+            self.note("only a string has a format", "Write type: string.", "format")
 
     def _declare(self, name: str) -> Input:
         given = {key: value for key, value in self.given.items() if value is not None or key == "default"}

@@ -27,21 +27,25 @@ from stac_fastapi.extensions.sort import ItemCollectionSortExtension, SearchSort
 from stac_fastapi.pgstac.config import Settings
 from stac_fastapi.pgstac.core import CoreCrudClient
 from stac_fastapi.pgstac.extensions import QueryExtension
-from stac_fastapi.pgstac.extensions.filter import FiltersClient
 from stac_fastapi.pgstac.types.search import PgstacSearch
 from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from anabranch.engine.errors import InputError, NotFound
 from anabranch.serving.catalog import Catalog
+from anabranch.serving.epsg import add_epsg
+from anabranch.serving.links import OPENAPI, add_tiles, complete_landing, root_of
 from anabranch.serving.published import Published, find_addresses, name_files
+from anabranch.serving.queryables import Queryables
 from anabranch.serving.refusals import Translate, let_out
 
 __all__ = ["make_stac"]
 
-PATH = "/stac"
 ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
-Document = dict[str, Any]  # STAC's own shape
+STAC_VERSION = "1.1.0"
+# The version that clients know; the later one differs by a list of what can be sorted by, which we don't have.
+SORT = "https://api.stacspec.org/v1.0.0/{}#sort"
 
 
 @attr.s
@@ -49,10 +53,8 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
     """What the routes of the STAC API are answered from."""
 
     async def landing_page(self, **named: Any) -> Any:
-        """What the catalog is, and where its parts are; it has no page, for theirs loads from elsewhere."""
-        page = await super().landing_page(**named)
-        page["links"] = [link for link in page["links"] if link["rel"] != "service-doc"]
-        return page
+        """What the catalog is, and where its parts are."""
+        return await complete_landing(await super().landing_page(**named), named["request"])
 
     async def all_collections(self, *given: Any, **named: Any) -> Any:
         """Collections; those of a page, or those that are searched for."""
@@ -66,6 +68,18 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
         """Every item of every answer comes from here."""
         return await _named(await super()._search_base(search_request, request), request)
 
+    async def get_search(self, *given: Any, **named: Any) -> Any:
+        """Items that fit a search."""
+        return _as_geojson(await super().get_search(*given, **named))
+
+    async def post_search(self, *given: Any, **named: Any) -> Any:
+        """The same."""
+        return _as_geojson(await super().post_search(*given, **named))
+
+    async def item_collection(self, *given: Any, **named: Any) -> Any:
+        """Items of a collection."""
+        return _as_geojson(await super().item_collection(*given, **named))
+
 
 @attr.s
 class Api(StacApi):
@@ -75,13 +89,22 @@ class Api(StacApi):
         """Add none."""
 
 
+def _as_geojson(answer: Any) -> Any:  # a document, or an answer of fields that were chosen
+    if isinstance(answer, JSONResponse):
+        answer.headers["Content-Type"] = "application/geo+json"
+    return answer
+
+
 async def _named(document: Any, request: Request) -> Any:  # a document, or an answer of fields that were chosen
     if isinstance(document, JSONResponse):
         return document
+    root = root_of(request)
     files = await request.app.state.published.find_all(set(find_addresses(document)))
-    named = name_files(document, files, str(request.base_url).rstrip("/").removesuffix(PATH))
+    named = name_files(document, files, root)
     for item in named.get("features", ()):
         item.get("properties", {}).setdefault("datetime", None)  # pgstac leaves nulls out, and STAC wants this one
+        add_tiles(item, root)
+        add_epsg(item)
     return named
 
 
@@ -97,16 +120,16 @@ def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
 def _add_routes(app: FastAPI) -> None:
     search = [
         QueryExtension(),
-        SearchSortExtension(),
+        SearchSortExtension(conformance_classes=[SORT.format("item-search")]),
         FieldsExtension(),
-        SearchFilterExtension(client=FiltersClient()),
+        SearchFilterExtension(client=Queryables()),
         TokenPaginationExtension(),
     ]
     items = [
         QueryExtension(conformance_classes=[QueryConformanceClasses.ITEMS]),
-        ItemCollectionSortExtension(),
+        ItemCollectionSortExtension(conformance_classes=[SORT.format("ogcapi-features")]),
         FieldsExtension(conformance_classes=[FieldsConformanceClasses.ITEMS]),
-        ItemCollectionFilterExtension(client=FiltersClient()),
+        ItemCollectionFilterExtension(client=Queryables()),
         TokenPaginationExtension(),
     ]
     collections = CollectionSearchExtension.from_extensions([OffsetPaginationExtension()])
@@ -114,6 +137,7 @@ def _add_routes(app: FastAPI) -> None:
     Api(
         app=app,
         router=APIRouter(),
+        stac_version=STAC_VERSION,
         settings=_settings(),
         extensions=[*search, *items, collections],
         client=Reader(pgstac_search_model=post, **ABOUT),  # type: ignore[call-arg]  # of a package without types
@@ -127,6 +151,7 @@ def _add_routes(app: FastAPI) -> None:
         middlewares=[],  # theirs believe what a caller says of proxies, and let every site read
     )
     app.add_route("/api.html", _no_page, name="swagger_ui_html")  # the landing page asks where it is
+    app.router.routes.insert(0, Route("/api", _describe, name="openapi"))
 
 
 def _settings() -> Settings:
@@ -141,6 +166,12 @@ def _settings() -> Settings:
             "cors_origins": (),
         }
     )
+
+
+async def _describe(request: Request) -> Response:
+    """The OpenAPI description; theirs is said to be of version 3.0."""
+    app: FastAPI = request.app
+    return JSONResponse({**app.openapi(), "servers": [{"url": f"{root_of(request)}/stac"}]}, media_type=OPENAPI)
 
 
 async def _no_page(_: Request) -> Response:

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from anabranch.api.security.protocol import BoundedProtocol
+
 __all__ = ["free_port", "serve"]
 
 
@@ -21,7 +23,15 @@ def free_port() -> int:
 async def serve(app: FastAPI) -> AsyncIterator[str]:
     """The URL of an application that is ready, in this process."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=20, timeout_keep_alive=75)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        http=BoundedProtocol,
+        ws="none",
+        proxy_headers=False,
+        timeout_graceful_shutdown=20,
+        timeout_keep_alive=75,
+    )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve([listener]))
     async with asyncio.timeout(10):

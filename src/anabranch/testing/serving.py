@@ -41,6 +41,7 @@ __all__ = [
 
 COG = "image/tiff; application=geotiff; profile=cloud-optimized"
 JOB = "5e" * 32
+PROJECTION = "https://stac-extensions.github.io/projection/v2.0.0/schema.json"
 COLLECTION = """
 insert into app.collections (id, document, made_at, changed_at)
 values ('scenes', %s, app.now(), app.now()) on conflict do nothing
@@ -153,9 +154,11 @@ def _collection() -> dict[str, Any]:
 
 
 def _item(raster: Raster, assets: Mapping[str, Any], created: str) -> dict[str, Any]:
+    used = [PROJECTION] if "proj:code" in raster.properties else []
     return {
         "type": "Feature",
         "stac_version": "1.1.0",
+        "stac_extensions": used,
         "id": raster.name,
         "collection": "scenes",
         "bbox": list(raster.bbox),
@@ -206,15 +209,14 @@ def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
     port = free_port()
     storage = {name.removeprefix("storage__"): value for name, value in settings.items() if name.startswith("storage")}
     adopt_storage(*open_marks(Settings(home=home, storage=Storage.model_validate(storage)), url))
-    ours = {"home": str(home), "database_url": url, **settings}
+    ours = {"home": str(home), "database_url": url, "port": str(port), **settings}
     environment = {**os.environ, **{f"ANABRANCH_{name}".upper(): value for name, value in ours.items()}}
-    command = [sys.executable, "-m", "uvicorn", "--factory", "anabranch.api.main:app_from_environment"]
     told = home.parent / f"{home.name}.log"
     log = told.open("wb")
     with (
         log,
         subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)], env=environment, stdout=log, stderr=log
+            [sys.executable, "-m", "anabranch", "api"], env=environment, stdout=log, stderr=log
         ) as process,
     ):
         try:

@@ -116,7 +116,8 @@ function find(words) {
 }
 
 try {
-  const api = await fetchJson("openapi.json");
+  const described = { stac: "stac/api", raster: "raster/api" }[new URLSearchParams(location.search).get("of")];
+  const api = await fetchJson(described ?? "openapi.json");
   for (const [tag, operations] of operationsOf(api)) {
     place.append(make("section", [make("h2", tag), ...operations.map((operation) => show(api, operation))]));
   }

@@ -10,11 +10,20 @@ from pydantic import ValidationError
 
 from anabranch.access import Scope
 from anabranch.api.body import check_media_type, parse_object, too_large
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentSettings, GivenKey, needs
-from anabranch.api.errors import InvalidRequest, describe, status_of
+from anabranch.api.deps import (
+    Caller,
+    CurrentCaller,
+    CurrentGateway,
+    CurrentLimits,
+    CurrentSettings,
+    GivenKey,
+    needs,
+)
+from anabranch.api.errors import InvalidRequest, TooMany, describe, status_of
 from anabranch.api.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
 from anabranch.api.openapi import body, keyed, problems
 from anabranch.api.requests import JobRequest
+from anabranch.api.security.limits import JobCount, Limits
 from anabranch.app import Gateway
 from anabranch.engine.errors import AnabranchError, InputError
 from anabranch.engine.ports import Submitted
@@ -37,7 +46,12 @@ DESCRIPTION = "One object a line, in the order of the request: `line`, `status`,
     openapi_extra=keyed(body(JobRequest, required=True, kinds=MEDIA_TYPES)),
 )
 async def submit_jobs(
-    request: Request, caller: CurrentCaller, key: GivenKey, gateway: CurrentGateway, settings: CurrentSettings
+    request: Request,
+    caller: CurrentCaller,
+    key: GivenKey,
+    gateway: CurrentGateway,
+    settings: CurrentSettings,
+    limits: CurrentLimits,
 ) -> Response:
     """Accept jobs, one in each line, and answer each in a line; what is wrong with one hurts no other."""
     check_media_type(request, MEDIA_TYPES, f"Send lines of JSON, with Content-Type: {MEDIA_TYPES[0]}.")
@@ -45,7 +59,7 @@ async def submit_jobs(
     if declared.isdecimal() and int(declared) > settings.max_bulk_bytes:
         raise too_large(settings.max_bulk_bytes, "ANABRANCH_MAX_BULK_BYTES")
     gateway.require_session()
-    bulk = _Bulk(gateway, caller, key, request, settings.max_body_bytes, settings.max_bulk_bytes)
+    bulk = _Bulk(gateway, limits, caller, key, request, settings.max_body_bytes, settings.max_bulk_bytes)
     return NdjsonResponse(bulk.answer)
 
 
@@ -53,9 +67,17 @@ class _Bulk:
     """One request of many lines."""
 
     def __init__(
-        self, gateway: Gateway, caller: Caller, key: str | None, request: Request, longest: int, most: int
+        self,
+        gateway: Gateway,
+        limits: Limits,
+        caller: Caller,
+        key: str | None,
+        request: Request,
+        longest: int,
+        most: int,
     ) -> None:
         self._gateway = gateway
+        self._limits = limits
         self._caller = caller
         self._key = key
         self._request = request
@@ -76,10 +98,11 @@ class _Bulk:
             yield self._write(Line(last + 1, None), error)
 
     async def _submit(self, lines: Sequence[Line]) -> list[Submitted | AnabranchError]:
-        read = [self._read(line) for line in lines]
-        made = iter(await self._hand_in([order for order in read if isinstance(order, Order)]))
-        told = [next(made) if isinstance(order, Order) else order for order in read]
-        created = sum(isinstance(answer, Submitted) and answer.created for answer in told)
+        with self._limits.counting_jobs(self._caller.principal) as count:
+            read = [self._read(line, count) for line in lines]
+            made = iter(await self._hand_in([order for order in read if isinstance(order, Order)]))
+            told = [next(made) if isinstance(order, Order) else order for order in read]
+            count.made = created = sum(isinstance(answer, Submitted) and answer.created for answer in told)
         refused = sum(isinstance(answer, AnabranchError) for answer in told)
         log.info("jobs.accepted", first_line=lines[0].number, lines=len(lines), created=created, refused=refused)
         return told
@@ -90,14 +113,15 @@ class _Bulk:
         except AnabranchError as error:  # the answer has begun: it can only be told in the lines
             return [error] * len(orders)
 
-    def _read(self, line: Line) -> Order | AnabranchError:
+    def _read(self, line: Line, count: JobCount) -> Order | AnabranchError:
         try:
             if line.text is None:
                 raise too_large(self._longest, "ANABRANCH_MAX_BODY_BYTES", what="the line")
             wanted = JobRequest.model_validate(parse_object(line.text))
+            count.admit()
         except ValidationError as error:
             return InvalidRequest.of(error.errors(), "body")
-        except InputError as error:
+        except (InputError, TooMany) as error:
             return error
         return Order(
             wanted.workflow,

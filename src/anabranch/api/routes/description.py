@@ -15,4 +15,5 @@ router = APIRouter()
 @router.get("/openapi.json", dependencies=[needs(Scope.READ)], include_in_schema=False)
 async def describe_api(request: Request, if_none_match: IfNoneMatch = None) -> Response:
     """The OpenAPI description."""
-    return answer_once(JSONResponse(request.app.openapi()), if_none_match)
+    servers = [{"url": str(request.base_url).rstrip("/")}]
+    return answer_once(JSONResponse({**request.app.openapi(), "servers": servers}), if_none_match)

@@ -1,10 +1,8 @@
-"""What the codes of problems mean: the pages that their `type` names."""
+"""What the codes of problems mean: the pages that their `type` names, for everybody who may get a problem."""
 
 from fastapi import APIRouter
 from pydantic import Field
 
-from anabranch.access import Scope
-from anabranch.api.deps import needs
 from anabranch.api.openapi import problems
 from anabranch.api.paths import ErrorCode
 from anabranch.api.schemas import View
@@ -33,13 +31,13 @@ class CodeView(View):
         return cls.model_validate({name: getattr(code, name) for name in cls.model_fields})
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=problems())
+@router.get("", responses=problems())
 async def list_codes() -> list[CodeView]:
     """Every code that problems, jobs and commands tell."""
     return [CodeView.of(code) for code in CODES]
 
 
-@router.get("/{code}", dependencies=[needs(Scope.READ)], responses=problems(404))
+@router.get("/{code}", responses=problems(404))
 async def show_code(code: ErrorCode) -> CodeView:
     """One code."""
     found = find_code(code)

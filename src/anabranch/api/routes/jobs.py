@@ -8,12 +8,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.body import JsonObject, check_body
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, GivenKey, needs
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
 from anabranch.api.etags import KEPT, IfNoneMatch, keep, not_modified
 from anabranch.api.openapi import Responses, body, keyed, problems
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
+from anabranch.api.security.limits import Limits
 from anabranch.app import Gateway
 from anabranch.engine.model import TERMINAL
 from anabranch.serving.etags import has, tag_of
@@ -43,12 +44,13 @@ async def submit_parameters(
     caller: CurrentCaller,
     key: GivenKey,
     gateway: CurrentGateway,
+    limits: CurrentLimits,
 ) -> Response:
     """Accept a job; the body is its parameters. The same workflow and parameters are the same job."""
     request = JobRequest.model_construct(
         workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun
     )
-    return await _submit(gateway, caller, request, key)
+    return await _submit(gateway, limits, caller, request, key)
 
 
 @router.post(
@@ -64,6 +66,7 @@ async def submit_job(
     caller: CurrentCaller,
     key: GivenKey,
     gateway: CurrentGateway,
+    limits: CurrentLimits,
     request: Request,
 ) -> Response:
     """Accept a job. The same workflow and parameters are the same job."""
@@ -72,7 +75,7 @@ async def submit_job(
         caller = replace(caller, correlation_id=wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
         structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
-    return await _submit(gateway, caller, wanted, key)
+    return await _submit(gateway, limits, caller, wanted, key)
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
@@ -136,17 +139,20 @@ async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gatew
     return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
 
 
-async def _submit(gateway: Gateway, caller: Caller, wanted: JobRequest, key: str | None) -> Response:
-    submitted = await gateway.submit(
-        wanted.workflow,
-        wanted.parameters,
-        scope=caller.scope,
-        by=caller.name,
-        correlation_id=caller.correlation_id,
-        priority=wanted.priority,
-        rerun=wanted.rerun,
-        key=key,
-    )
+async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobRequest, key: str | None) -> Response:
+    with limits.counting_jobs(caller.principal) as count:
+        count.admit()
+        submitted = await gateway.submit(
+            wanted.workflow,
+            wanted.parameters,
+            scope=caller.scope,
+            by=caller.name,
+            correlation_id=caller.correlation_id,
+            priority=wanted.priority,
+            rerun=wanted.rerun,
+            key=key,
+        )
+        count.made += submitted.created
     log.info(
         "job.accepted",
         job=submitted.job_id,

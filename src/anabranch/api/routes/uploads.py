@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.body import check_media_type
-from anabranch.api.deps import CurrentGateway, needs
+from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs
 from anabranch.api.errors import InvalidRequest, Mistake
 from anabranch.api.openapi import Responses, body, problems
 from anabranch.api.requests import UploadQuery
@@ -39,6 +39,8 @@ Checksum = Annotated[
 )
 async def upload_file(
     query: Annotated[UploadQuery, Query()],
+    caller: CurrentCaller,
+    limits: CurrentLimits,
     gateway: CurrentGateway,
     request: Request,
     response: Response,
@@ -49,10 +51,11 @@ async def upload_file(
     request.state.unread = True
     # A page of another site can send the types of forms without asking first.
     check_media_type(request, (ANY_BYTES,), f"Send the file as it is, with Content-Type: {ANY_BYTES}.")
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal():
-        gateway.uploads.check_size(int(declared))
-    kept = await gateway.uploads.receive(query.name, request.stream(), _wanted(repr_digest, checksum))
+    length = request.headers.get("content-length", "")
+    declared = int(length) if length.isdecimal() else 0
+    gateway.uploads.check_size(declared)
+    pieces = limits.count_bytes(caller.principal, declared, request.stream())
+    kept = await gateway.uploads.receive(query.name, pieces, _wanted(repr_digest, checksum))
     request.state.unread = False
     log.info("upload.kept", address=kept.address, size=kept.size, created=kept.created)
     response.status_code = 201 if kept.created else 200

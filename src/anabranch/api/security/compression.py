@@ -1,0 +1,60 @@
+"""Answers of text are sent compressed to those who can read that; tiles, files and streams are sent as they are."""
+
+import re
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.gzip import GZipResponder
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Compression"]
+
+LEAST_BYTES = 1_000
+LEVEL = 5
+TEXTS = frozenset({"text/html", "text/css", "text/javascript", "text/plain", "image/svg+xml", "application/json"})
+ACCEPTED = re.compile(r"(?:^|,)\s*(?:gzip|\*)\s*(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))(?:;[^,]*)?(?:,|$)", re.IGNORECASE)
+
+
+class Compression:
+    """Compresses JSON and other text, of whole answers alone: a range counts the bytes of the file."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or not ACCEPTED.search(Headers(scope=scope).get("accept-encoding", "")):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_weakened(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _weaken(message)
+            await send(message)
+
+        await _TextResponder(self._app, LEAST_BYTES, LEVEL)(scope, receive, send_weakened)
+
+
+class _TextResponder(GZipResponder):
+    """Starlette's, for text alone; it compresses large answers in a thread."""
+
+    _passes = False
+
+    async def send_with_compression(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._passes = not _is_text(Headers(raw=message.get("headers", [])))
+        if self._passes:
+            await self.send(message)
+        else:
+            await super().send_with_compression(message)
+
+
+def _is_text(headers: Headers) -> bool:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return (kind in TEXTS or kind.endswith("+json")) and "accept-ranges" not in headers
+
+
+def _weaken(start: Message) -> None:
+    # A strong tag names these very bytes, and the same tag stands for the uncompressed ones (RFC 9110, 8.8.1).
+    headers = MutableHeaders(scope=start)
+    if "content-encoding" in headers and headers.get("etag", "W/").startswith('"'):
+        headers["etag"] = f"W/{headers['etag']}"

@@ -1,0 +1,56 @@
+"""Pages of other origins that may read what is published (TN4); nothing else is for them."""
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from anabranch.api.security.address import route_path
+from anabranch.settings import Settings
+
+__all__ = ["ReadersCors"]
+
+READ = ("/stac", "/raster", "/files")
+SEARCH = "/stac/search"
+ASKED = ("Authorization", "Content-Type", "If-None-Match", "If-Range", "Range", "X-Correlation-ID")
+TOLD = (
+    "Accept-Ranges",
+    "Content-Disposition",
+    "Content-Length",
+    "Content-Range",
+    "ETag",
+    "Link",
+    "Retry-After",
+    "WWW-Authenticate",
+    "X-Correlation-ID",
+)
+KEEP_SECONDS = 600
+
+
+class ReadersCors:
+    """Lets pages of the configured origins read the catalog, tiles and files, and answers what browsers ask first."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+        """`*` allows every origin: no cookie is ever sent, so a page has the key that it was given, or none."""
+        self._app = app
+        self._origins = frozenset(settings.cors_origins)
+        self._cors = CORSMiddleware(
+            app,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "HEAD", "POST"),
+            allow_headers=ASKED,
+            expose_headers=TOLD,
+            max_age=KEEP_SECONDS,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or not self._origins or not _is_reading(scope):
+            await self._app(scope, receive, send)
+            return
+        scope["state"]["origins"] = self._origins
+        await self._cors(scope, receive, send)
+
+
+def _is_reading(scope: Scope) -> bool:
+    path = route_path(scope)
+    reads = any(path == root or path.startswith(f"{root}/") for root in READ)
+    return reads and (scope["method"] in ("GET", "HEAD", "OPTIONS") or path == SEARCH)

@@ -1,0 +1,112 @@
+"""What a trusted proxy tells of the request that it passes on: who asked, and under which address."""
+
+import ipaddress
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from starlette.datastructures import Headers
+
+__all__ = ["Forwarded", "Proxies"]
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?", re.ASCII)
+PREFIX = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", re.ASCII)
+PAIR = re.compile(r'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*))\s*', re.ASCII)
+HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix")
+LONGEST = 4_000
+
+
+@dataclass(frozen=True)
+class Forwarded:
+    """What is known of the request that the outermost trusted proxy was sent; None where nothing was told."""
+
+    client: str | None = None
+    scheme: str | None = None
+    host: str | None = None
+    prefix: str | None = None
+
+
+class Proxies:
+    """The proxies that are believed."""
+
+    def __init__(self, networks: Sequence[str]) -> None:
+        """By address or network; none is believed by default."""
+        self._networks: list[Network] = [ipaddress.ip_network(network, strict=False) for network in networks]
+
+    def trusts(self, address: str | None) -> bool:
+        """Whether this address is one of a trusted proxy."""
+        try:
+            known = ipaddress.ip_address((address or "").partition("%")[0])
+        except ValueError:
+            return False
+        known = getattr(known, "ipv4_mapped", None) or known
+        return any(known in network for network in self._networks)
+
+    def read(self, headers: Headers) -> Forwarded:
+        """What the headers of a trusted proxy tell: `Forwarded`, or where there is none the `X-Forwarded-` ones.
+
+        Each proxy adds its own at the end, so they are read from there as long as those who added them are trusted.
+        What a caller wrote itself stands before them and is not read.
+        """
+        if any(len(value) > LONGEST for name in HEADERS for value in headers.getlist(name)):
+            return Forwarded()
+        hops = list(_read_forwarded(headers.getlist("forwarded"))) or list(_read_older(headers))
+        told = Forwarded()
+        for hop in reversed(hops):
+            told = Forwarded(*(new or old for new, old in zip(_values(hop), _values(told), strict=True)))
+            if not self.trusts(hop.client):
+                break
+        prefix = _last(headers.getlist("x-forwarded-prefix"))
+        return Forwarded(told.client, told.scheme, told.host, _valid(PREFIX, prefix.rstrip("/")))
+
+
+def _values(hop: Forwarded) -> tuple[str | None, ...]:
+    return hop.client, hop.scheme, hop.host, hop.prefix
+
+
+def _read_forwarded(values: Sequence[str]) -> Iterator[Forwarded]:
+    """The hops of `Forwarded` (RFC 7239), in order."""
+    for element in _split(",".join(values)):
+        pairs = {found[1].lower(): found[2] if found[2] is not None else found[3] for found in PAIR.finditer(element)}
+        if pairs:
+            yield _hop(pairs.get("for", ""), pairs.get("proto", ""), pairs.get("host", ""))
+
+
+def _split(text: str) -> list[str]:
+    """The elements of a list whose texts in quotes may hold commas."""
+    return re.findall(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+', text)
+
+
+def _read_older(headers: Headers) -> Iterator[Forwarded]:
+    """The hops of the older headers: one for each client; the nearest proxy tells scheme and host."""
+    clients = list(chain.from_iterable(value.split(",") for value in headers.getlist("x-forwarded-for")))
+    scheme, host = _last(headers.getlist("x-forwarded-proto")), _last(headers.getlist("x-forwarded-host"))
+    yield from (_hop(client, "", "") for client in clients[:-1])
+    if clients or scheme or host:
+        yield _hop(clients[-1] if clients else "", scheme, host)
+
+
+def _last(values: Sequence[str]) -> str:
+    return values[-1].rpartition(",")[2].strip() if values else ""
+
+
+def _hop(client: str, scheme: str, host: str) -> Forwarded:
+    scheme = scheme.strip().lower()
+    return Forwarded(_address(client.strip()), scheme if scheme in ("http", "https") else None, _valid(HOST, host))
+
+
+def _address(text: str) -> str | None:
+    """The address of a client, without its port; None where it is hidden or no address."""
+    bare = text[1:].partition("]")[0] if text.startswith("[") else text
+    if bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(bare))
+    except ValueError:
+        return None
+
+
+def _valid(pattern: re.Pattern[str], text: str) -> str | None:
+    return text if pattern.fullmatch(text.strip()) else None

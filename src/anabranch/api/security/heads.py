@@ -1,0 +1,43 @@
+"""HEAD wherever GET is: the route of GET answers, and its body is kept back."""
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Heads"]
+
+
+class Heads:
+    """Asks the routes by GET where none of them knows HEAD; a stream ends when its head is sent."""
+
+    def __init__(self, app: ASGIApp, *, knows_head: Callable[[Scope], bool]) -> None:
+        self._app = app
+        self._knows_head = knows_head
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] != "HEAD" or self._knows_head(scope):
+            await self._app(scope, receive, send)
+            return
+        answered = asyncio.Event()
+
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                scope["method"] = "HEAD"  # in place, as it was: what is around this looks there
+                await send(message)
+            elif not answered.is_set():
+                answered.set()
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        async def receive_until_answered() -> Message:
+            waits = [asyncio.ensure_future(receive()), asyncio.ensure_future(answered.wait())]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                return {"type": "http.disconnect"} if answered.is_set() else await waits[0]  # type: ignore[return-value]
+            finally:
+                for wait in waits:
+                    wait.cancel()
+
+        scope["method"] = "GET"
+        await self._app(scope, receive_until_answered, send_head)

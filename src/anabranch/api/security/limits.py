@@ -1,0 +1,112 @@
+"""Who asks too often, sends too much or guesses at keys is told when to come again."""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from anabranch.access import Principal
+from anabranch.api.errors import TooMany
+from anabranch.api.security.rates import Rate, network_of
+from anabranch.engine.errors import InputError
+from anabranch.settings import Settings
+
+__all__ = ["JobCount", "Limits"]
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+MB = 2**20
+MOST_KNOWN = 10_000
+
+
+@dataclass
+class JobCount:
+    """The jobs of one request, against what their owner may submit."""
+
+    rate: Rate
+    owner: str
+    admitted: int = 0
+    made: int = 0
+
+    def admit(self) -> None:
+        """Count one more; TooMany where the owner has none left."""
+        if wait := self.rate.try_take(self.owner):
+            raise TooMany("quota.jobs", f"{self.owner} has submitted {self.rate.most} jobs within a day", wait)
+        self.admitted += 1
+
+
+class Limits:
+    """The limits of one process: requests of a key and of an address, wrong keys, and what an owner adds in a day."""
+
+    def __init__(self, settings: Settings) -> None:
+        """As the settings say."""
+        self._by_key = Rate(settings.key_requests_per_minute, MINUTE)
+        self._by_address = Rate(settings.address_requests_per_minute, MINUTE)
+        self._wrong = Rate(settings.wrong_keys_per_minute, MINUTE)
+        self._jobs = Rate(settings.owner_jobs_per_day, DAY)
+        self._bytes = Rate(settings.owner_upload_mb_per_day * MB, DAY)
+        self._known: OrderedDict[bytes, None] = OrderedDict()
+
+    def admit_address(self, address: str) -> None:
+        """Count a request of an address."""
+        if wait := self._by_address.try_take(network_of(address)):
+            raise TooMany("request.rate", "this address asks too often", wait)
+
+    def admit_key(self, principal: Principal) -> None:
+        """Count a request of a key."""
+        if wait := self._by_key.try_take(principal.key_id or ""):
+            raise TooMany("request.rate", "this key asks too often", wait)
+
+    def check_guesses(self, address: str, digest: bytes) -> None:
+        """Refuse a key that was not right lately, from an address that sent too many wrong ones.
+
+        A key that was right passes, for others may be behind the same address.
+        """
+        wait = self._wrong.wait_for(network_of(address))
+        if wait and digest not in self._known:
+            raise TooMany("auth.too_many", "this address has sent too many wrong keys", wait)
+
+    def note_wrong(self, address: str) -> None:
+        """Count a wrong key of an address."""
+        self._wrong.take(network_of(address))
+
+    def note_right(self, digest: bytes) -> None:
+        """Remember a key that was right, by the hash of its secret."""
+        self._known[digest] = None
+        self._known.move_to_end(digest)
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    @contextmanager
+    def counting_jobs(self, principal: Principal) -> "Iterator[JobCount]":
+        """Count the jobs of a request: those that it admits, less those that were there before or were refused."""
+        count = JobCount(self._jobs if principal.key_id else Rate(0, DAY), principal.owner)
+        try:
+            yield count
+        finally:
+            count.rate.take(principal.owner, count.made - count.admitted)
+
+    async def count_bytes(
+        self, principal: Principal, declared: int, pieces: AsyncIterator[bytes]
+    ) -> AsyncIterator[bytes]:
+        """The pieces of an upload as they come, each counted; one that is too large as a whole is not begun."""
+        if principal.key_id:
+            self._refuse_more_than_ever(declared)
+            self._require_bytes(principal, declared, count=False)
+        async for piece in pieces:
+            if principal.key_id:
+                self._require_bytes(principal, len(piece), count=True)
+            yield piece
+
+    def _refuse_more_than_ever(self, declared: int) -> None:
+        if 0 < self._bytes.most < declared:
+            told = f"the file is larger than the {self._bytes.most // MB} MB that an owner may upload in a day"
+            remedy = "Raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY, or send less."
+            raise InputError("upload.too_large", told, remedy=remedy)
+
+    def _require_bytes(self, principal: Principal, size: int, *, count: bool) -> None:
+        if wait := self._bytes.wait_for(principal.owner, size):
+            told = f"{principal.owner} may upload {self._bytes.most // MB} MB in a day"
+            raise TooMany("quota.bytes", told, wait)
+        if count:
+            self._bytes.take(principal.owner, size)

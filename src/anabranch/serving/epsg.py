@@ -1,0 +1,22 @@
+"""`proj:epsg` beside `proj:code`, for readers that know the older field alone."""
+
+import re
+from typing import Any
+
+__all__ = ["add_epsg"]
+
+EPSG = re.compile(r"EPSG:(\d{1,9})")
+# The release of the extension that has both fields; the next one removed the older, and differs in nothing else.
+NEWER, BOTH = (f"https://stac-extensions.github.io/projection/v{version}/schema.json" for version in ("2.0.0", "1.2.0"))
+Document = dict[str, Any]  # STAC's own shape
+
+
+def add_epsg(item: Document) -> None:
+    """Add the number of an item's system, where it has one, and say by which release of the extension that is valid."""
+    properties = item.get("properties") or {}
+    found = EPSG.fullmatch(str(properties.get("proj:code")))
+    if not found or "proj:epsg" in properties:
+        return
+    properties["proj:epsg"] = int(found[1])
+    if extensions := item.get("stac_extensions"):
+        item["stac_extensions"] = [BOTH if uri == NEWER else uri for uri in extensions]

@@ -1,0 +1,48 @@
+"""Links that lead from the catalog to its collections, its description and the tiles of its items."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Request
+
+__all__ = ["OPENAPI", "add_tiles", "complete_landing", "root_of"]
+
+COLLECTIONS = Path(__file__).with_name("collections.sql").read_text()
+MOST_CHILDREN = 1_000  # `data` leads to all
+OPENAPI = "application/vnd.oai.openapi+json;version=3.1"
+GRID = "WebMercatorQuad"
+RASTER = "image/tiff"
+Document = dict[str, Any]  # STAC's own shape
+
+
+def root_of(request: Request) -> str:
+    """The address by which the caller knows this API; the catalog is below it."""
+    return str(request.base_url).rstrip("/").removesuffix("/stac")
+
+
+async def complete_landing(page: Document, request: Request) -> Document:
+    """The landing page with every collection as a child, and with what describes it, for programs and for people."""
+    root = root_of(request)
+    async with request.app.state.get_connection(request, "r") as connection:
+        found = await connection.fetch(COLLECTIONS, MOST_CHILDREN)
+    kept = [link for link in page["links"] if link["rel"] not in ("service-desc", "service-doc")]
+    described = {"rel": "service-desc", "type": OPENAPI, "title": "OpenAPI description", "href": f"{root}/stac/api"}
+    explained = {"rel": "service-doc", "type": "text/html", "title": "Its routes", "href": f"{root}/docs?of=stac"}
+    children = [_child(root, row["id"], row["title"]) for row in found]
+    return {**page, "links": [*kept, described, explained, *children]}
+
+
+def add_tiles(item: Document, root: str) -> None:
+    """Add the link to an item's tiles, where it has a raster and shows its links."""
+    assets = item.get("assets") or {}
+    kinds = (str(asset.get("type", "")).partition(";")[0] for asset in assets.values())
+    if RASTER not in kinds or not {"links", "id", "collection"} <= item.keys():
+        return
+    path = f"/raster/collections/{quote(item['collection'])}/items/{quote(item['id'])}/{GRID}/tilejson.json"
+    item["links"].append({"rel": "tilejson", "type": "application/json", "title": "Tiles", "href": f"{root}{path}"})
+
+
+def _child(root: str, collection: str, title: str | None) -> Document:
+    about = {"rel": "child", "type": "application/json", "href": f"{root}/stac/collections/{quote(collection)}"}
+    return {**about, "title": title or collection}

@@ -1,0 +1,60 @@
+"""What items can be asked for by: what pgstac knows of all, and what the newest items have."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import Any
+
+from fastapi import Request
+from stac_fastapi.pgstac.extensions.filter import FiltersClient
+
+from anabranch.serving.catalog import FIND
+
+__all__ = ["Queryables", "find_queryables"]
+
+SAMPLE = 100
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
+TYPES = {bool: "boolean", int: "number", float: "number", str: "string"}
+COLLECTION = {"title": "Collection", "type": "string"}
+Schema = dict[str, Any]  # JSON Schema's own shape
+Properties = Mapping[str, Any]  # STAC's own shape
+
+
+class Queryables(FiltersClient):  # type: ignore[misc]  # of a package without types
+    """The queryables of a collection, or those that all collections have."""
+
+    async def get_queryables(self, request: Request, collection_id: str | None = None, **named: Any) -> Schema:
+        """The JSON Schema of what a filter may name."""
+        told: Schema = await super().get_queryables(request, collection_id, **named)
+        wanted = {"limit": SAMPLE, **({"collections": [collection_id]} if collection_id else {})}
+        async with request.app.state.get_connection(request, "r") as connection:
+            found = await connection.fetchval(FIND, json.dumps(wanted))
+        by_collection: dict[str, list[Properties]] = defaultdict(list)
+        for item in found["features"]:
+            by_collection[item["collection"]].append(item["properties"])
+        each = [find_queryables(items) for items in by_collection.values()]
+        common = reduce(lambda one, other: {name: one[name] for name in one if name in other}, each) if each else {}
+        return {**told, "properties": {"collection": COLLECTION, **common, **told["properties"]}}
+
+
+def find_queryables(items: Iterable[Properties]) -> dict[str, Schema]:
+    """The properties of items that are a text, a number, a moment or a truth, each with its schema.
+
+    One that is not of the same type in all items is left out, as lists and objects are: no comparison fits them.
+    """
+    found: dict[str, list[Schema | None]] = defaultdict(list)
+    for properties in items:
+        for name, value in properties.items():
+            if value is not None:
+                found[name].append(_schema(name, value))
+    return {name: kinds[0] for name, kinds in sorted(found.items()) if kinds[0] and kinds.count(kinds[0]) == len(kinds)}
+
+
+def _schema(name: str, value: object) -> Schema | None:
+    kind = TYPES.get(type(value))
+    if kind is None:
+        return None
+    moment = {"format": "date-time"} if isinstance(value, str) and MOMENT.fullmatch(value) else {}
+    return {"title": name, "type": kind, **moment}

@@ -1,0 +1,293 @@
+"""Connections, rates and quotas are bounded (TS8, TS9, TS10); each test has an API in a process of its own."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from anabranch.access import Credential, KeyRequest, Scope
+from anabranch.adapters.postgres.keys import open_keys
+from anabranch.testing.serving import Served, serve_api
+
+pytestmark = pytest.mark.postgres
+
+PATIENCE_SECONDS = 60
+SLOW = {"header_seconds": "1", "body_seconds": "1"}
+
+
+@contextmanager
+def connect(api: Served) -> Iterator[socket.socket]:
+    port = api.client.base_url.port
+    with closing(socket.create_connection(("127.0.0.1", int(port or 0)), timeout=PATIENCE_SECONDS)) as connection:
+        yield connection
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    """All that is answered until the server closes; a timeout where it never does."""
+    got = bytearray()
+    while piece := connection.recv(65536):
+        got += piece
+    return bytes(got)
+
+
+def told(answer: bytes) -> dict[str, Any]:  # a problem document
+    document: dict[str, Any] = json.loads(answer.partition(b"\r\n\r\n")[2])
+    return document
+
+
+def send_on(connection: socket.socket, piece: bytes) -> bytes:
+    """Send a piece again and again, ever before the time is over, until the server closes; what it has answered."""
+    connection.settimeout(0.2)
+    got = bytearray()
+    for _ in range(PATIENCE_SECONDS * 5):
+        try:
+            connection.sendall(piece)
+            part = connection.recv(65536)
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return bytes(got)
+        if not part:
+            return bytes(got)
+        got += part
+    raise TimeoutError("the connection was never closed")
+
+
+async def make_key(url: str, owner: str = "acme", scope: Scope = Scope.SUBMIT) -> dict[str, str]:
+    async with open_keys(url) as keys:
+        _, credential = await keys.make(KeyRequest("ci", scope, owner), "a test")
+        return {"Authorization": f"Bearer {credential.text}"}
+
+
+def wrong_key() -> dict[str, str]:
+    return {"Authorization": f"Bearer {Credential.make().text}"}
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  # a problem document
+    assert answer.status_code == status, answer.text
+    document: dict[str, Any] = answer.json()
+    assert document["code"] == code, document
+    return document
+
+
+def throttled(answer: httpx.Response, code: str) -> None:
+    assert problem(answer, 429, code)["retryable"] is True
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+# ---- connections
+
+
+def test_ts8_half_a_head_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ")
+        answer = read_to_end(connection)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert told(answer)["code"] == "request.timeout"
+
+
+def test_ts8_a_head_that_drips_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        send_on(connection, b"X-A: 1\r\n")
+
+
+def test_ts8_a_connection_on_which_nothing_is_sent_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+        assert read_to_end(connection) == b""
+
+
+def test_ts8_half_of_a_second_head_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /li")
+        answer = send_on(connection, b"v")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_ts8_half_a_body_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+        head = "POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+        connection.sendall(f"{head}\r\n{{".encode())
+        answer = read_to_end(connection)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert told(answer)["code"] == "request.timeout"
+    assert "request.crashed" not in api.log.read_text()
+
+
+def test_ts8_a_body_that_drips_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+        head = "POST /api/uploads?name=a.bin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\n"
+        connection.sendall(f"{head}Content-Length: 1000000\r\n\r\n".encode())
+        send_on(connection, b"x")
+    assert "request.abandoned" in api.log.read_text()
+    assert list((tmp_path / "home" / "bronze").rglob("a.bin")) == []
+
+
+def test_ts8_a_body_that_comes_fast_enough_may_take_long(database_url: str, tmp_path: Path) -> None:
+    limits = {**SLOW, "body_bytes_per_second": "1"}  # a second for each byte
+    with serve_api(database_url, tmp_path / "home", **limits) as api, connect(api) as connection:
+        head = "POST /api/uploads?name=a.bin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\n"
+        connection.sendall(f"{head}Content-Length: 200\r\nConnection: close\r\n\r\n".encode() + b"x" * 199)
+        connection.settimeout(2.5)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        connection.settimeout(PATIENCE_SECONDS)
+        connection.sendall(b"x")
+        assert read_to_end(connection).startswith(b"HTTP/1.1 201 ")
+
+
+def test_ts8_an_answer_that_is_not_read_is_given_up(database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        request = b"GET /ui/vendor/maplibre-gl.mjs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        for _ in range(PATIENCE_SECONDS * 5):
+            try:
+                connection.settimeout(0.2)
+                connection.sendall(request * 10)
+                time.sleep(0.1)
+            except TimeoutError:
+                pass
+            except ConnectionError:
+                break
+            if "connection.unread" in api.log.read_text():
+                break
+        else:
+            pytest.fail("the connection was never closed")
+
+
+def test_ts8_connections_are_bounded_and_idle_ones_make_room(database_url: str, tmp_path: Path) -> None:
+    with serve_api(database_url, tmp_path / "home", max_connections="3") as api:
+        idle = [socket.create_connection(("127.0.0.1", int(api.client.base_url.port or 0)), 60) for _ in range(10)]
+        try:
+            for connection in idle[3:]:  # all have come just now, and none of them has to go
+                assert told(read_to_end(connection))["code"] == "api.connections"
+            for _ in range(600):
+                if httpx.get(f"{api.url}/livez").status_code == 200:
+                    break
+                time.sleep(0.05)
+            assert "connection.dropped" in api.log.read_text()
+        finally:
+            for connection in idle:
+                connection.close()
+
+
+def test_ts8_connections_that_are_all_at_work_are_kept_and_the_next_is_told(database_url: str, tmp_path: Path) -> None:
+    head = (
+        b"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    )
+    with (
+        serve_api(database_url, tmp_path / "home", max_connections="4") as api,
+        connect(api) as one,
+        connect(api) as two,
+        connect(api) as three,
+    ):  # and the client's own, which has just been answered
+        busy = (one, two, three)
+        for connection in busy:
+            connection.sendall(head)
+        with connect(api) as fourth:
+            answer = read_to_end(fourth)
+        assert told(answer)["code"] == "api.connections"
+        assert b"retry-after: 1" in answer.lower()
+        for connection in busy:
+            connection.sendall(b" " * 98 + b"}")
+            assert connection.recv(12) == b"HTTP/1.1 422"
+
+
+@pytest.mark.parametrize("chunked", ["chunked", "Chunked"])
+def test_ts10_both_a_length_and_chunks_are_refused_and_the_connection_is_closed(
+    database_url: str, tmp_path: Path, chunked: str
+) -> None:
+    with serve_api(database_url, tmp_path / "home") as api, connect(api) as connection:
+        head = (
+            f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 6\r\nTransfer-Encoding: {chunked}\r\n\r\n"
+        )
+        smuggled = "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        connection.sendall(f"{head}0\r\n\r\n{smuggled}".encode())
+        answer = read_to_end(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert told(answer)["code"] == "request.framing"
+
+
+# ---- rates and quotas
+
+
+async def test_ts9_wrong_keys_of_an_address_are_throttled(database_url: str, tmp_path: Path) -> None:
+    key = await make_key(database_url)
+    with serve_api(database_url, tmp_path / "home", auth="keys", wrong_keys_per_minute="5") as api:
+        assert api.client.get("/api/jobs", headers=key).status_code == 200
+        answers = [api.client.get("/api/jobs", headers=wrong_key()) for _ in range(300)]
+        assert [answer.status_code for answer in answers[:5]] == [401] * 5
+        assert sum(answer.status_code == 401 for answer in answers) < 20
+        throttled(answers[-1], "auth.too_many")
+        assert api.client.get("/api/jobs", headers=key).status_code == 200  # one that was right is heard
+        problem(api.client.get("/api/jobs"), 401, "auth.missing")
+
+
+async def test_ts9_the_requests_of_a_key_are_bounded(database_url: str, tmp_path: Path) -> None:
+    key, other = await make_key(database_url), await make_key(database_url)
+    with serve_api(database_url, tmp_path / "home", auth="keys", key_requests_per_minute="6") as api:
+        answers = [api.client.get("/api/handlers", headers=key) for _ in range(30)]
+        assert [answer.status_code for answer in answers[:6]] == [200] * 6
+        throttled(answers[-1], "request.rate")
+        assert api.client.get("/api/handlers", headers=other).status_code == 200
+
+
+async def test_ts9_the_requests_of_an_address_are_bounded(database_url: str, tmp_path: Path) -> None:
+    limits = {"auth": "keys", "address_requests_per_minute": "6", "trusted_proxies": "127.0.0.0/8"}
+    with serve_api(database_url, tmp_path / "home", **limits) as api:
+        near, far = {"X-Forwarded-For": "198.51.100.7"}, {"X-Forwarded-For": "198.51.100.7, 203.0.113.5"}
+        answers = [api.client.get("/errors/internal", headers=near) for _ in range(30)]
+        assert [answer.status_code for answer in answers[:6]] == [200] * 6
+        throttled(answers[-1], "request.rate")
+        assert api.client.get("/errors/internal", headers=far).status_code == 200
+        assert [api.client.get("/livez", headers=near).status_code for _ in range(10)] == [200] * 10
+
+
+async def test_ts9_an_owner_submits_so_many_jobs_in_a_day(database_url: str, tmp_path: Path) -> None:
+    key, other = await make_key(database_url), await make_key(database_url, owner="globex")
+    with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="3") as api:
+
+        def submit(n: int, key: dict[str, str]) -> httpx.Response:
+            return api.client.post("/api/jobs/submit/echo", json={"message": f"job {n}"}, headers=key)
+
+        assert submit(1, key).status_code == 202, submit(1, key).text
+        assert submit(1, key).status_code == 200  # one that was there before does not count
+        problem(api.client.post("/api/jobs/submit/echo", json={"wrong": 1}, headers=key), 422, "job.parameters")
+        lines = "\n".join(json.dumps({"workflow": "echo", "parameters": {"message": f"job {n}"}}) for n in (2, 3, 4, 5))
+        bulk = api.client.post("/api/jobs/bulk", content=lines, headers={**key, "Content-Type": "application/x-ndjson"})
+        assert [json.loads(line)["status"] for line in bulk.text.splitlines()] == [202, 202, 429, 429]
+        throttled(submit(6, key), "quota.jobs")
+        assert submit(6, other).status_code == 202
+
+
+async def test_ts9_an_owner_uploads_so_much_in_a_day(database_url: str, tmp_path: Path) -> None:
+    key, other = await make_key(database_url), await make_key(database_url, owner="globex")
+    with serve_api(database_url, tmp_path / "home", auth="keys", owner_upload_mb_per_day="2") as api:
+
+        def upload(size: int, key: dict[str, str], *, chunked: bool = False) -> httpx.Response:
+            content: Any = iter([b"x" * size]) if chunked else b"x" * size
+            headers = {**key, "Content-Type": "application/octet-stream"}
+            return api.client.post("/api/uploads?name=a.bin", content=content, headers=headers)
+
+        problem(upload(3 * 2**20, key), 413, "upload.too_large")
+        assert upload(2**20, key).status_code == 201
+        throttled(upload(2**20 + 2**18, key), "quota.bytes")
+        throttled(upload(2**20 + 2**18, key, chunked=True), "quota.bytes")
+        assert upload(2**20 + 1, other).status_code == 201
+
+
+def test_rates_and_quotas_are_off_on_loopback_without_keys(database_url: str, tmp_path: Path) -> None:
+    tight = ("key_requests", "address_requests", "wrong_keys")
+    limits = {**{f"{name}_per_minute": "1" for name in tight}, "owner_jobs_per_day": "1"}
+    with serve_api(database_url, tmp_path / "home", **limits) as api:
+        assert [api.client.get("/api/handlers").status_code for _ in range(10)] == [200] * 10
+        for n in range(3):
+            made = api.client.post("/api/jobs/submit/echo", json={"message": f"job {n}"})
+            assert made.status_code == 202, made.text

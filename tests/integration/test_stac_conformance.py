@@ -1,0 +1,216 @@
+"""The catalog is what the STAC API says, as stac-api-validator and clients see it."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pystac_client
+import pytest
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from anabranch.embedded.cluster import Cluster
+from anabranch.plugins.stac.validation import known_schemas
+from anabranch.testing.postgres import Databases
+from anabranch.testing.serving import Raster, Served, add_item, serve_api, write_rasters
+
+pytestmark = pytest.mark.postgres
+
+ROOT = Path(__file__).parents[2]
+VALIDATOR = ROOT / ".cache" / "validator-venv" / "bin" / "python"
+RUNNER = ROOT / "tests" / "data" / "validator" / "run.py"
+CLASSES = ("core", "browseable", "collections", "features", "item-search", "filter")
+WORLD = json.dumps({"type": "Polygon", "coordinates": [[[8, 46], [10, 46], [10, 48], [8, 48], [8, 46]]]})
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("conformance") / "home"
+
+
+@pytest.fixture(scope="module")
+def rasters(home: Path) -> list[Raster]:
+    hills, photo, classes = write_rasters(home / "silver")
+    told = {"proj:code": "EPSG:4326", "gsd": 30, "platform": "drone", "anabranch:kind": "dem"}
+    return [replace(hills, properties={**hills.properties, **told}), replace(photo, properties={"gsd": 9}), classes]
+
+
+@pytest.fixture(scope="module")
+def served(
+    postgres: Cluster,
+    postgres_admin: Connection[TupleRow],
+    catalog_template: str,
+    home: Path,
+    rasters: list[Raster],
+) -> Iterator[Served]:
+    url = Databases(postgres, postgres_admin).make(catalog_template)
+    for raster in rasters:
+        add_item(url, raster)
+    with serve_api(url, home) as api:
+        yield api
+
+
+@pytest.fixture
+def api(served: Served) -> httpx.Client:
+    return served.client
+
+
+def links(api: httpx.Client, path: str, rel: str) -> list[dict[str, Any]]:
+    return [link for link in api.get(path).json()["links"] if link["rel"] == rel]
+
+
+def both(folder: Path) -> dict[str, str]:
+    """The schema of the release of the projection extension that has `proj:epsg` beside `proj:code`, by its address."""
+    newer = next(uri for uri in known_schemas() if "/projection/" in uri)
+    older = newer.replace("v2.0.0", "v1.2.0")
+    schema = json.loads(known_schemas()[newer].read_text().replace(newer, older))
+    schema["definitions"]["fields"]["properties"]["proj:epsg"] = {"type": ["integer", "null"]}
+    (folder / "projection.json").write_text(json.dumps(schema))
+    return {older: str(folder / "projection.json")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLASSES)
+def test_stac_api_validator_finds_no_error(served: Served, tmp_path: Path, name: str) -> None:
+    """It has an environment of its own: `make validator`."""
+    if not VALIDATOR.exists():
+        pytest.skip("stac-api-validator is not installed: make validator")
+    schemas = tmp_path / "schemas.json"
+    schemas.write_text(json.dumps({uri: str(path) for uri, path in known_schemas().items()} | both(tmp_path)))
+    asked = ["--root-url", f"{served.url}/stac", "--collection", "scenes", "--geometry", WORLD]
+    done = subprocess.run(
+        [str(VALIDATOR), str(RUNNER), str(schemas), *asked, "--conformance", name],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert "Errors: none" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_the_landing_page_says_the_version_of_stac_and_leads_everywhere(served: Served, api: httpx.Client) -> None:
+    page = api.get("/stac").json()
+    assert page["stac_version"] == "1.1.0"
+    assert [link["href"] for link in links(api, "/stac", "child")] == [f"{served.url}/stac/collections/scenes"]
+    (described,) = links(api, "/stac", "service-desc")
+    assert described["type"] == "application/vnd.oai.openapi+json;version=3.1"
+    answer = api.get(described["href"])
+    assert answer.headers["content-type"] == described["type"]
+    assert answer.json()["openapi"].startswith("3.1")
+    (explained,) = links(api, "/stac", "service-doc")
+    assert api.get(explained["href"]).headers["content-type"].startswith(explained["type"])
+
+
+def test_classes_are_those_that_clients_know(served: Served, api: httpx.Client) -> None:
+    classes = set(api.get("/stac/conformance").json()["conformsTo"])
+    assert "https://api.stacspec.org/v1.0.0/item-search#sort" in classes
+    assert [name for name in classes if "stacspec.org/v1.1" in name] == []
+    catalog = pystac_client.Client.open(f"{served.url}/stac")
+    for name in ("CORE", "FEATURES", "COLLECTIONS", "ITEM_SEARCH", "FILTER", "SORT", "FIELDS", "QUERY"):
+        assert catalog.conforms_to(name), name
+
+
+def test_systems_of_epsg_have_a_number_for_older_readers(api: httpx.Client) -> None:
+    for path in ("/stac/collections/scenes/items/hills", "/stac/search?ids=hills&fields=properties"):
+        told = api.get(path).json()
+        item = told.get("features", [told])[0]
+        assert (item["properties"]["proj:code"], item["properties"]["proj:epsg"]) == ("EPSG:4326", 4326)
+    assert "v1.2.0" in str(api.get("/stac/collections/scenes/items/hills").json()["stac_extensions"])
+    assert "proj:epsg" not in api.get("/stac/collections/scenes/items/photo").text
+
+
+def test_an_item_leads_to_its_tiles(served: Served, api: httpx.Client) -> None:
+    for path in ("/stac/collections/scenes/items/hills", "/stac/search?ids=hills"):
+        told = api.get(path).json()
+        item = told.get("features", [told])[0]
+        (tiles,) = (link for link in item["links"] if link["rel"] == "tilejson")
+        assert api.get(tiles["href"]).json()["tilejson"]
+        assert tiles["href"].startswith(served.url)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/stac/search?fields=id,geometry", None),
+        ("GET", "/stac/collections/scenes/items?fields=id", None),
+        ("POST", "/stac/search", {"fields": {"include": ["id"]}}),
+        ("GET", "/stac/search?fields=-properties", None),
+    ],
+)
+def test_items_with_chosen_fields_are_geojson_and_hold_no_address(
+    api: httpx.Client, method: str, path: str, body: Any
+) -> None:
+    answer = api.request(method, path, json=body)
+    assert answer.headers["content-type"] == "application/geo+json"
+    assert len(answer.json()["features"]) == 3
+    assert "silver://" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/stac/queryables", "/stac/collections/scenes/queryables"])
+def test_what_items_have_can_be_asked_for(api: httpx.Client, path: str) -> None:
+    told = api.get(path)
+    assert told.headers["content-type"] == "application/schema+json"
+    named = told.json()["properties"]
+    assert {
+        "id",
+        "collection",
+        "geometry",
+        "datetime",
+        "created",
+        "proj:code",
+        "gsd",
+        "platform",
+        "anabranch:kind",
+    } <= set(named)
+    assert named["gsd"]["type"] == "number"
+    assert named["created"] == {**named["created"], "type": "string", "format": "date-time"}
+    assert "renders" not in named
+    for wanted, found in (
+        ("gsd > 10", ["hills"]),
+        ("gsd < 10", ["photo"]),
+        ("\"proj:code\" = 'EPSG:4326'", ["hills"]),
+        ("platform = 'drone' and \"anabranch:kind\" = 'dem'", ["hills"]),
+    ):
+        answer = api.get("/stac/search", params={"filter": wanted, "filter-lang": "cql2-text"})
+        assert [item["id"] for item in answer.json()["features"]] == found, wanted
+
+
+def test_a_collection_that_is_not_there_has_no_queryables(api: httpx.Client) -> None:
+    assert api.get("/stac/collections/no-such/queryables").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/stac", "/stac/", "/stac/conformance", "/stac/api", "/stac/queryables", "/stac/collections",
+        "/stac/collections/scenes", "/stac/collections/scenes/items", "/stac/collections/scenes/items/hills",
+        "/stac/search?limit=1", "/raster/collections/scenes/items/hills/WebMercatorQuad/tilejson.json",
+        "/raster/collections/scenes/items/hills/info", "/raster/collections/scenes/items/hills/preview.png",
+        "/raster/api", "/livez", "/readyz", "/api/jobs", "/api/workflows", "/api/handlers",
+        "/errors", "/errors/internal", "/openapi.json", "/metrics", "/docs", "/",
+    ],
+)  # fmt: skip
+def test_head_is_answered_wherever_get_is(api: httpx.Client, path: str) -> None:
+    whole, head = api.get(path), api.head(path)
+    assert head.status_code == whole.status_code == 200
+    assert head.content == b""
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+def test_head_of_what_is_not_there_says_so(api: httpx.Client) -> None:
+    for path in ("/stac/collections/no-such", "/api/jobs/0000", "/nowhere"):
+        assert api.head(path).status_code == 404
+    assert api.head("/api/uploads").status_code == 405
+    assert "HEAD" in api.put("/api/jobs").headers["Allow"]
+
+
+def test_head_of_a_stream_ends(api: httpx.Client) -> None:
+    job = api.post("/api/jobs/submit/echo", json={}).json()["job_id"]
+    head = api.head(f"/api/jobs/{job}/stream")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"].startswith("text/event-stream")

@@ -1,0 +1,97 @@
+"""Rates by a clock that is moved, whom an address stands for, and what settings of addresses may say."""
+
+from datetime import timedelta
+
+import pytest
+
+from anabranch.api.security import rates
+from anabranch.api.security.forwarding import Proxies
+from anabranch.api.security.rates import Rate, network_of
+from anabranch.engine.errors import InputError
+from anabranch.settings import load_settings
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_ts9_an_allowance_is_used_up_and_fills_up_evenly() -> None:
+    clock = Clock()
+    rate = Rate(60, timedelta(minutes=1), clock)
+    for _ in range(60):
+        assert rate.try_take("a") == 0.0
+    assert rate.try_take("a", 3) == 3.0
+    clock.now = 3.0
+    assert rate.try_take("a", 3) == 0.0
+    assert rate.wait_for("a") == 1.0
+    assert rate.wait_for("b") == 0.0
+    clock.now = 1000.0
+    assert rate.wait_for("a", 60) == 0.0
+
+
+def test_ts9_no_more_callers_are_known_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MOST_CALLERS", 3)
+    rate = Rate(1, timedelta(minutes=1), Clock())
+    for caller in "abcd":
+        rate.take(caller)
+    assert [rate.wait_for(caller) > 0 for caller in "abcd"] == [False, True, True, True]
+
+
+def test_a_rate_of_nothing_is_no_limit() -> None:
+    rate = Rate(0, timedelta(minutes=1), Clock())
+    for _ in range(1000):
+        assert rate.try_take("a") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("address", "counts_for"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_ts9_an_address_of_ipv6_counts_for_its_network(address: str, counts_for: str) -> None:
+    assert network_of(address) == counts_for
+
+
+def test_only_the_named_networks_are_trusted() -> None:
+    proxies = Proxies(["10.0.0.0/8", "2001:db8::1"])
+    trusted = ["10.1.2.3", "2001:db8::1", "::ffff:10.0.0.1"]
+    assert [proxies.trusts(address) for address in trusted] == [True] * 3
+    assert [proxies.trusts(address) for address in ("11.0.0.1", "127.0.0.1", "", None, "unix:")] == [False] * 5
+    assert not Proxies([]).trusts("127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("public_url", "data.example.org", "write it as https://"),
+        ("public_url", "ftp://data.example.org", "write it as https://"),
+        ("public_url", "https://user:secret@data.example.org", "write it as https://"),
+        ("public_url", "https://data.example.org/?a=b", "write it as https://"),
+        ("public_url", "https://data.example.org:port", "write it as https://"),
+        ("public_url", "https://data.example.org/a b", "between slashes"),
+        ("public_url", "https://data.example.org/../x", "between slashes"),
+        ("public_url", "https://data.example.org/stac", "a path of the API itself"),
+        ("cors_origins", "https://a.example.org/path", "is no origin"),
+        ("cors_origins", "null", "write it as https://"),
+        ("allowed_hosts", "https://a.example.org", "without scheme and port"),
+        ("trusted_proxies", "nginx", "neither an address nor a network"),
+    ],
+)
+def test_addresses_that_can_not_be_are_refused(name: str, value: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        load_settings(**{name: value})
+
+
+def test_addresses_are_kept_in_one_form() -> None:
+    settings = load_settings(public_url="https://Data.example.org:8443/anb/", cors_origins="*, https://A.example.org")
+    assert settings.public_url == "https://data.example.org:8443/anb"
+    assert settings.cors_origins == ("*", "https://a.example.org")
+    assert load_settings(public_url="http://[2001:db8::1]/").public_url == "http://[2001:db8::1]"
