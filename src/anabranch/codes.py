@@ -262,7 +262,7 @@ CODES: tuple[Code, ...] = (
     Code("retry.nothing_failed", Kind.CONFLICT, "Nothing failed that could be tried again.", "Name the node to run from: `--from NODE`, over HTTP `from_node`."),
     Code("retry.older", Kind.CONFLICT, "The job is not the newest of its parameters.", "Retry the newest, or submit it again."),
     Code("retry.open", Kind.CONFLICT, "The job has not ended.", "Cancel it first, or wait for its end."),
-    Code("sandbox.answer", Kind.TASK, "A file gave more facts than anybody reads.", "Look whether the file is sound."),
+    Code("sandbox.answer", Kind.TASK, "A file gave more facts than anybody reads, or the process that read it said what makes no sense.", "Look whether the file is sound."),
     Code("sandbox.unavailable", Kind.TASK_AGAIN, "The process that opens files did not start, or died.", "See the worker's log; `anabranch doctor` checks the machine."),
     Code("serving.drivers", Kind.UNAVAILABLE, "GDAL was used in the API's process before its drivers were closed.", "Let plugins import and use GDAL only in their handlers."),
     Code("serving.not_installed", Kind.UNAVAILABLE, "What serves the catalog and tiles is not installed.", "Install anabranch[serving]."),

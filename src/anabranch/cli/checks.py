@@ -14,8 +14,8 @@ from anabranch.cli.findings import Finding, Status, guarded
 from anabranch.cli.machine import (
     check_fork_server,
     check_home,
+    check_isolation,
     check_limits,
-    check_network,
     check_packages,
     check_programs,
     check_python,
@@ -43,7 +43,7 @@ def examine() -> Iterator[Finding]:
     yield check_python()
     yield check_packages()
     yield check_fork_server()
-    yield check_network()
+    yield check_isolation()
     try:
         settings = prepare(quiet=True)
         stack = Home(settings.home).read_stack()

@@ -13,16 +13,19 @@ from anabranch.embedded.account import choose_account
 from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.home import Home
 from anabranch.embedded.place import Place
+from anabranch.engine.errors import TaskError
+from anabranch.sandbox import Locks, Sandbox
 from anabranch.settings import Settings
 
 __all__ = [
     "check_fork_server",
     "check_home",
+    "check_isolation",
     "check_limits",
-    "check_network",
     "check_packages",
     "check_programs",
     "check_python",
+    "judge_locks",
 ]
 
 OLDEST_PYTHON = (3, 11)
@@ -37,8 +40,11 @@ child.start()
 child.join(10)
 sys.exit(child.exitcode)
 """
-LEAVE_NETWORK = "import sys; from anabranch.sandbox import confine; sys.exit(not confine.leave_network())"
-RESTRICT_FILES = "import sys; from anabranch.sandbox import confine; sys.exit(not confine.restrict_files([], []))"
+REMEDIES = {
+    "unshare": "Allow user namespaces: sysctl kernel.unprivileged_userns_clone=1",
+    "landlock": "Use a kernel of 5.13 or newer with Landlock: add it to lsm=",
+    "seccomp": "Use a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64",
+}
 
 
 def check_python() -> Finding:
@@ -115,15 +121,24 @@ def check_fork_server() -> Finding:
     return Finding("children", "fail", "no process for a handler can be forked", remedy)
 
 
-def check_network() -> Finding:
-    """Whether the kernel lets processes that open files of strangers give up the network and all other files."""
-    if not _run(LEAVE_NETWORK):
-        what = "the kernel does not let processes that open files of strangers leave the network (unshare)"
-        return Finding("isolation", "warn", what, "Allow user namespaces: sysctl kernel.unprivileged_userns_clone=1")
-    if not _run(RESTRICT_FILES):
-        what = "processes that open files of strangers have no network, but could read other files (no Landlock)"
-        return Finding("isolation", "warn", what, "Use a kernel of 5.13 or newer with Landlock: add it to lsm=")
-    return Finding("isolation", "ok", "processes that open files of strangers have no network and no other files")
+def check_isolation() -> Finding:
+    """Which locks the kernel puts on processes that open files of strangers."""
+    sandbox = Sandbox(Sandbox.__module__, {})
+    try:
+        return judge_locks(sandbox.find_locks())
+    except TaskError as error:
+        return Finding("isolation", "fail", str(error), "See what is printed above: no raster can be opened.")
+    finally:
+        sandbox.close()
+
+
+def judge_locks(locks: Locks) -> Finding:
+    """Whether none is missing, and what to do."""
+    if missing := locks.missing():
+        what = f"processes that open files of strangers are not locked by {', '.join(missing)} (decision 011)"
+        return Finding("isolation", "warn", what, "; ".join(REMEDIES[name] for name in missing))
+    what = f"no network, no other files (Landlock ABI {locks.landlock}), few system calls for files of strangers"
+    return Finding("isolation", "ok", what)
 
 
 def _rate(most: int, what: str) -> str:

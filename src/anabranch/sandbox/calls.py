@@ -1,86 +1,174 @@
-"""System calls that a process gives up for good, by a seccomp filter: sockets, new processes, signals to others."""
+"""The system calls that a process keeps, by a seccomp filter: what Python and GDAL need for files, memory, threads."""
 
+import csv
 import ctypes
+import os
 import platform
 import struct
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
-__all__ = ["forbid_calls"]
+__all__ = [
+    "ABSENT",
+    "ALLOWED",
+    "EPERM",
+    "allow_list",
+    "can_filter_calls",
+    "end_reporting",
+    "filter_calls",
+    "numbers_of",
+    "report_calls",
+]
 
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, MODE_FILTER = 38, 22, 2
-LOAD, JUMP_EQUAL, JUMP_SET, JUMP_ABOVE, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # where they are in what the kernel shows the filter
-ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+SET_FILTER, ASK_ACTION = 1, 2
+NEW_LISTENER = 8
+LOAD, AND, JUMP_EQUAL, JUMP_ABOVE, RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
+NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # where they are in what the kernel shows the filter
+ALLOW, KILL, ERRNO, REPORT = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 EPERM, ENOSYS = 1, 38
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+WHOLE = 0xFFFFFFFF
+OWN_PID = -1  # stands for the number of the process that the filter is made for
+
+
+class Check(NamedTuple):
+    """An argument, by its place; the bits of it that count; and the values that they may have."""
+
+    argument: int
+    bits: int
+    values: tuple[int, ...]
+
+
+# A thread, as C libraries make one: CLONE_THREAD and what goes with it, without any new namespace.
+MAY_BE_SHARED = 0x007D0F00
 CLONE_THREAD = 0x00010000
-X32 = 0x40000000
-INSTRUCTION = 8  # bytes
+THREAD = Check(0, WHOLE & ~MAY_BE_SHARED | CLONE_THREAD, (CLONE_THREAD,))
+# O_TRUNC only with the right to write: Landlock before ABI 3 asks for none where the handle has none. The access mode 3
+# is neither reading nor writing, and opens what Landlock would refuse for both.
+READ_ONLY, WRITE_ONLY, READ_WRITE, ACCESS, TRUNCATE = 0, 1, 2, 3, 0o1000
+OPENINGS = (READ_ONLY, WRITE_ONLY, READ_WRITE, WRITE_ONLY | TRUNCATE, READ_WRITE | TRUNCATE)
+SET_ID = 0o6000
+# Duplicates, flags and record locks (SQLite's, of PROJ); no owner that the kernel would signal, no lease.
+HANDLE_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
+TERMINAL_QUESTIONS = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # and the flags of a handle
+OWN_NAME = (15, 16)
+
+UNCHECKED = """
+read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range
+stat lstat fstat newfstatat statx access faccessat faccessat2 readlink readlinkat getdents64 getcwd statfs fstatfs
+ftruncate fallocate fadvise64 readahead fsync fdatasync sync_file_range copy_file_range sendfile
+mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 umask dup dup2 dup3 pipe2 poll ppoll select pselect6
+mmap munmap mremap mprotect madvise mincore msync brk
+futex set_robust_list rseq sched_yield sched_getaffinity getcpu exit exit_group restart_syscall
+rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack
+clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrlimit
+getpid gettid getppid getuid geteuid getgid getegid getrandom uname sysinfo
+"""
+CHECKED = {
+    "clone": (THREAD,),
+    "open": (Check(1, ACCESS | TRUNCATE, OPENINGS), Check(2, SET_ID, (0,))),
+    "openat": (Check(2, ACCESS | TRUNCATE, OPENINGS), Check(3, SET_ID, (0,))),
+    "fcntl": (Check(1, WHOLE, HANDLE_COMMANDS),),
+    "ioctl": (Check(1, WHOLE, TERMINAL_QUESTIONS),),
+    "prctl": (Check(0, WHOLE, OWN_NAME),),
+    "prlimit64": (Check(0, WHOLE, (0, OWN_PID)),),
+    "tgkill": (Check(0, WHOLE, (OWN_PID,)),),
+}
+ALLOWED: dict[str, tuple[Check, ...]] = dict.fromkeys(UNCHECKED.split(), ()) | CHECKED
+# Their flags lie in memory, which a filter can't read; told that there is no such call, libraries make the older one.
+ABSENT = ("clone3", "openat2")
+REPORTING = ("sendmsg", "seccomp")
 
 
-class Machine(NamedTuple):
-    """The numbers of one architecture: its own, that of `clone` and `clone3`, and of what is forbidden."""
-
-    architecture: int
-    clone: int
-    clone3: int
-    forbidden: tuple[int, ...]
+@cache
+def numbers_of(machine: str) -> dict[str, int]:
+    """The numbers of all calls on an architecture, by name; some have no such call."""
+    table = (files(__package__) / "calls.csv").read_text().splitlines()
+    return {row["call"]: int(row[machine]) for row in csv.DictReader(table) if row[machine]}
 
 
-# socket, connect, accept, bind, listen, accept4; io_uring; fork, vfork, execve, execveat;
-# kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open, pidfd_send_signal, pidfd_getfd; ptrace, process_vm_*;
-# setsid, setpgid; unshare, setns, mount, umount2, pivot_root, chroot; chmod and chown, by path and handle; utimes;
-# bpf, perf_event_open, userfaultfd, keyctl, add_key, request_key, kexec, modules.
-MACHINES = {
-    "x86_64": Machine(
-        0xC000003E, 56, 435,
-        (41, 42, 43, 49, 50, 288, 425, 426, 427, 57, 58, 59, 322, 62, 200, 129, 297, 434, 424, 438, 101,
-         310, 311, 112, 109, 272, 308, 165, 166, 155, 161, 90, 91, 268, 452, 92, 93, 94, 260, 132, 235, 261, 280,
-         321, 298, 323, 250, 248, 249, 246, 320, 175, 313),
-    ),
-    "aarch64": Machine(
-        0xC00000B7, 220, 435,
-        (198, 203, 202, 200, 201, 242, 425, 426, 427, 221, 281, 129, 130, 138, 240, 434, 424, 438, 117,
-         270, 271, 157, 154, 97, 268, 40, 39, 41, 51, 52, 53, 452, 54, 55, 88,
-         280, 241, 282, 219, 217, 218, 104, 294, 105, 273),
-    ),
-}  # fmt: skip
-
-
-def forbid_calls() -> bool:
-    """Give them up; False where the architecture is not known, or the kernel has no filters."""
-    machine = MACHINES.get(platform.machine())
-    if machine is None:
+def can_filter_calls() -> bool:
+    """Whether the kernel has filters, and we know the numbers of its architecture."""
+    if platform.machine() not in ARCHITECTURES:
         return False
-    code = b"".join(_instructions(machine))
+    return _seccomp(ASK_ACTION, struct.pack("=I", ERRNO)) == 0
+
+
+def filter_calls() -> None:
+    """Give up all calls but the allowed, in this process, for good."""
+    if _install(allow_list(platform.machine(), ERRNO | EPERM)) < 0:
+        raise OSError(ctypes.get_errno(), "the kernel has filters of system calls, and did not take ours")
+
+
+def report_calls() -> int | None:
+    """Give up all calls but the allowed and those that send the answer away: a handle that tells of each refused call.
+
+    None where the kernel makes no such handle, or another program on the way here has taken the only one.
+    """
+    handle = _install(allow_list(platform.machine(), REPORT, REPORTING), NEW_LISTENER)
+    return handle if handle >= 0 else None
+
+
+def end_reporting() -> None:
+    """Give up those, too: of two filters the stricter answer counts."""
+    tests = [_jump(JUMP_EQUAL, _numbers()[name], len(REPORTING) - place, 0) for place, name in enumerate(REPORTING)]
+    if _install([_load(NUMBER), *tests, _give(ALLOW), _give(ERRNO | EPERM)]) < 0:
+        raise OSError(ctypes.get_errno(), "the kernel took no second filter of system calls")
+
+
+def _numbers() -> dict[str, int]:
+    return numbers_of(platform.machine())
+
+
+def _install(instructions: list[bytes], flags: int = 0) -> int:
+    code = b"".join(instructions)
     held = ctypes.create_string_buffer(code)
-    program = struct.pack("@HP", len(code) // INSTRUCTION, ctypes.addressof(held))
+    return _seccomp(SET_FILTER, struct.pack("@HP", len(instructions), ctypes.addressof(held)), flags)
+
+
+def _seccomp(operation: int, what: bytes, flags: int = 0) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    return bool(libc.prctl(PR_SET_SECCOMP, MODE_FILTER, program, 0, 0) == 0)
+    return int(libc.syscall(_numbers()["seccomp"], operation, flags, what))
 
 
-def _instructions(machine: Machine) -> list[bytes]:
-    """The filter: another architecture's calls kill; threads may be made, processes not; the rest by the list."""
-    refuse = ERRNO | EPERM
-    listed = [
-        instruction for number in machine.forbidden for instruction in (_jump(JUMP_EQUAL, number, 0, 1), _give(refuse))
+def allow_list(machine: str, refuse: int, more: tuple[str, ...] = ()) -> list[bytes]:
+    """The filter: another architecture's calls kill, unknown numbers and x32's are absent, the rest is by the list."""
+    numbers, allowed = numbers_of(machine), ALLOWED | dict.fromkeys(more, ())
+    rules = [_rule(numbers[name], checks, refuse) for name, checks in allowed.items() if name in numbers]
+    absent = [
+        instruction
+        for name in ABSENT
+        for instruction in (_jump(JUMP_EQUAL, numbers[name], 0, 1), _give(ERRNO | ENOSYS))
     ]
     return [
         _load(ARCHITECTURE),
-        _jump(JUMP_EQUAL, machine.architecture, 1, 0),
+        _jump(JUMP_EQUAL, ARCHITECTURES[machine], 1, 0),
         _give(KILL),
         _load(NUMBER),
-        _jump(JUMP_ABOVE, X32, 0, 1),
-        _give(refuse),
-        # Its flags lie in memory, which a filter can't read; told that there is no such call, libc makes the older one.
-        _jump(JUMP_EQUAL, machine.clone3, 0, 1),
+        _jump(JUMP_ABOVE, max(numbers.values()), 0, 1),
         _give(ERRNO | ENOSYS),
-        *listed,
-        _jump(JUMP_EQUAL, machine.clone, 0, 3),
-        _load(FIRST_ARGUMENT),
-        _jump(JUMP_SET, CLONE_THREAD, 1, 0),
+        *absent,
+        *(instruction for rule in rules for instruction in rule),
         _give(refuse),
-        _give(ALLOW),
+    ]
+
+
+def _rule(number: int, checks: tuple[Check, ...], refuse: int) -> list[bytes]:
+    """Allow one call if all checks hold; another call's number goes on behind it."""
+    tested = [instruction for check in checks for instruction in _test(check, refuse)]
+    return [_jump(JUMP_EQUAL, number, 0, len(tested) + 1), *tested, _give(ALLOW)]
+
+
+def _test(check: Check, refuse: int) -> list[bytes]:
+    """Go on if the argument has one of the values, and refuse the call if it has none."""
+    values = [os.getpid() if value == OWN_PID else value for value in check.values]
+    # The kernel takes these arguments as 32 bits: the lower half, which lies first on both architectures.
+    return [
+        _load(ARGUMENTS + 8 * check.argument),
+        struct.pack("=HBBI", AND, 0, 0, check.bits),
+        *(_jump(JUMP_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)),
+        _give(refuse),
     ]
 
 

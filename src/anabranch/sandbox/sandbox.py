@@ -18,7 +18,8 @@ import structlog
 
 from anabranch.engine.errors import Interrupted, Permanent, Resource, TaskError, Throttled, Transient
 from anabranch.sandbox.confine import Limits
-from anabranch.sandbox.wire import MOST_BYTES, Said, TooMuch, Wire
+from anabranch.sandbox.locks import Locks
+from anabranch.sandbox.wire import MOST_BYTES, Garbled, Said, TooMuch, Wire
 
 __all__ = ["Progress", "Sandbox"]
 
@@ -43,14 +44,19 @@ class Sandbox:
     One call runs at a time: a process that runs handlers runs one at a time, too.
     """
 
-    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
-        """Functions of this module's `__all__`, with this environment and no other; nothing is started yet."""
+    def __init__(self, module: str, environment: Mapping[str, str], *, newest_landlock: int | None = None) -> None:
+        """Functions of this module's `__all__`, with this environment and no other; nothing is started yet.
+
+        Of Landlock no newer ABI than `newest_landlock` is used, as on an older kernel.
+        """
         self._module = module
+        self._newest_landlock = newest_landlock
         self._environment = dict(environment)
         self._server: subprocess.Popen[bytes] | None = None
         self._control: Wire | None = None
         self._turn = threading.Lock()
-        self.offline = False
+        self._locks = Locks(offline=False, landlock=0, calls=False)
+        self._warned = False
 
     def run(
         self,
@@ -73,6 +79,7 @@ class Sandbox:
         }
         with self._turn:
             control = self._start()
+            self._warn()
             ours, theirs = socket.socketpair()
             with theirs:
                 # One byte carries the handle; the rest of a long request would be cut off with it.
@@ -87,6 +94,12 @@ class Sandbox:
                     self._end()
                 raise
 
+    def find_locks(self) -> Locks:
+        """What the kernel of this machine locks calls with."""
+        with self._turn:
+            self._start()
+            return self._locks
+
     def close(self) -> None:
         """End the server, and what runs in it."""
         with self._turn:
@@ -97,9 +110,10 @@ class Sandbox:
             return self._control
         self._end()
         ours, theirs = socket.socketpair()
+        newest = [] if self._newest_landlock is None else [str(self._newest_landlock)]
         with theirs:
             self._server = subprocess.Popen(
-                [sys.executable, "-P", "-m", "anabranch.sandbox.serve", self._module, str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "anabranch.sandbox.serve", self._module, str(theirs.fileno()), *newest],
                 env={"LANG": "C.UTF-8", "PATH": os.defpath, **self._environment},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
@@ -111,10 +125,13 @@ class Sandbox:
         except (EOFError, ConnectionError) as error:
             self._end()
             raise Transient("the sandbox did not start", code="sandbox.unavailable") from error
-        self.offline = bool(begun["offline"])
-        if not (self.offline and begun["sealed"]):
-            log.warning("sandbox.weak", network=not self.offline, other_files=not begun["sealed"])
+        self._locks = Locks(**begun)
         return self._control
+
+    def _warn(self) -> None:
+        if not self._warned and (missing := self._locks.missing()):
+            log.warning("sandbox.weak", missing=missing)
+        self._warned = True
 
     def _end(self) -> None:
         if self._control is not None:
@@ -155,12 +172,16 @@ class _Call:
         except TooMuch:
             self._kill()
             raise Permanent("it answered with more than 16 MB", code="sandbox.answer") from None
+        except Garbled as error:
+            self._kill()
+            raise Permanent(f"its answer makes no sense: {error}", code="sandbox.answer") from error
         finally:
             self._line.close()
+        _log(over)
         if "result" in self._said:
             return self._said["result"]
         if "error" in self._said:
-            _raise(self._said["error"])
+            _raise(self._said["error"], over["refused"])
         raise _death(over["status"])
 
     def _look(self) -> Said:
@@ -187,13 +208,22 @@ class _Call:
         try:
             for said in self._line.hear():
                 if "progress" in said:
-                    if self._progress:
-                        self._progress(*said["progress"])
-                else:
+                    self._tell(said["progress"])
+                elif "result" in said or isinstance(said.get("error"), dict):
                     self._said = said
+                else:
+                    raise Garbled("it has neither a result nor an error")
         except (EOFError, ConnectionError):
             return False
         return True
+
+    def _tell(self, progress: Any) -> None:  # as JSON has it: a file may have made the process say anything
+        match progress:
+            case [int() | float() as done, int() | float() | None as total, str(message)]:
+                if self._progress:
+                    self._progress(done, total, message)
+            case _:
+                raise Garbled("its progress is no progress")
 
     def _kill(self) -> None:
         if self._pid:
@@ -201,13 +231,23 @@ class _Call:
                 os.killpg(self._pid, signal.SIGKILL)
 
 
-def _raise(error: Mapping[str, Any]) -> NoReturn:
+def _log(over: Said) -> None:
+    """What the work printed, and which system calls it was refused: a bug of a library, or an attack."""
+    if over["refused"]:
+        log.warning("sandbox.refused", calls=over["refused"])
+    if over["printed"]:
+        log.info("sandbox.printed", text="".join(each if each.isprintable() else " " for each in over["printed"]))
+
+
+def _raise(error: Mapping[str, Any], refused: Sequence[str]) -> NoReturn:
     kind = KINDS.get(str(error.get("category")), Permanent)
     code, message = str(error.get("code")), str(error.get("message"))
     if kind is Resource and code == "handler.resource":
         code = "resource.memory" if error.get("type") == "MemoryError" else "resource.disk"
     elif error.get("type") not in KNOWN:
         message = f"{error.get('type')}: {message}"
+        if refused:
+            message += f" (refused in the sandbox: {', '.join(refused)})"
     raise kind(message, code=code, remedy=str(error.get("remedy", "")))
 
 

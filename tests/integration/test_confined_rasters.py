@@ -1,0 +1,80 @@
+"""Real rasters pass through the sandbox, and none needs a system call that is refused (TS2)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.models import CogOptions, Tier, Validated, ValidateOptions
+from anabranch.sandbox import Limits, Sandbox
+from anabranch.testing.rasters import classes, hills, make_raster, picture
+
+LIMITS = Limits(memory=3 * 2**30, cpu_seconds=60, file_bytes=64 * 2**20)
+OLDER_KERNEL = 2
+TILED: dict[str, Any] = {"tiled": True, "blockxsize": 256, "blockysize": 256}
+RASTERS: dict[str, dict[str, Any]] = {
+    **{compress: {"pixels": hills(), "compress": compress} for compress in ("none", "lzw", "deflate", "zstd", "lzma")},
+    **{compress: {"pixels": hills(), "compress": compress} for compress in ("lerc", "lerc_zstd", "lerc_deflate")},
+    "packbits": {"pixels": classes(), "compress": "packbits"},
+    "jpeg": {"pixels": picture(), "compress": "jpeg", "photometric": "ycbcr", **TILED},
+    "webp": {"pixels": picture(), "compress": "webp", "interleave": "pixel", **TILED},
+    "ccittfax4": {"pixels": classes(values=(0, 1)), "compress": "ccittfax4", "nbits": 1},
+    "bigtiff": {"pixels": hills(), "bigtiff": "yes", "predictor": 3, "compress": "deflate"},
+    "jpeg 2000": {"pixels": picture(), "driver": "JP2OpenJPEG", "quality": 100, "reversible": "yes"},
+    "masked": {"pixels": hills(), "nodata": -1, **TILED},
+    "palette": {"pixels": classes(), "palette": {1: (255, 0, 0, 255), 7: (0, 255, 0, 255), 40: (0, 0, 255, 255)}},
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    made = Sandbox("anabranch.plugins.raster.work", gdal_environment(256))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def older() -> Iterator[Sandbox]:
+    made = Sandbox("anabranch.plugins.raster.work", gdal_environment(256), newest_landlock=OLDER_KERNEL)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", RASTERS)
+def test_ts2_real_rasters_need_no_call_that_is_refused(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
+    path = make_raster(tmp_path / ("scene.jp2" if name == "jpeg 2000" else "scene.tif"), **RASTERS[name])
+    with capture_logs() as logged:
+        publish(sandbox, path, tmp_path / "scratch")
+    assert logged == []
+
+
+@pytest.mark.parametrize("target", ["EPSG:4326", "EPSG:3035"])
+def test_ts2_warps_by_many_threads_need_no_call_that_is_refused(older: Sandbox, tmp_path: Path, target: str) -> None:
+    path = make_raster(tmp_path / "large.tif", hills(3_000, 2_000), nodata=-1, compress="deflate", **TILED)
+    with capture_logs() as logged:
+        publish(older, path, tmp_path / "scratch", target)
+    assert logged == []
+
+
+def publish(sandbox: Sandbox, source: Path, scratch: Path, target: str | None = None) -> None:
+    """All that the handlers of a raster do with it: look, write a COG, compare, describe."""
+    scratch.mkdir()
+    cog = scratch / "cog.tif"
+    asked = ValidateOptions(name=source.name, target_crs=target, memory_mb=256).model_dump(mode="json")
+
+    def run(name: str, reads: list[Path], **arguments: Any) -> Any:  # JSON, as the work says
+        return sandbox.run(name, arguments, limits=LIMITS, writes=[scratch], reads=reads)
+
+    looked = run("look", [source], path=str(source), options=asked, tiers=["analysis"])
+    raster = Validated.model_validate(looked["raster"])
+    options = CogOptions(
+        kind=raster.kind, tier=Tier.ANALYSIS, mends=raster.mends, target_crs=target, memory_mb=256
+    ).model_dump(mode="json")
+    run("write", [source], source=str(source), target=str(cog), options=options)
+    run("check", [source, cog], source=str(source), path=str(cog), options=options)
+    shown = run("describe", [cog], path=str(cog), kind=raster.kind, thumbnail=str(scratch / "thumbnail.png"))
+    assert shown["footprint"]
+    assert (scratch / "thumbnail.png").stat().st_size > 0
