@@ -67,7 +67,8 @@ class View:
     def as_it_is(self) -> bool:
         """Whether the file itself can be copied."""
         whole = self.options.window is None and not self.warped and not self.options.mends.any
-        return whole and self.masked == (mask_kind(self.src) == "mask")
+        same = str(self.nodata) == str(self.src.nodata) and self.masked == (mask_kind(self.src) == "mask")
+        return whole and same
 
     def read(self, window: Window, bands: list[int] | None = None) -> Array:
         """Pixels of a window of this view."""
