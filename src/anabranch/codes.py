@@ -198,6 +198,7 @@ CODES: tuple[Code, ...] = (
     Code("plugin.invalid", Kind.DEFINITION, "A plugin declares something that can't be used.", "Mend the plugin as the message says."),
     Code("plugin.missing", Kind.DEFINITION, "A plugin can't be found.", "Install it, or mend ANABRANCH_PLUGINS."),
     Code("plugin.refused", Kind.DEFINITION, "A plugin that the settings name can't be loaded.", "Mend the plugin, or ANABRANCH_PLUGINS."),
+    Code("raster.band_masks", Kind.TASK, "Bands have masks of their own, and a COG has one mask for all.", "Write a nodata value where a band has no data, or send each band by itself."),
     Code("raster.bounds", Kind.TASK, "The raster's bounds can't be of its coordinate system.", "See whether the coordinate system is the right one, and whether x and y were swapped."),
     Code("raster.collection", Kind.TASK, "A collection can't have this id.", "Use 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or digit."),
     Code("raster.crs_conflict", Kind.TASK, "The raster has another coordinate system than `input_crs` says.", "Leave `input_crs` out; give `target_crs` to have another one in the output."),

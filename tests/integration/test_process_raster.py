@@ -295,3 +295,10 @@ async def test_tr1_tr2_the_overviews_that_are_published_show_what_the_raster_sho
     with rasterio.open(cogs[0], OVERVIEW_LEVEL=0) as overview, rasterio.open(cogs[1]) as small:
         assert (overview.read() == -9999).mean() == pytest.approx(700 / 1500, abs=0.01)
         assert small.overviews(1) == []
+
+
+async def test_tr3_a_mask_beside_the_raster_is_told(stack: Stack, bronze: Path) -> None:
+    make_raster(bronze / "heights.tif", hills(64, 64))
+    (bronze / "heights.tif.msk").write_bytes(b"whatever")
+    result = result_of(await publish(stack, "heights.tif"))
+    assert "raster.mask_beside" in [warning["code"] for warning in result["warnings"]]

@@ -20,7 +20,7 @@ from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.validate import validate
-from anabranch.testing.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
+from anabranch.testing.rasters import GRID, band_masked_tiff, classes, foreign_tiff, hills, make_raster, picture
 
 Refuse = Callable[..., Permanent]
 Publish = Callable[..., tuple[Path, CogOptions]]
@@ -441,3 +441,19 @@ def test_r6_a_look_tells_the_pixels_of_the_cog(tmp_path: Path, publish: Publish)
     told = subprocess.run(program, env={**gdal_environment(256)}, capture_output=True, text=True, check=True).stdout
     with rasterio.open(cog) as made:
         assert list(map(int, told.split())) == [600 * 700, made.width * made.height]
+
+
+def test_tr3_masks_of_single_bands_are_refused(tmp_path: Path, refuse: Refuse) -> None:
+    masks = np.zeros((3, 64, 64), "uint8")
+    masks[0, :32] = masks[1, :, :32] = masks[2] = 255
+    found = refuse(band_masked_tiff(tmp_path / "a.tif", picture(64, 64), masks))
+    assert found.code == "raster.band_masks"
+
+
+@pytest.mark.parametrize(("opaque", "told"), [(255, True), (65535, False)])
+def test_tr5_an_alpha_band_that_does_not_use_its_type_is_told(tmp_path: Path, opaque: int, told: bool) -> None:
+    pixels = picture(bands=4, dtype="uint16")
+    pixels[3] = opaque
+    source = make_raster(tmp_path / "a.tif", pixels, photometric="RGB", alpha="yes")
+    found = [notice.code for notice in validate(source, ValidateOptions()).warnings]
+    assert ("raster.alpha_range" in found) == told

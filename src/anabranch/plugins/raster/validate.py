@@ -10,7 +10,14 @@ from rasterio.io import DatasetReader
 from rasterio.transform import array_bounds
 
 from anabranch.engine.errors import Permanent
-from anabranch.plugins.raster.bands import check_dtype, check_nodata, describe_bands, mask_kind
+from anabranch.plugins.raster.bands import (
+    check_alpha,
+    check_dtype,
+    check_masks,
+    check_nodata,
+    describe_bands,
+    mask_kind,
+)
 from anabranch.plugins.raster.content import Content, look
 from anabranch.plugins.raster.crs import name_crs, parse_crs, resolve_crs
 from anabranch.plugins.raster.georef import check_bounds, check_grid, is_unrectified, upright
@@ -114,7 +121,7 @@ def _check_bounds(findings: Findings, src: DatasetReader, crs: CRS) -> Box | Non
 
 
 def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int) -> Content | None:
-    broken = [mistake for mistake in (check_dtype(src), check_whole(src, size)) if mistake]
+    broken = [mistake for mistake in (check_dtype(src), check_masks(src), check_whole(src, size)) if mistake]
     findings.add(mistakes=tuple(broken))
     if broken:
         return None
@@ -123,6 +130,7 @@ def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int)
     content = findings.attempt(lambda: look(src))
     if content is None:
         return None
+    findings.add(notices=findings.attempt(lambda: check_alpha(src)) or ())
     findings.add(tuple(content.mistakes()), tuple(content.notices()))
     if content.undeclared_nan:
         findings.add(mends=Mends(nodata="nan"))
