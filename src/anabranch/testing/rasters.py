@@ -62,7 +62,7 @@ def band_masked_tiff(path: Path, pixels: Pixels, masks: Pixels) -> Path:
     with tifffile.TiffWriter(path) as file:
         file.write(pixels, photometric="rgb", planarconfig="separate", extratags=PLACED, metadata=None)
         file.write(masks, photometric="rgb", planarconfig="separate", subfiletype=2, metadata=None)
-    with tifffile.TiffFile(path, mode="r+b") as file:
+    with tifffile.TiffFile(path, mode="r+") as file:
         tags = file.pages[1].aspage().tags
         for name in ("NewSubfileType", "PhotometricInterpretation"):
             tags[name].overwrite(4)

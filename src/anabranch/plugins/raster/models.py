@@ -138,6 +138,7 @@ class Times(_Frozen):
     start: datetime | None = None
     end: datetime | None = None
     origin: Literal["tags", "name"]
+    rule: str = ""  # what told it, for people
 
 
 class Estimate(_Frozen):
