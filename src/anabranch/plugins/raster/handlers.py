@@ -126,7 +126,8 @@ def verify(params: VerifyParams, ctx: Context) -> Verified:
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     checked = [_check(params, ctx, source, cog, path) for cog, path in zip(params.cogs, paths, strict=True)]
     thumbnail = _aside(ctx) / "thumbnail.png"
-    arguments = {"path": str(paths[0]), "kind": params.raster.kind, "thumbnail": str(thumbnail)}
+    shown = {"kind": params.raster.kind, "discrete": params.raster.discrete}
+    arguments = {"path": str(paths[0]), **shown, "thumbnail": str(thumbnail)}
     described = run_confined(ctx, "describe", arguments, folder=thumbnail.parent, reads=[paths[0]])
     return gather(params, ctx, checked, described, thumbnail)
 
@@ -147,5 +148,12 @@ def _aside(ctx: Context) -> Path:
 
 def _cog_options(raster: Validated, tier: Tier, target_crs: str | None) -> dict[str, Any]:
     memory = load_settings().raster_memory_mb
-    options = CogOptions(kind=raster.kind, tier=tier, mends=raster.mends, target_crs=target_crs, memory_mb=memory)
+    options = CogOptions(
+        kind=raster.kind,
+        discrete=raster.discrete,
+        tier=tier,
+        mends=raster.mends,
+        target_crs=target_crs,
+        memory_mb=memory,
+    )
     return options.model_dump(mode="json")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import rasterio
 from pydantic import BaseModel, ConfigDict
-from rasterio.enums import ColorInterp
+from rasterio.enums import ColorInterp, Resampling
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
@@ -15,7 +15,7 @@ from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.bands import describe_bands, mask_kind
 from anabranch.plugins.raster.crs import WGS84
 from anabranch.plugins.raster.levels import check_levels
-from anabranch.plugins.raster.models import Band, CogOptions, Kind, Statistics
+from anabranch.plugins.raster.models import Band, CogOptions, Statistics
 from anabranch.plugins.raster.pixels import Array, Mask, Totals, data_bands, read_valid, read_window, windows
 from anabranch.plugins.raster.reader import bounded, quiet
 from anabranch.plugins.raster.rewrite import strips
@@ -116,7 +116,7 @@ def _compare(view: View, out: DatasetReader) -> Compared:
     bands = data_bands(out)
     found = Compared({band: Totals() for band in bands}, {band: Totals() for band in bands})
     if view.warped:
-        counted = view.options.kind == Kind.CATEGORICAL
+        counted = view.profile.reprojection is Resampling.nearest
         for window in windows(view.src, BUDGET):
             _add(view.src, window, bands, found.source, found.classes if counted else None)
         for window in windows(out, BUDGET):

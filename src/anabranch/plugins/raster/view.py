@@ -112,7 +112,7 @@ def open_view(source: Path, options: CogOptions) -> Iterator[View]:
     """Open a source as its COG shall be."""
     with ExitStack() as stack:
         src = stack.enter_context(open_raster(source))
-        profile = profile_of(options.kind, options.tier, src.dtypes[0])
+        profile = profile_of(options.kind, options.tier, src.dtypes[0], discrete=options.discrete)
         crs = parse_crs(options.mends.crs, "input_crs") if options.mends.crs else src.crs
         target = parse_crs(options.target_crs, "target_crs") if options.target_crs else crs
         nodata, masked = _validity(src, options, profile, warps=_warps(src, crs, target, options))
