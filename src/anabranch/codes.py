@@ -203,6 +203,7 @@ CODES: tuple[Code, ...] = (
     Code("plugin.refused", Kind.DEFINITION, "A plugin that the settings name can't be loaded.", "Mend the plugin, or ANABRANCH_PLUGINS."),
     Code("quota.bytes", Kind.THROTTLED, "The owner of the key has uploaded as much as it may in a day.", "Wait as long as `Retry-After` says, or raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY."),
     Code("quota.jobs", Kind.THROTTLED, "The owner of the key has submitted as many jobs as it may in a day.", "Wait as long as `Retry-After` says, or raise ANABRANCH_OWNER_JOBS_PER_DAY."),
+    Code("raster.band_masks", Kind.TASK, "Bands have masks of their own, and a COG has one mask for all.", "Write a nodata value where a band has no data, or send each band by itself."),
     Code("raster.bounds", Kind.TASK, "The raster's bounds can't be of its coordinate system.", "See whether the coordinate system is the right one, and whether x and y were swapped."),
     Code("raster.collection", Kind.TASK, "A collection can't have this id.", "Use 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or digit."),
     Code("raster.crs_conflict", Kind.TASK, "The raster has another coordinate system than `input_crs` says.", "Leave `input_crs` out; give `target_crs` to have another one in the output."),

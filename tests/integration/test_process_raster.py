@@ -13,8 +13,10 @@ import imagecodecs
 import numpy as np
 import psycopg
 import pytest
+import rasterio
 import tifffile
 from psycopg.rows import dict_row
+from rasterio.enums import Resampling
 
 from anabranch.api.main import create_app
 from anabranch.engine.errors import InputError, Permanent
@@ -273,3 +275,30 @@ def test_the_preflight_takes_no_moment_that_the_catalog_refuses(text: str) -> No
     with pytest.raises(Permanent) as refused:
         plan_work(Wishes(source="bronze://a.tif", collection="a", datetime=text), found, Settings())
     assert refused.value.code == "raster.datetime"
+
+
+async def test_tr1_tr2_the_overviews_that_are_published_show_what_the_raster_shows(
+    stack: Stack, bronze: Path, tmp_path: Path
+) -> None:
+    """A map with a negative nodata value, and a small raster whose own overviews show something else."""
+    land = classes(1500, 1400, values=(0, 1, 2)).astype("int16")
+    land[0, :, :700] = -9999
+    make_raster(bronze / "land.tif", land, nodata=-9999)
+    make_raster(bronze / "small.tif", hills(400, 300)[:, ::-1])
+    with rasterio.open(bronze / "small.tif", "r+") as out:
+        out.build_overviews([2], Resampling.nearest)
+        out.write(hills(400, 300))
+
+    jobs = [await publish(stack, "land.tif", raster_type="categorical"), await publish(stack, "small.tif")]
+
+    cogs = [tmp_path / result_of(job)["outputs"][0]["href"].replace("://", "/") for job in jobs]
+    with rasterio.open(cogs[0], OVERVIEW_LEVEL=0) as overview, rasterio.open(cogs[1]) as small:
+        assert (overview.read() == -9999).mean() == pytest.approx(700 / 1500, abs=0.01)
+        assert small.overviews(1) == []
+
+
+async def test_tr3_a_mask_beside_the_raster_is_told(stack: Stack, bronze: Path) -> None:
+    make_raster(bronze / "heights.tif", hills(64, 64))
+    (bronze / "heights.tif.msk").write_bytes(b"whatever")
+    result = result_of(await publish(stack, "heights.tif"))
+    assert "raster.mask_beside" in [warning["code"] for warning in result["warnings"]]

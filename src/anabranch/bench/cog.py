@@ -117,7 +117,7 @@ def _write(way: str, source: Path, target: Path, memory_mb: int) -> None:
         write_cog(source, target, options)
         return
     with open_view(source, options) as view:
-        asked = PLAIN if way == "plain" else creation_options(view.profile, view)
+        asked = PLAIN if way == "plain" else creation_options(view)
     with rasterio.open(source) as src:
         copy(src, target, driver="COG", **asked)
 

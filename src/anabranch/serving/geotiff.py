@@ -9,6 +9,7 @@ import numpy as np
 import rasterio
 from affine import Affine
 from rasterio.crs import CRS
+from rasterio.enums import ColorInterp
 from rasterio.warp import transform
 from rio_tiler.constants import WGS84_CRS
 from rio_tiler.io import Reader
@@ -17,6 +18,7 @@ from rio_tiler.models import BandStatistics, ImageData, PointData
 from rio_tiler.utils import non_alpha_indexes, output_size
 
 from anabranch.engine.errors import InputError
+from anabranch.plugins.raster.alpha import Alpha, opaque_of, stretch_alpha
 from anabranch.serving.around import Box, move, moves_of, pixel_in, turn_of, within_globe
 from anabranch.serving.objects import Remote
 
@@ -25,6 +27,8 @@ __all__ = ["GeoTiff"]
 MOST_VALUES = 2**24
 MOST_BYTES = 2**26
 COLORS = 3
+LOOK = 256
+MOST_ALPHA = 255
 LESS = "Ask for less: choose bands by bidx, or a smaller size."
 
 
@@ -43,13 +47,13 @@ class GeoTiff(Reader):
         """All of the raster, at a size that can be computed."""
         indexes = indexes or self._choose()
         self._check(indexes, *self._size(options))
-        return self._hide(super().read(indexes, expression, **options))
+        return self._unveil(super().read(indexes, expression, **options))
 
     def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # a tile knows its size
         """A tile of the raster, of as many bands as can be computed."""
         indexes = indexes or self._choose()
         self._check(indexes, height, width)
-        return self._hide(super().part(bbox, height=height, width=width, indexes=indexes, **options))
+        return self._unveil(super().part(bbox, height=height, width=width, indexes=indexes, **options))
 
     def statistics(self, *, indexes: Any = None, **options: Any) -> dict[str, BandStatistics]:  # type: ignore[override]  # all that we are asked for is named
         """What the values of bands are, counted one band after the other."""
@@ -123,11 +127,24 @@ class GeoTiff(Reader):
         chosen: Sequence[int] = self._choose() or non_alpha_indexes(self.dataset)
         return chosen
 
-    def _hide(self, image: ImageData) -> ImageData:
-        """What is no number is nothing to draw, whether the raster calls it nodata or not."""
+    def _unveil(self, image: ImageData) -> ImageData:
+        """Hide what alpha hides and nothing else: theirs takes all that is not fully opaque for nothing."""
+        alpha = image.alpha_mask
+        if alpha is not None:
+            image.array.mask = np.broadcast_to(alpha == 0, image.array.shape).copy()
+            image.alpha_mask = stretch_alpha(alpha, self._opaque(alpha)) if self.draws else alpha
+        # What is no number is nothing to draw, whether the raster calls it nodata or not.
         if self.draws and image.array.dtype.kind == "f":
             image.array = np.ma.masked_invalid(image.array, copy=False)
         return image
+
+    def _opaque(self, alpha: Alpha) -> float:
+        """The alpha of an opaque pixel, which in wide bands is often less than the highest number."""
+        if alpha.dtype == np.uint8 and alpha.size and alpha.max() > 1:
+            return float(MOST_ALPHA)
+        band = self.dataset.colorinterp.index(ColorInterp.alpha) + 1
+        height, width = self._size({"max_size": LOOK})
+        return opaque_of(self.dataset.read(band, out_shape=(height, width)))
 
     def _choose(self) -> Sequence[int] | None:
         bands: Sequence[int] = non_alpha_indexes(self.dataset)

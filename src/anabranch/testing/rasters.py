@@ -11,9 +11,16 @@ from rasterio.transform import from_origin
 
 from anabranch.plugins.raster.reader import quiet
 
-__all__ = ["GRID", "classes", "foreign_tiff", "hills", "make_raster", "picture"]
+__all__ = ["GRID", "PLACED", "band_masked_tiff", "classes", "foreign_tiff", "hills", "make_raster", "picture"]
 
 GRID = from_origin(500_000, 5_000_000, 10, 10)
+_KEYS = (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633)
+# The grid above in EPSG:32633, as the tags of a GeoTIFF say it to a library that knows no places.
+PLACED = (
+    (33550, "d", 3, (10.0, 10.0, 0.0), True),
+    (33922, "d", 6, (0.0, 0.0, 0.0, 500_000.0, 5_000_000.0, 0.0), True),
+    (34735, "H", len(_KEYS), _KEYS, True),
+)
 Pixels = NDArray[Any]  # of whatever type the raster has
 
 
@@ -43,14 +50,22 @@ def foreign_tiff(path: Path, pixels: Pixels, nodata: str) -> Path:
     """A GeoTIFF of one band that GDAL would not write: by another library, with any text as its nodata value."""
     import tifffile
 
-    keys = (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633)
-    tags = [
-        (33550, "d", 3, (10.0, 10.0, 0.0), True),
-        (33922, "d", 6, (0.0, 0.0, 0.0, 500_000.0, 5_000_000.0, 0.0), True),
-        (34735, "H", len(keys), keys, True),
-        (42113, "s", 0, nodata, True),
-    ]
+    tags = [*PLACED, (42113, "s", 0, nodata, True)]
     tifffile.imwrite(path, pixels[0], extratags=tags, metadata=None, tile=(256, 256))
+    return path
+
+
+def band_masked_tiff(path: Path, pixels: Pixels, masks: Pixels) -> Path:
+    """A GeoTIFF of which every band has a mask of its own, as GDAL reads but does not write it."""
+    import tifffile
+
+    with tifffile.TiffWriter(path) as file:
+        file.write(pixels, photometric="rgb", planarconfig="separate", extratags=PLACED, metadata=None)
+        file.write(masks, photometric="rgb", planarconfig="separate", subfiletype=2, metadata=None)
+    with tifffile.TiffFile(path, mode="r+") as file:
+        tags = file.pages[1].aspage().tags
+        for name in ("NewSubfileType", "PhotometricInterpretation"):
+            tags[name].overwrite(4)
     return path
 
 

@@ -36,7 +36,7 @@ def publish(tmp_path: Path) -> Publish:
         asked = {name: options[name] for name in ("target_crs", "input_crs", "raster_type") if name in options}
         found: Validated = validate(source, ValidateOptions(tier=tier, **asked))
         made = {name: options[name] for name in ("target_crs", "window", "resolution", "memory_mb") if name in options}
-        chosen = CogOptions(kind=found.kind, tier=tier, mends=found.mends, **made)
+        chosen = CogOptions(kind=found.kind, discrete=found.discrete, tier=tier, mends=found.mends, **made)
         target = tmp_path / "cog.tif"
         write_cog(source, target, chosen)
         return target, chosen

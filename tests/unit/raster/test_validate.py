@@ -20,7 +20,8 @@ from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.validate import validate
-from anabranch.testing.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
+from anabranch.plugins.raster.verify import verify
+from anabranch.testing.rasters import GRID, band_masked_tiff, classes, foreign_tiff, hills, make_raster, picture
 
 Refuse = Callable[..., Permanent]
 Publish = Callable[..., tuple[Path, CogOptions]]
@@ -321,7 +322,7 @@ def test_a_name_that_disagrees_with_the_content_is_told(tmp_path: Path) -> None:
         (picture(bands=4), Kind.NIR),
         (np.concatenate([picture(), np.full((1, 600, 700), 255, "uint8")]), Kind.RGBA),
         (picture(bands=5), Kind.MULTISPECTRAL),
-        (hills() / 1000, Kind.VEGETATION_INDEX),
+        (hills() / 1000, Kind.CONTINUOUS),
         (hills(), Kind.DEM),
         (hills(dtype="int16"), Kind.DEM),
         (np.random.default_rng(1).normal(50, 9, (1, 600, 700)).astype("float32"), Kind.CONTINUOUS),
@@ -441,3 +442,74 @@ def test_r6_a_look_tells_the_pixels_of_the_cog(tmp_path: Path, publish: Publish)
     told = subprocess.run(program, env={**gdal_environment(256)}, capture_output=True, text=True, check=True).stdout
     with rasterio.open(cog) as made:
         assert list(map(int, told.split())) == [600 * 700, made.width * made.height]
+
+
+def test_tr3_masks_of_single_bands_are_refused(tmp_path: Path, refuse: Refuse) -> None:
+    masks = np.zeros((3, 64, 64), "uint8")
+    masks[0, :32] = masks[1, :, :32] = masks[2] = 255
+    found = refuse(band_masked_tiff(tmp_path / "a.tif", picture(64, 64), masks))
+    assert found.code == "raster.band_masks"
+
+
+@pytest.mark.parametrize(("opaque", "told"), [(255, True), (65535, False)])
+def test_tr5_an_alpha_band_that_does_not_use_its_type_is_told(tmp_path: Path, opaque: int, told: bool) -> None:
+    pixels = picture(bands=4, dtype="uint16")
+    pixels[3] = opaque
+    source = make_raster(tmp_path / "a.tif", pixels, photometric="RGB", alpha="yes")
+    found = [notice.code for notice in validate(source, ValidateOptions()).warnings]
+    assert ("raster.alpha_range" in found) == told
+
+
+def posterized(levels: int, noise: float = 0.0) -> Any:
+    """An aerial photo in few shades of grey."""
+    shades = picture(bands=1).astype("float32") + np.random.default_rng(2).normal(0, noise + 1e-6, (1, 600, 700))
+    return (np.clip(shades, 0, 255) // (256 / levels)).astype("uint8")
+
+
+@pytest.mark.parametrize(
+    "pixels", [posterized(16), posterized(32, 20.0), posterized(8), np.full((1, 64, 64), 5, "uint8")]
+)
+def test_tr7_few_values_alone_are_no_classes(tmp_path: Path, publish: Publish, pixels: Any) -> None:
+    source = make_raster(tmp_path / "a.tif", pixels)
+    found = look(source)
+    assert (found.kind, found.discrete, codes(found)) == (Kind.CONTINUOUS, True, ["raster.kind_unsure"])
+    assert "different value" in found.why
+    cog, options = publish(source)
+    verify(source, cog, options)
+    with rasterio.open(cog) as src:
+        for level in range(len(src.overviews(1))):
+            with rasterio.open(cog, OVERVIEW_LEVEL=level) as lower:
+                assert set(np.unique(lower.read())) <= set(np.unique(pixels))
+    warped, options = publish(source, target_crs="EPSG:3857")
+    verify(source, warped, options)
+
+
+@pytest.mark.parametrize("declared", [Kind.CATEGORICAL, Kind.CONTINUOUS])
+def test_tr7_the_caller_says_what_few_values_are(tmp_path: Path, declared: Kind) -> None:
+    found = look(make_raster(tmp_path / "a.tif", posterized(16)), raster_type=declared)
+    assert (found.kind, found.discrete, codes(found)) == (declared, False, [])
+    assert found.why.startswith("raster_type says so")
+
+
+@pytest.mark.parametrize("values", [(0, 1), (1, 7, 40), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)])
+def test_tr7_patches_of_few_values_in_no_order_are_classes(tmp_path: Path, values: tuple[int, ...]) -> None:
+    found = look(make_raster(tmp_path / "a.tif", classes(values=values)))
+    assert (found.kind, found.discrete) == (Kind.CATEGORICAL, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "kind"),
+    [
+        ("rain.tif", None, Kind.CONTINUOUS),
+        ("farm_ndvi_2020.tif", None, Kind.VEGETATION_INDEX),
+        ("a.tif", "EVI", Kind.VEGETATION_INDEX),
+        ("devil.tif", None, Kind.CONTINUOUS),
+    ],
+)
+def test_tr7_numbers_within_one_are_a_vegetation_index_if_something_says_so(
+    tmp_path: Path, name: str, description: str | None, kind: Kind
+) -> None:
+    said = {"descriptions": (description,)} if description else {}
+    found = look(make_raster(tmp_path / "a.tif", hills() / 1000, bands=said), name=name)
+    assert found.kind == kind
+    assert "within -1 and 1" in found.why

@@ -7,13 +7,17 @@ from typing import Literal
 import numpy as np
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.io import DatasetReader
+from rasterio.windows import Window
 
 from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.alpha import opaque_of
 from anabranch.plugins.raster.models import Band, Mends, Notice, to_nodata
-from anabranch.plugins.raster.pixels import Totals
+from anabranch.plugins.raster.pixels import Totals, read_window
 from anabranch.plugins.raster.tiff import read_nodata
 
-__all__ = ["check_dtype", "check_nodata", "describe_bands", "fits", "mask_kind"]
+__all__ = ["check_alpha", "check_dtype", "check_masks", "check_nodata", "describe_bands", "fits", "mask_kind"]
+
+LOOK = 512
 
 
 def describe_bands(src: DatasetReader, totals: dict[int, Totals], *, exact: bool) -> tuple[Band, ...]:
@@ -55,6 +59,35 @@ def check_dtype(src: DatasetReader) -> Permanent | None:
         code="raster.dtype",
         remedy="Write amplitude and phase as bands of real numbers.",
     )
+
+
+def check_masks(src: DatasetReader) -> Permanent | None:
+    """A mistake where bands have masks of their own: a COG has one for all of them."""
+    if all(src.mask_flag_enums):
+        return None
+    return Permanent(
+        "the bands have masks of their own, and a COG has one mask for all bands",
+        code="raster.band_masks",
+        remedy="Write a nodata value where a band has no data, for example with `gdalwarp -dstnodata`; "
+        "or send each band as a raster by itself.",
+    )
+
+
+def check_alpha(src: DatasetReader) -> tuple[Notice, ...]:
+    """Tell of an alpha band that takes less than its type for opaque."""
+    if ColorInterp.alpha not in src.colorinterp:
+        return ()
+    band = src.colorinterp.index(ColorInterp.alpha) + 1
+    shrink = max(1.0, max(src.width, src.height) / LOOK)
+    shape = max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
+    opaque, dtype = (
+        opaque_of(read_window(src, Window(0, 0, src.width, src.height), [band], shape)),
+        src.dtypes[band - 1],
+    )
+    if dtype not in ("uint8", "uint16") or opaque == np.iinfo(dtype).max:
+        return ()
+    message = f"The alpha band is of {dtype}, and no value of it is over {opaque:g}; maps take that for opaque."
+    return (Notice(code="raster.alpha_range", message=message),)
 
 
 def check_nodata(src: DatasetReader, path: Path) -> tuple[Mends, tuple[Notice, ...]]:

@@ -11,16 +11,32 @@ from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.models import Notice
 from anabranch.plugins.raster.pixels import Array, Mask, Totals, data_bands, read_valid, spread, windows
 
-__all__ = ["Content", "look"]
+__all__ = ["FEW", "Content", "look"]
 
 SAMPLES = 48
 SIDE = 512
 WHOLE = 16_000_000
 VALUES = 256
+FEW = 32
 EMPTY, NEARLY_EMPTY = 99.0, 90.0
 ABSURD = 1e30
 BUDGET = 16 * 1024**2
 _MANY = 16
+
+
+@dataclass
+class Neighbours:
+    """How the few values of a band lie beside each other."""
+
+    pairs: int = 0
+    equal: int = 0
+    next: int = 0  # of those that differ, how many are next to each other in order
+
+    @property
+    def look_like_names(self) -> bool:
+        """Whether patches of one value meet others of any other, as those of classes do, and not in steps."""
+        apart = self.pairs - self.equal
+        return self.equal >= self.pairs / 2 and self.next < apart / 2
 
 
 @dataclass
@@ -33,6 +49,7 @@ class Content:
     invalid: int = 0
     values: set[float] = field(default_factory=set)
     steps: list[float] = field(default_factory=list)
+    neighbours: Neighbours = field(default_factory=Neighbours)
     undeclared_nan: bool = False
 
     @property
@@ -100,11 +117,22 @@ def _add(content: Content, bands: list[int], data: Array, valid: Mask) -> None:
 def _add_first(content: Content, data: Array, valid: Mask) -> None:
     """Note the distinct values of the first band, up to a number, and its steps from pixel to pixel."""
     if len(content.values) <= VALUES and data.dtype.kind in "iu":
-        content.values.update(np.unique(data[valid])[: VALUES + 1].tolist())
+        found = np.unique(data[valid])
+        content.values.update(found[: VALUES + 1].tolist())
+        if len(content.values) <= FEW:
+            _add_neighbours(content.neighbours, np.searchsorted(found, data), valid)
     both = valid[:, 1:] & valid[:, :-1]
     if both.any():
         steps = np.abs(data[:, 1:].astype(np.float64) - data[:, :-1].astype(np.float64))[both]
         content.steps.append(float(steps.mean()))
+
+
+def _add_neighbours(neighbours: Neighbours, ranks: Array, valid: Mask) -> None:
+    both = valid[:, 1:] & valid[:, :-1]
+    apart = np.abs(ranks[:, 1:] - ranks[:, :-1])[both]
+    neighbours.pairs += apart.size
+    neighbours.equal += int(np.count_nonzero(apart == 0))
+    neighbours.next += int(np.count_nonzero(apart == 1))
 
 
 def _is_absurd(total: Totals) -> bool:

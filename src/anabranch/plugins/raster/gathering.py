@@ -20,7 +20,7 @@ def gather(
     """Put what is published besides the COGs, and describe all of it."""
     raster = params.raster
     span, notices = find_span(params.datetime, raster, params.modified)
-    warnings = (*raster.warnings, *notices)
+    warnings = (*params.notices, *raster.warnings, *notices)
     item_id = name_item(raster.name, _identity(params))
     bands = [Band.model_validate(band) for band in checked[0]["bands"]]
     item = describe_item(item_id, params.title, raster, bands, described, span, ASSETS[params.cogs[0].tier])

@@ -1,6 +1,7 @@
 """Handlers on rasters: they fetch and put, and let a sandbox open what strangers sent."""
 
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from anabranch.engine.context import Context
@@ -8,7 +9,7 @@ from anabranch.engine.errors import AnabranchError, NotFound, Permanent
 from anabranch.engine.handler import handler
 from anabranch.plugins.raster.confined import run_confined
 from anabranch.plugins.raster.gathering import gather
-from anabranch.plugins.raster.models import CogOptions, Limits, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.models import CogOptions, Limits, Notice, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.plan import (
     Plan,
     Wishes,
@@ -35,7 +36,22 @@ def preflight(params: Wishes, ctx: Context) -> Plan:
     except AnabranchError as error:
         require_words(params, error)
         raise
-    return plan_work(params, found, load_settings())
+    plan = plan_work(params, found, load_settings())
+    return plan.model_copy(update={"warnings": tuple(_tell_sidecar(params.source, ctx))})
+
+
+def _tell_sidecar(source: str, ctx: Context) -> Iterator[Notice]:
+    """A mask in a file of its own says which pixels are data, and is not read."""
+    try:
+        beside = ctx.storage.stat(f"{source}.msk")
+    except AnabranchError:
+        return
+    name = PurePosixPath(beside.key).name
+    told = (
+        f"Beside the raster lies {name}, a mask that is not read: all pixels are taken for data unless the file itself"
+    )
+    how = "To have it, write it into the file: gdal_translate --config GDAL_TIFF_INTERNAL_MASK YES."
+    yield Notice(code="raster.mask_beside", message=f"{told} says otherwise. {how}")
 
 
 @handler("raster.refuse_answer", queue="files", timeout_seconds=60)
@@ -110,7 +126,8 @@ def verify(params: VerifyParams, ctx: Context) -> Verified:
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     checked = [_check(params, ctx, source, cog, path) for cog, path in zip(params.cogs, paths, strict=True)]
     thumbnail = _aside(ctx) / "thumbnail.png"
-    arguments = {"path": str(paths[0]), "kind": params.raster.kind, "thumbnail": str(thumbnail)}
+    shown = {"kind": params.raster.kind, "discrete": params.raster.discrete}
+    arguments = {"path": str(paths[0]), **shown, "thumbnail": str(thumbnail)}
     described = run_confined(ctx, "describe", arguments, folder=thumbnail.parent, reads=[paths[0]])
     return gather(params, ctx, checked, described, thumbnail)
 
@@ -131,5 +148,12 @@ def _aside(ctx: Context) -> Path:
 
 def _cog_options(raster: Validated, tier: Tier, target_crs: str | None) -> dict[str, Any]:
     memory = load_settings().raster_memory_mb
-    options = CogOptions(kind=raster.kind, tier=tier, mends=raster.mends, target_crs=target_crs, memory_mb=memory)
+    options = CogOptions(
+        kind=raster.kind,
+        discrete=raster.discrete,
+        tier=tier,
+        mends=raster.mends,
+        target_crs=target_crs,
+        memory_mb=memory,
+    )
     return options.model_dump(mode="json")

@@ -138,6 +138,7 @@ class Times(_Frozen):
     start: datetime | None = None
     end: datetime | None = None
     origin: Literal["tags", "name"]
+    rule: str = ""  # what told it, for people
 
 
 class Estimate(_Frozen):
@@ -174,6 +175,8 @@ class Validated(_Frozen):
     mask: Literal["none", "nodata", "mask", "alpha"]
     kind: Kind
     detected: Kind
+    why: str = ""  # the raster is taken for this kind
+    discrete: bool = False  # its few values may be classes: no new ones are made of them
     nodata_percent: float
     mends: Mends
     times: Times | None
@@ -185,6 +188,7 @@ class CogOptions(_Frozen):
     """How a COG is to be written, and with how much of the machine."""
 
     kind: Kind
+    discrete: bool = False
     tier: Tier = Tier.ANALYSIS
     mends: Mends = Mends()
     target_crs: str | None = Field(default=None, pattern=CRS_PATTERN)

@@ -54,10 +54,13 @@ def data_bands(src: DatasetReader) -> list[int]:
     return [band for band, colour in enumerate(src.colorinterp, 1) if colour != ColorInterp.alpha] or [1]
 
 
-def read_window(src: DatasetReader, window: Window, bands: list[int] | None = None) -> Array:
-    """Pixels; what can't be read is a mistake that names the place."""
+def read_window(
+    src: DatasetReader, window: Window, bands: list[int] | None = None, shape: tuple[int, int] | None = None
+) -> Array:
+    """Pixels, fewer where a shape is given; what can't be read is a mistake that names the place."""
+    smaller = None if shape is None else (len(bands or src.indexes), *shape)
     try:
-        return np.asarray(src.read(bands, window=window))
+        return np.asarray(src.read(bands, window=window, out_shape=smaller))
     except (RasterioError, OSError, ValueError) as error:
         raise _damaged(window) from error
 

@@ -38,11 +38,11 @@ class Shown:
     stretch: Stretch
 
 
-def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE) -> Shown:
+def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE, *, discrete: bool = False) -> Shown:
     """Write a PNG, its longer side at most `side`, nodata transparent; answer how the bands are shown."""
     with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
         bands = _choose(src)
-        pixels, stretch = _paint(src, kind, bands, _shape(src, side))
+        pixels, stretch = _paint(src, kind, bands, _shape(src, side), discrete=discrete)
     with (
         quiet(),
         rasterio.open(
@@ -67,14 +67,16 @@ def _shape(src: DatasetReader, side: int) -> tuple[int, int]:
     return max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
 
 
-def _paint(src: DatasetReader, kind: Kind, bands: list[int], shape: tuple[int, int]) -> tuple[Array, Stretch]:
-    nearest = kind == Kind.CATEGORICAL
-    how = Resampling.nearest if nearest else Resampling.average
+def _paint(
+    src: DatasetReader, kind: Kind, bands: list[int], shape: tuple[int, int], *, discrete: bool
+) -> tuple[Array, Stretch]:
+    classes = kind == Kind.CATEGORICAL
+    how = Resampling.nearest if classes or discrete else Resampling.average
     data = np.asarray(src.read(bands, out_shape=(len(bands), *shape), resampling=how))
     valid = np.asarray(src.dataset_mask(out_shape=shape) > 0)
     if data.dtype.kind == "f":
         valid &= ~np.isnan(data).any(axis=0)
-    if nearest:
+    if classes:
         return np.concatenate([_classes(src, data[0]), _alpha(valid)]), []
     plain = data.dtype == np.uint8 and len(bands) == 3
     stretch = [(0.0, 255.0)] * 3 if plain else [_limits(band, valid) for band in data]

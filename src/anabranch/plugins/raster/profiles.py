@@ -35,10 +35,11 @@ class Profile:
         return self.quality is not None
 
 
-def profile_of(kind: Kind, tier: Tier, dtype: str) -> Profile:
+def profile_of(kind: Kind, tier: Tier, dtype: str, *, discrete: bool = False) -> Profile:
     """The profile of a kind and tier; lossy for 8-bit pictures that are to be looked at, and for nothing else."""
-    overviews = Resampling.mode if kind == Kind.CATEGORICAL else Resampling.average
-    reprojection = _reprojection(kind)
+    classes = discrete or kind == Kind.CATEGORICAL
+    overviews = Resampling.mode if classes else Resampling.average
+    reprojection = Resampling.nearest if classes else Resampling.cubic if kind in _PICTURES else Resampling.bilinear
     if tier == Tier.VISUALIZATION:
         if kind not in _PICTURES or dtype != "uint8":
             raise _not_visual(kind, dtype)
@@ -52,12 +53,6 @@ def _predictor(kind: Kind, dtype: str) -> int:
     if kind == Kind.CATEGORICAL:
         return 1  # the differences of classes mean nothing, and compress worse
     return 3 if np.dtype(dtype).kind == "f" else 2
-
-
-def _reprojection(kind: Kind) -> Resampling:
-    if kind == Kind.CATEGORICAL:
-        return Resampling.nearest
-    return Resampling.cubic if kind in _PICTURES else Resampling.bilinear
 
 
 def _not_visual(kind: Kind, dtype: str) -> Permanent:

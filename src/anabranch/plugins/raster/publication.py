@@ -89,7 +89,7 @@ def describe_item(
         "bbox": described["bbox"],
         **span.model_dump(),
         "software": described["software"],
-        "renders": _renders(raster.kind, described["shown"], described["stretch"], asset),
+        "renders": _renders(raster, described["shown"], described["stretch"], asset),
     }
 
 
@@ -106,13 +106,13 @@ def _band(band: Band) -> dict[str, Any]:
     }
 
 
-def _renders(kind: Kind, bands: Sequence[int], stretch: Sequence[Sequence[float]], asset: str) -> dict[str, Any]:
+def _renders(raster: Validated, bands: Sequence[int], stretch: Sequence[Sequence[float]], asset: str) -> dict[str, Any]:
     """How a map may show it: three bands as colours, one by its palette or a ramp."""
     shown: dict[str, Any] = {"assets": [asset], "bidx": list(bands)}
     if stretch:
         shown["rescale"] = [list(limits) for limits in stretch]
-    if kind is Kind.CATEGORICAL:
+    if raster.kind is Kind.CATEGORICAL or raster.discrete:
         shown["resampling"] = "nearest"
-    elif len(stretch) == 1:
+    if raster.kind is not Kind.CATEGORICAL and len(stretch) == 1:
         shown["colormap_name"] = "viridis"
     return {"default": shown}

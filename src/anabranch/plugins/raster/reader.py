@@ -31,15 +31,15 @@ def check_drivers() -> None:
 @contextmanager
 def bounded(memory_mb: int, threads: int = 0, **more: str) -> Iterator[None]:
     """Hold GDAL to a part of the memory that a task may use, and to what the file itself says (R6)."""
-    with rasterio.Env(
-        GDAL_CACHEMAX=memory_mb // CACHE_SHARE * 1024**2,  # in bytes, here
-        GDAL_NUM_THREADS=threads or "ALL_CPUS",
-        GDAL_TIFF_INTERNAL_MASK=True,
-        GDAL_PAM_ENABLED=False,
-        GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR",
-        GDAL_GEOREF_SOURCES="INTERNAL",
-        **more,
-    ):
+    settled = {
+        "GDAL_CACHEMAX": memory_mb // CACHE_SHARE * 1024**2,  # in bytes, here
+        "GDAL_NUM_THREADS": threads or "ALL_CPUS",
+        "GDAL_TIFF_INTERNAL_MASK": True,
+        "GDAL_PAM_ENABLED": False,
+        "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
+        "GDAL_GEOREF_SOURCES": "INTERNAL",
+    }
+    with rasterio.Env(**(settled | more)):
         yield
 
 

@@ -46,7 +46,9 @@ def strips(view: View, budget: int) -> Iterator[Window]:
 
 
 def _creation(view: View) -> dict[str, object]:
+    bits = view.src.tags(1, ns="IMAGE_STRUCTURE").get("NBITS")
     return {
+        **({"nbits": bits} if bits else {}),
         "driver": "GTiff",
         "width": view.width,
         "height": view.height,

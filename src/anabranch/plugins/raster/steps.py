@@ -67,6 +67,7 @@ class VerifyParams(Strict):
     title: str | None = None
     datetime: str | None = None
     modified: AwareDatetime
+    notices: tuple[Notice, ...] = ()
 
 
 class Verified(Strict):

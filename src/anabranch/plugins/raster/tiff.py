@@ -1,44 +1,126 @@
-"""What a TIFF's own tags say, where GDAL keeps silent."""
+"""What a TIFF's own tags say, where GDAL keeps silent or tells of something else."""
 
 import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["read_nodata"]
+__all__ = ["Image", "read_images", "read_nodata"]
 
-NODATA_TAG = 42113
+MOST_IMAGES = 256
 MOST_TAGS = 4096
-MOST_TEXT = 64
+MOST_VALUE = 64
+SUBFILE, WIDTH, HEIGHT, BITS, COMPRESSION, TILE_WIDTH, NODATA = 254, 256, 257, 258, 259, 322, 42113
+_REDUCED, _MASK = 1, 4
+# The bytes of a value of each type of a tag, and how the whole numbers among them are read.
+_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
+_WHOLE = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image of a TIFF: the raster itself, an overview of it, or the mask of either."""
+
+    width: int
+    height: int
+    tiled: bool
+    reduced: bool
+    mask: bool
+    bits: int
+    compression: int
+    nodata: str
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How numbers and directories are written in a file."""
+
+    order: str
+    big: bool
+
+    def unpack(self, small: str, large: str, data: bytes) -> tuple[int, ...]:
+        return struct.unpack(f"{self.order}{large if self.big else small}", data)
+
+    def read(self, file: BinaryIO, small: str, large: str) -> tuple[int, ...]:
+        form = large if self.big else small
+        return self.unpack(small, large, file.read(struct.calcsize(f"{self.order}{form}")))
+
+
+def read_images(path: Path) -> tuple[Image, ...]:
+    """The images of a TIFF in their order; none where the file is no TIFF, those before the damage where it is cut."""
+    found: list[Image] = []
+    try:
+        with path.open("rb") as file:
+            for image in islice(_walk(file), MOST_IMAGES):
+                found.append(image)
+    except (struct.error, OSError, UnicodeDecodeError, OverflowError):
+        pass
+    return tuple(found)
 
 
 def read_nodata(path: Path) -> str:
     """The text of the nodata tag of the first image, whether or not a pixel can have it; empty where there is none."""
-    try:
-        with path.open("rb") as file:
-            return _find(file)
-    except (struct.error, OSError, UnicodeDecodeError):
-        return ""
+    images = read_images(path)
+    return images[0].nodata if images else ""
 
 
-def _find(file: BinaryIO) -> str:
+def _walk(file: BinaryIO) -> Iterator[Image]:
     head = file.read(16)
     order = {b"II": "<", b"MM": ">"}.get(head[:2])
     if order is None:
-        return ""
-    big = struct.unpack(f"{order}H", head[2:4]) == (43,)
-    count, entry = ("Q", "HHQ8s") if big else ("H", "HHI4s")
-    (start,) = struct.unpack(f"{order}Q", head[8:16]) if big else struct.unpack(f"{order}I", head[4:8])
-    file.seek(start)
-    (tags,) = struct.unpack(f"{order}{count}", file.read(struct.calcsize(f"{order}{count}")))
-    for _ in range(min(tags, MOST_TAGS)):
-        tag, _, length, value = struct.unpack(f"{order}{entry}", file.read(struct.calcsize(f"{order}{entry}")))
-        if tag == NODATA_TAG:
-            return _text(file, order, length, value)
-    return ""
+        return
+    layout = _Layout(order, big=struct.unpack(f"{order}H", head[2:4]) == (43,))
+    (start,) = layout.unpack("I", "Q", head[8:16] if layout.big else head[4:8])
+    seen: set[int] = set()
+    while start and start not in seen:
+        seen.add(start)
+        file.seek(start)
+        tags, start = _read_directory(file, layout)
+        yield _describe(file, layout, tags)
 
 
-def _text(file: BinaryIO, order: str, length: int, value: bytes) -> str:
-    if length > len(value):
-        file.seek(struct.unpack(f"{order}{'Q' if len(value) == 8 else 'I'}", value)[0])
-        value = file.read(min(length, MOST_TEXT))
-    return value[:length].rstrip(b"\x00 ").decode("ascii")
+_Tag = tuple[int, int, bytes]
+
+
+def _read_directory(file: BinaryIO, layout: _Layout) -> tuple[dict[int, _Tag], int]:
+    (count,) = layout.read(file, "H", "Q")
+    tags = {}
+    for _ in range(min(count, MOST_TAGS)):
+        tag, kind, length = layout.read(file, "HHI", "HHQ")
+        tags[tag] = kind, length, file.read(8 if layout.big else 4)
+    (following,) = layout.read(file, "I", "Q")
+    return tags, following
+
+
+def _describe(file: BinaryIO, layout: _Layout, tags: dict[int, _Tag]) -> Image:
+    def number(tag: int, default: int) -> int:
+        return _first(layout, tags[tag][0], _value(file, layout, tags[tag])) if tag in tags else default
+
+    what = number(SUBFILE, 0)
+    return Image(
+        width=number(WIDTH, 0),
+        height=number(HEIGHT, 0),
+        tiled=TILE_WIDTH in tags,
+        reduced=bool(what & _REDUCED),
+        mask=bool(what & _MASK),
+        bits=number(BITS, 1),
+        compression=number(COMPRESSION, 1),
+        nodata=_value(file, layout, tags[NODATA]).rstrip(b"\x00 ").decode("ascii") if NODATA in tags else "",
+    )
+
+
+def _value(file: BinaryIO, layout: _Layout, tag: _Tag) -> bytes:
+    kind, length, value = tag
+    size = _SIZES.get(kind, 1) * length
+    if size > len(value):
+        (place,) = layout.unpack("I", "Q", value)
+        file.seek(place)
+        value = file.read(min(size, MOST_VALUE))
+    return value[:size]
+
+
+def _first(layout: _Layout, kind: int, value: bytes) -> int:
+    form = f"{layout.order}{_WHOLE.get(kind, 'H')}"
+    return int(struct.unpack(form, value[: struct.calcsize(form)])[0])

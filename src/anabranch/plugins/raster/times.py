@@ -1,7 +1,8 @@
 """When the data of a raster are of, from its tags or its name; never from the date on which the file was written."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
@@ -9,35 +10,52 @@ from anabranch.plugins.raster.models import Times
 
 __all__ = ["find_times"]
 
-Origin = Literal["tags", "name"]
-
 # TIFFTAG_DATETIME is left out: it says when the file was made.
 _TAGS = ("acquisitiondatetime", "acquisition_datetime", "acquisition_date", "datetime", "date", "time_coverage_start")
-_EDGE = r"(?<![0-9])"
-_YEAR = r"(19[5-9]\d|20[0-4]\d)"
-_MONTH, _DAY = r"(0[1-9]|1[0-2])", r"(0[1-9]|[12]\d|3[01])"
-_CLOCK = r"[T_\- ]?([01]\d|2[0-3])[:\-]?([0-5]\d)[:\-]?([0-5]\d)"
-_MOMENT = re.compile(rf"{_EDGE}{_YEAR}[-_]?{_MONTH}[-_]?{_DAY}{_CLOCK}(?![0-9])")
-_DATE = re.compile(rf"{_EDGE}{_YEAR}([-_.]?){_MONTH}\2{_DAY}(?![0-9])")
-_MONTHS = re.compile(rf"{_EDGE}{_YEAR}[-_]{_MONTH}(?![0-9])")
-# 2048 alone is the side of a tile more often than a year.
-_YEARS = re.compile(rf"(?:^|[-_. ])(?!2048){_YEAR}(?=$|[-_. ])")
+_SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A time in a name: where it stands, and its first and last second, which of a moment are one."""
+
+    left: int
+    right: int
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How times are written in names: what they are called, one and several, and how one is read."""
+
+    one: str
+    several: str
+    pattern: re.Pattern[str]
+    read: Callable[..., tuple[datetime, datetime]]
+    bare: bool = False  # a number that often counts something else
 
 
 def find_times(tags: Mapping[str, str], name: str) -> Times | None:
-    """The moment or span of the data, or None where nothing says it."""
+    """The moment or span of the data, and what told it; None where nothing does."""
     lower = {key.lower(): value for key, value in tags.items()}
-    texts = [lower[tag].strip().replace("/", "-") for tag in _TAGS if tag in lower]
+    texts = {tag: lower[tag].strip().replace("/", "-") for tag in _TAGS if tag in lower}
     # A tag that tells the moment says more than one before it that tells only the day.
-    said = [times for parse in (_parse_moment, _parse_day) for text in texts if (times := parse(text))]
-    return said[0] if said else _from_name(name.rsplit(".", 1)[0])
+    said = (_from_tag(tag, text, moments=moments) for moments in (True, False) for tag, text in texts.items())
+    return next(filter(None, said), None) or _from_name(name.rsplit(".", 1)[0])
 
 
-def _parse_day(text: str) -> Times | None:
-    if not _is_day(text):
+def _from_tag(tag: str, text: str, *, moments: bool) -> Times | None:
+    try:
+        if _is_day(text):
+            return None if moments else _tell(*_day(*date.fromisoformat(text).timetuple()[:3]), f"the tag {tag}")
+        found = datetime.fromisoformat(text) if moments else None
+        if found is None:
+            return None
+        moment = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    day = date.fromisoformat(text)
-    return _span_of_day(day.year, day.month, day.day, origin="tags")
+    return _tell(moment, moment, f"the tag {tag}")
 
 
 def _is_day(text: str) -> bool:
@@ -47,47 +65,96 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def _parse_moment(text: str) -> Times | None:
-    if _is_day(text):
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-        moment = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return Times(moment=moment, origin="tags")
+def _tell(start: datetime, end: datetime, rule: str) -> Times:
+    origin: Literal["tags", "name"] = "tags" if rule.startswith("the tag") else "name"
+    if start == end:
+        return Times(moment=start, origin=origin, rule=rule)
+    return Times(start=start, end=end, origin=origin, rule=rule)
+
+
+def _moment(*parts: str) -> tuple[datetime, datetime]:
+    moment = datetime(*map(int, parts), tzinfo=UTC)  # type: ignore[arg-type, misc]  # six of them, as the pattern has
+    return moment, moment
+
+
+def _day(year: int | str, month: int | str, day: int | str) -> tuple[datetime, datetime]:
+    start = datetime(int(year), int(month), int(day), tzinfo=UTC)
+    return start, start + _DAY - _SECOND
+
+
+def _day_of_year(year: str, number: str) -> tuple[datetime, datetime]:
+    start = datetime(int(year), 1, 1, tzinfo=UTC) + _DAY * (int(number) - 1)
+    if start.year != int(year):
+        raise ValueError(f"{year} has no day {number}")
+    return start, start + _DAY - _SECOND
+
+
+def _month(year: str, month: str) -> tuple[datetime, datetime]:
+    start = datetime(int(year), int(month), 1, tzinfo=UTC)
+    return start, (start + 31 * _DAY).replace(day=1) - _SECOND
+
+
+def _year(year: str) -> tuple[datetime, datetime]:
+    return datetime(int(year), 1, 1, tzinfo=UTC), datetime(int(year) + 1, 1, 1, tzinfo=UTC) - _SECOND
+
+
+_LEFT, _RIGHT = r"(?<![0-9])", r"(?![0-9])"
+_ALONE, _ENDS = r"(?<![0-9A-Za-z])", r"(?![0-9A-Za-z])"
+_Y, _M, _D = r"(19[5-9]\d|20[0-4]\d)", r"(0[1-9]|1[0-2])", r"(0[1-9]|[12]\d|3[01])"
+_CLOCK = r"[T_\- ]?([01]\d|2[0-3])(?P<by>[:\-]?)([0-5]\d)(?P=by)([0-5]\d)"
+_RULES = (
+    _Rule("moment", "two moments", re.compile(rf"{_LEFT}{_Y}[-_]?{_M}[-_]?{_D}{_CLOCK}{_RIGHT}"), _moment),
+    _Rule("day", "two days", re.compile(rf"{_LEFT}{_Y}(?P<by>[-_.]?){_M}(?P=by){_D}{_RIGHT}"), _day),
+    _Rule(
+        "day of the year",
+        "two days of the year",
+        re.compile(rf"{_ALONE}A?{_Y}-?([0-3]\d\d){_ENDS}"),
+        _day_of_year,
+        bare=True,
+    ),
+    _Rule("month", "two months", re.compile(rf"{_ALONE}{_Y}[-_.]?{_M}{_ENDS}"), _month, bare=True),
+    # 2048 alone is the side of a tile more often than a year.
+    _Rule("years", "years", re.compile(rf"{_ALONE}(?!2048){_Y}{_ENDS}"), _year, bare=True),
+)
+_BETWEEN = re.compile(r"[-_. ]{1,3}|[-_ ]?to[-_ ]?", re.IGNORECASE)
+# Landsat's names tell the day of the data and, after it, the day of the processing.
+_LANDSAT = re.compile(r"L[COTEM]\d\d_L\w{3}_\d{6}_", re.IGNORECASE)
+_DATUMS = (
+    "wgs|nad|etrs|ed|gda|nzgd|nztm|jgd|tokyo|sirgas|cgcs|itrf|igs|rgf|prs|pz|gdm|kgd|egm|navd|ngvd|evrf|evrs|ahd|grs|"
+    "sweref|osgb|pulkovo|xian|beijing|hartebeesthoek|clarke|lambert|datum|epsg|esri|crs|srid"
+)
+_COUNTED = "tile|sheet|blatt|no|nr|num|number|id|product|item|order|part|block|row|col|path|band|zone|job|ref|version"
+# What comes right before a number that is none of a date. The year of a datum may be followed by its realization's.
+_NO_DATE = re.compile(rf"(?<![a-z])(?:{_DATUMS})[-_. ]?$", re.IGNORECASE)
+_NO_NUMBER = re.compile(rf"(?<![a-z])(?:(?:{_COUNTED})[-_. ]?|(?:{_DATUMS})[-_. ]?\d{{4}}[-_. ])$", re.IGNORECASE)
 
 
 def _from_name(stem: str) -> Times | None:
-    if found := _MOMENT.search(stem):
-        year, month, day, hour, minute, second = map(int, found.groups())
-        return _moment(year, month, day, hour, minute, second)
-    if found := _DATE.search(stem):
-        return _span_of_day(*map(int, found.group(1, 3, 4)))
-    if found := _MONTHS.search(stem):
-        year, month = map(int, found.groups())
-        return _span(datetime(year, month, 1, tzinfo=UTC), datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC))
-    years = _YEARS.findall(stem)
-    if years:
-        first, last = int(min(years)), int(max(years))
-        return _span(datetime(first, 1, 1, tzinfo=UTC), datetime(last + 1, 1, 1, tzinfo=UTC))
+    for rule in _RULES:
+        if found := list(_find(rule, stem)):
+            start, end, several = _join(rule, stem, found)
+            return _tell(start, end, f"{rule.several if several else rule.one} in the file's name")
     return None
 
 
-def _moment(year: int, month: int, day: int, hour: int, minute: int, second: int) -> Times | None:
-    try:
-        return Times(moment=datetime(year, month, day, hour, minute, second, tzinfo=UTC), origin="name")
-    except ValueError:
-        return None
+def _find(rule: _Rule, stem: str) -> Iterator[_Found]:
+    for match in rule.pattern.finditer(stem):
+        before = stem[: match.start()]
+        if _NO_DATE.search(before) or (rule.bare and _NO_NUMBER.search(before)):
+            continue
+        parts = [part for number, part in enumerate(match.groups(), 1) if number != match.re.groupindex.get("by")]
+        try:
+            yield _Found(match.start(), match.end(), *rule.read(*parts))
+        except (ValueError, OverflowError):
+            continue  # it has the shape of a date, and is none
 
 
-def _span_of_day(year: int, month: int, day: int, *, origin: Origin = "name") -> Times | None:
-    try:
-        begin = datetime(year, month, day, tzinfo=UTC)
-        return _span(begin, begin + timedelta(days=1), origin)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _span(begin: datetime, after: datetime, origin: Origin = "name") -> Times:
-    return Times(start=begin, end=after - timedelta(seconds=1), origin=origin)
+def _join(rule: _Rule, stem: str, found: list[_Found]) -> tuple[datetime, datetime, bool]:
+    """One time, or the span from the first to the second where they stand side by side; of years, all of them."""
+    first, second = found[0], found[1] if len(found) > 1 else None
+    if rule.read is _year:
+        return min(one.start for one in found), max(one.end for one in found), True
+    beside = second is not None and _BETWEEN.fullmatch(stem[first.right : second.left]) is not None
+    if second is None or not beside or second.start < first.start or _LANDSAT.match(stem):
+        return first.start, first.end, False
+    return first.start, second.end, True

@@ -10,11 +10,18 @@ from rasterio.io import DatasetReader
 from rasterio.transform import array_bounds
 
 from anabranch.engine.errors import Permanent
-from anabranch.plugins.raster.bands import check_dtype, check_nodata, describe_bands, mask_kind
+from anabranch.plugins.raster.bands import (
+    check_alpha,
+    check_dtype,
+    check_masks,
+    check_nodata,
+    describe_bands,
+    mask_kind,
+)
 from anabranch.plugins.raster.content import Content, look
 from anabranch.plugins.raster.crs import name_crs, parse_crs, resolve_crs
 from anabranch.plugins.raster.georef import check_bounds, check_grid, is_unrectified, upright
-from anabranch.plugins.raster.kinds import detect, settle
+from anabranch.plugins.raster.kinds import Guess, detect, settle
 from anabranch.plugins.raster.limits import check_limits, check_target, check_whole, raw_bytes
 from anabranch.plugins.raster.mistakes import raise_all
 from anabranch.plugins.raster.models import Box, CogOptions, Estimate, Kind, Mends, Notice, Validated, ValidateOptions
@@ -75,7 +82,8 @@ def _validate(src: DatasetReader, path: Path, size: int, options: ValidateOption
     _check_suffix(findings, path, name)
     crs = _check_place(findings, src, options)
     content = _check_pixels(findings, src, path, size)
-    kinds = content and findings.attempt(lambda: _check_kind(src, content, options))
+    kinds = content and findings.attempt(lambda: _check_kind(src, content, options, name))
+    findings.add(notices=kinds[1].notices if kinds else ())
     bounds = crs and _check_bounds(findings, src, crs)
     findings.settle()
     if kinds and options.target_crs:
@@ -114,7 +122,7 @@ def _check_bounds(findings: Findings, src: DatasetReader, crs: CRS) -> Box | Non
 
 
 def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int) -> Content | None:
-    broken = [mistake for mistake in (check_dtype(src), check_whole(src, size)) if mistake]
+    broken = [mistake for mistake in (check_dtype(src), check_masks(src), check_whole(src, size)) if mistake]
     findings.add(mistakes=tuple(broken))
     if broken:
         return None
@@ -123,29 +131,35 @@ def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int)
     content = findings.attempt(lambda: look(src))
     if content is None:
         return None
+    findings.add(notices=findings.attempt(lambda: check_alpha(src)) or ())
     findings.add(tuple(content.mistakes()), tuple(content.notices()))
     if content.undeclared_nan:
         findings.add(mends=Mends(nodata="nan"))
     return content
 
 
-def _check_kind(src: DatasetReader, content: Content, options: ValidateOptions) -> tuple[Kind, Kind]:
-    detected = detect(src, content)
-    kind = settle(src, detected, options.raster_type, content)
-    profile_of(kind, options.tier, src.dtypes[0])
-    return detected, kind
+def _check_kind(src: DatasetReader, content: Content, options: ValidateOptions, name: str) -> tuple[Kind, Guess]:
+    detected = detect(src, content, name)
+    settled = settle(src, detected, options.raster_type)
+    profile_of(settled.kind, options.tier, src.dtypes[0])
+    return detected.kind, settled
 
 
-def _check_target(findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, kind: Kind) -> None:
-    pixels = count_pixels(path, choose(kind, findings.mends, options))
+def _check_target(findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, guess: Guess) -> None:
+    pixels = count_pixels(path, choose(guess.kind, findings.mends, options, discrete=guess.discrete))
     mistake = check_target(src, pixels, options.target_crs, options.limits)
     findings.add(mistakes=(mistake,) if mistake else ())
 
 
-def choose(kind: Kind, mends: Mends, options: ValidateOptions) -> CogOptions:
+def choose(kind: Kind, mends: Mends, options: ValidateOptions, *, discrete: bool = False) -> CogOptions:
     """How the COG of a raster will be written."""
     return CogOptions(
-        kind=kind, tier=options.tier, mends=mends, target_crs=options.target_crs, memory_mb=options.memory_mb
+        kind=kind,
+        discrete=discrete,
+        tier=options.tier,
+        mends=mends,
+        target_crs=options.target_crs,
+        memory_mb=options.memory_mb,
     )
 
 
@@ -157,7 +171,7 @@ def _describe(
     findings: Findings,
     crs: CRS,
     content: Content,
-    kinds: tuple[Kind, Kind],
+    kinds: tuple[Kind, Guess],
     bounds: Box,
 ) -> Validated:
     if src.width == 1 and src.height == 1:
@@ -180,8 +194,10 @@ def _describe(
         bounds_wgs84=bounds,
         bands=describe_bands(src, content.bands, exact=content.exact),
         mask=mask_kind(src),
-        kind=kinds[1],
+        kind=kinds[1].kind,
         detected=kinds[0],
+        why=kinds[1].why,
+        discrete=kinds[1].discrete,
         nodata_percent=content.nodata_percent,
         mends=findings.mends,
         times=find_times(tags, name),

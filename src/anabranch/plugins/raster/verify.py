@@ -7,18 +7,19 @@ from pathlib import Path
 import numpy as np
 import rasterio
 from pydantic import BaseModel, ConfigDict
-from rasterio.enums import ColorInterp
+from rasterio.enums import ColorInterp, Resampling
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
-from rio_cogeo.cogeo import cog_validate
 
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.bands import describe_bands, mask_kind
 from anabranch.plugins.raster.crs import WGS84
-from anabranch.plugins.raster.models import Band, CogOptions, Kind, Statistics
+from anabranch.plugins.raster.levels import check_levels
+from anabranch.plugins.raster.models import Band, CogOptions, Statistics
 from anabranch.plugins.raster.pixels import Array, Mask, Totals, data_bands, read_valid, read_window, windows
 from anabranch.plugins.raster.reader import bounded, quiet
 from anabranch.plugins.raster.rewrite import strips
+from anabranch.plugins.raster.structure import check_structure, overview_factors
 from anabranch.plugins.raster.view import View, open_view
 
 __all__ = ["Verified", "verify"]
@@ -48,27 +49,28 @@ class Compared:
 
     source: dict[int, Totals] = field(default_factory=dict)
     cog: dict[int, Totals] = field(default_factory=dict)
-    classes: set[float] = field(default_factory=set)
+    classes: set[float] = field(default_factory=set)  # the values of classes in the source
+    shown: set[float] = field(default_factory=set)  # and in the COG
     differences: int = 0
 
 
 def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
     """Compare a COG with its source, all of it, and raise one error that names every difference."""
-    wrong = _structure(cog)
+    wrong = check_structure(cog)
     memory = bounded(options.memory_mb, options.threads)
     with memory, open_view(source, options) as view, quiet(), rasterio.open(cog, driver="GTiff") as out:
         wrong += _facts(view, out)
         if (out.width, out.height, out.count) != (view.width, view.height, view.count):
             raise _failed(cog, wrong)
         found = _compare(view, out)
-        wrong += [*_pixels(view, found), *_overviews(view, cog, out, found)]
+        wrong += [*_pixels(view, found), *_classes(found), *check_levels(cog, view)]
         if wrong:
             raise _failed(cog, wrong)
         return Verified(
             size_bytes=cog.stat().st_size,
             bands=describe_bands(out, found.cog, exact=True),
             compared=_way(view),
-            overviews=tuple(out.overviews(1)),
+            overviews=overview_factors(cog),
         )
 
 
@@ -76,11 +78,6 @@ def _way(view: View) -> str:
     if view.warped:
         return "statistics after resampling"
     return "statistics after lossy compression" if view.profile.lossy else "every pixel"
-
-
-def _structure(cog: Path) -> list[str]:
-    valid, errors, warnings = cog_validate(cog, strict=True, quiet=True)
-    return [] if valid else [f"it is no valid COG: {text}" for text in (*errors, *warnings)]
 
 
 def _facts(view: View, out: DatasetReader) -> list[str]:
@@ -119,14 +116,15 @@ def _compare(view: View, out: DatasetReader) -> Compared:
     bands = data_bands(out)
     found = Compared({band: Totals() for band in bands}, {band: Totals() for band in bands})
     if view.warped:
+        counted = view.profile.reprojection is Resampling.nearest
         for window in windows(view.src, BUDGET):
-            _add(view.src, window, bands, found.source, found, view)
+            _add(view.src, window, bands, found.source, found.classes if counted else None)
         for window in windows(out, BUDGET):
-            _add(out, window, bands, found.cog)
+            _add(out, window, bands, found.cog, found.shown if counted else None)
         return found
     for window in strips(view, BUDGET):
         found.differences += _differences(view, out, window)
-        _add(out, window, bands, found.cog, found, view)
+        _add(out, window, bands, found.cog)
         _add_view(view, window, bands, found.source)
     return found
 
@@ -136,15 +134,14 @@ def _add(
     window: Window,
     bands: list[int],
     totals: dict[int, Totals],
-    found: Compared | None = None,
-    view: View | None = None,
+    values: set[float] | None = None,
 ) -> None:
     for part in _some(bands):
         data, valid = read_valid(raster, window, part)
         for number, band in enumerate(part):
             totals[band].add(data[number], valid[number])
-        if found and view and view.options.kind == Kind.CATEGORICAL:
-            found.classes.update(np.unique(data).tolist())
+        if values is not None:
+            values.update(np.unique(data[valid]).tolist())
 
 
 def _add_view(view: View, window: Window, bands: list[int], totals: dict[int, Totals]) -> None:
@@ -205,24 +202,10 @@ def _close(view: View, ours: Statistics, theirs: Statistics) -> bool:
     return within and abs(ours.mean - theirs.mean) <= WARPED_MEAN * theirs.stddev + 1e-6 * abs(theirs.mean)
 
 
-def _overviews(view: View, cog: Path, out: DatasetReader, found: Compared) -> list[str]:
-    """Overviews of classes may hold only classes that are there."""
-    if view.options.kind != Kind.CATEGORICAL:
-        return []
-    allowed = found.classes | ({view.nodata} if view.nodata is not None else {0.0} if view.masked else set())
-    wrong = []
-    for level in range(-1, len(out.overviews(1))) if view.warped else range(len(out.overviews(1))):
-        wrong += [f"overview {level} has values that the source has not: {odd}" for odd in _odd(cog, level, allowed)]
-    return wrong
-
-
-def _odd(cog: Path, level: int, allowed: set[float]) -> list[list[float]]:
-    where = {} if level < 0 else {"OVERVIEW_LEVEL": level}
-    odd: set[float] = set()
-    with quiet(), rasterio.open(cog, driver="GTiff", **where) as raster:
-        for window in windows(raster, BUDGET):
-            odd |= set(np.unique(read_window(raster, window, [1])).tolist()) - allowed
-    return [sorted(odd)[:5]] if odd else []
+def _classes(found: Compared) -> list[str]:
+    """Resampling may not make a class that the source has not."""
+    odd = sorted(found.shown - found.classes)
+    return [f"it has values that the source has not: {', '.join(f'{value:g}' for value in odd[:5])}"] if odd else []
 
 
 def _failed(cog: Path, wrong: list[str]) -> Permanent:

@@ -67,7 +67,8 @@ class View:
     def as_it_is(self) -> bool:
         """Whether the file itself can be copied."""
         whole = self.options.window is None and not self.warped and not self.options.mends.any
-        return whole and self.masked == (mask_kind(self.src) == "mask")
+        same = str(self.nodata) == str(self.src.nodata) and self.masked == (mask_kind(self.src) == "mask")
+        return whole and same
 
     def read(self, window: Window, bands: list[int] | None = None) -> Array:
         """Pixels of a window of this view."""
@@ -111,7 +112,7 @@ def open_view(source: Path, options: CogOptions) -> Iterator[View]:
     """Open a source as its COG shall be."""
     with ExitStack() as stack:
         src = stack.enter_context(open_raster(source))
-        profile = profile_of(options.kind, options.tier, src.dtypes[0])
+        profile = profile_of(options.kind, options.tier, src.dtypes[0], discrete=options.discrete)
         crs = parse_crs(options.mends.crs, "input_crs") if options.mends.crs else src.crs
         target = parse_crs(options.target_crs, "target_crs") if options.target_crs else crs
         nodata, masked = _validity(src, options, profile, warps=_warps(src, crs, target, options))

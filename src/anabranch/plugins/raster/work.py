@@ -25,7 +25,9 @@ def look(path: str, options: Said, tiers: list[str], *, progress: cog.Progress) 
     return {
         "raster": raster.model_dump(mode="json"),
         "tiers": [tier for tier in tiers if _allows(raster, Tier(tier))],
-        "pixels": view.count_pixels(Path(path), validate.choose(raster.kind, raster.mends, asked)),
+        "pixels": view.count_pixels(
+            Path(path), validate.choose(raster.kind, raster.mends, asked, discrete=raster.discrete)
+        ),
     }
 
 
@@ -41,10 +43,10 @@ def check(source: str, path: str, options: Said, *, progress: cog.Progress) -> S
     return verify.verify(Path(source), Path(path), CogOptions.model_validate(options)).model_dump(mode="json")
 
 
-def describe(path: str, kind: str, thumbnail: str, *, progress: cog.Progress) -> Said:
+def describe(path: str, kind: str, thumbnail: str, discrete: bool = False, *, progress: cog.Progress) -> Said:
     """Where a COG has data, its grid, and how a map may show it; a small picture of it is written."""
     found, grid = footprint.footprint(Path(path)), projection.project(Path(path))
-    shown = preview.preview(Path(path), Path(thumbnail), Kind(kind))
+    shown = preview.preview(Path(path), Path(thumbnail), Kind(kind), discrete=discrete)
     return {
         "footprint": found.geometry(),
         "bbox": list(found.bbox),
