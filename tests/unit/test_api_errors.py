@@ -297,7 +297,7 @@ async def test_s1_a_socket_beyond_loopback_is_noticed_whatever_the_settings_say(
 async def test_o6_a_method_that_a_path_lacks_is_a_problem_that_names_the_others(api: httpx.AsyncClient) -> None:
     answer = await api.put("/api/jobs")
     problem(answer, 405, "request.method")
-    assert answer.headers["allow"] == "GET, POST"
+    assert answer.headers["allow"] == "GET, HEAD, POST"
 
 
 async def test_o6_an_unknown_route_is_a_problem(api: httpx.AsyncClient) -> None:
