@@ -5,10 +5,12 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,34 @@ def test_ts2_a_lock_that_is_missing_is_told_and_the_others_hold(tmp_path: Path) 
         assert logged[0] == {"event": "sandbox.weak", "log_level": "warning", "missing": bare.find_locks().missing()}
     finally:
         bare.close()
+
+
+def test_ts2_a_thread_that_no_lock_would_hold_is_found_before_the_call(tmp_path: Path) -> None:
+    threaded = Sandbox("strangers", {"PYTHONPATH": str(CONFINED), "THREADS_LEFT": "1"})
+    try:
+        with pytest.raises(TaskError, match="the warm-up left another"):
+            threaded.run("add", {"a": 1, "b": 1}, limits=LIMITS, writes=[tmp_path])
+    finally:
+        threaded.close()
+
+
+def test_ts2_a_process_that_died_while_it_waited_is_replaced(sandbox: Sandbox, tmp_path: Path) -> None:
+    server = sandbox.run("show", {}, limits=LIMITS, writes=[tmp_path])["server"]
+    children = Path(f"/proc/{server}/task/{server}/children")
+    wait_until(lambda: children.read_text() != "")
+    waiting = int(children.read_text())
+    os.kill(waiting, signal.SIGKILL)
+    wait_until(lambda: "State:\tZ" in Path(f"/proc/{waiting}/status").read_text())
+    shown = sandbox.run("show", {}, limits=LIMITS, writes=[tmp_path])
+    assert shown["server"] == server
+    assert shown["pid"] != waiting
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def besiege(user: str, abi: int) -> Any:  # JSON, as siege.py says

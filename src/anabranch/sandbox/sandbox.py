@@ -1,6 +1,5 @@
 """The caller's side of a sandbox."""
 
-import json
 import os
 import select
 import signal
@@ -82,10 +81,7 @@ class Sandbox:
             self._warn()
             ours, theirs = socket.socketpair()
             with theirs:
-                # One byte carries the handle; the rest of a long request would be cut off with it.
-                text = json.dumps(request).encode() + b"\n"
-                socket.send_fds(control.socket, [text[:1]], [theirs.fileno()])
-                control.socket.sendall(text[1:])
+                control.hand(request, theirs)
             call = _Call(Wire(ours, most=MOST_BYTES), control, progress, should_stop)
             try:
                 return call.wait()

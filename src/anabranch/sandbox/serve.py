@@ -24,17 +24,24 @@ from anabranch.sandbox.landlock import find_landlock, restrict_files
 from anabranch.sandbox.locks import Locks
 from anabranch.sandbox.prints import Prints
 from anabranch.sandbox.refusals import Refusals, filter_and_report
-from anabranch.sandbox.wire import CHUNK, MOST_BYTES, Said, Wire
+from anabranch.sandbox.wire import Said, Wire
 
 __all__ = ["main"]
 
 QUIET_SECONDS = 0.2
 
 
-class Ends(NamedTuple):
-    """What a call's process holds: the line to its caller, where it tells of refusals, and where it prints."""
+class Spare(NamedTuple):
+    """A process that was forked for the next call, and has seen nothing of it yet: its number and the server's ends."""
 
-    line: Wire
+    pid: int
+    here: socket.socket
+    printed: int
+
+
+class Ends(NamedTuple):
+    """The ends of such a process: where the call comes and refusals go, and where it prints."""
+
     there: socket.socket
     printing: int
 
@@ -48,33 +55,54 @@ def main() -> None:
     control = Wire(socket.socket(fileno=int(handle)))
     control.say(locks._asdict())
     while True:
-        begun, handles, _, _ = socket.recv_fds(control.socket, CHUNK, 1)
-        if not begun:
+        spare = _fork(module, locks, control)
+        asked = control.take()
+        if asked is None:
             return
-        (request,) = control.rest(begun)
-        _serve(module, locks, control, request, Wire(socket.socket(fileno=handles[0]), most=MOST_BYTES))
+        request, line = asked
+        with line:
+            if not _give(spare, request, line):  # it died while it waited
+                spare = _fork(module, locks, control)
+                _give(spare, request, line)
+        _serve(spare, control)
 
 
-def _serve(module: ModuleType, locks: Locks, control: Wire, request: Said, line: Wire) -> None:
-    """Run one call in a process of its own, and tell how that ended."""
+def _fork(module: ModuleType, locks: Locks, control: Wire) -> Spare:
+    """Make the process of the next call, so that it has got ready when that comes."""
     printed, printing = os.pipe()
     here, there = socket.socketpair()
-    server, child = os.getpid(), os.fork()
-    if child == 0:
+    server, pid = os.getpid(), os.fork()
+    if pid == 0:
         control.close()
         here.close()
         os.close(printed)
-        _work(module, locks, request, Ends(line, there, printing), server)
-    for end in (line, there):
-        end.close()
+        _stand_by(module, locks, Ends(there, printing), server)
+    there.close()
     os.close(printing)
-    control.say({"pid": child})
-    refusals, prints = Refusals(here), Prints(printed)
+    return Spare(pid, here, printed)
+
+
+def _give(spare: Spare, request: Said, line: socket.socket) -> bool:
     try:
-        if not _watch(child, control, refusals, prints):
-            _kill(child)
-        _, status, usage = os.wait4(child, 0)
-        _kill(child)  # where the kernel let it make processes, they are of its group
+        Wire(spare.here).hand(request, line)
+    except ConnectionError:
+        spare.here.close()
+        os.close(spare.printed)
+        os.waitpid(spare.pid, 0)
+        return False
+    return True
+
+
+def _serve(spare: Spare, control: Wire) -> None:
+    """Watch over one call, and tell how that ended."""
+    control.say({"pid": spare.pid})
+    refusals, prints = Refusals(spare.here), Prints(spare.printed)
+    try:
+        if not _watch(spare.pid, control, refusals, prints):
+            os.kill(spare.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(spare.pid, 0)
+        with suppress(ProcessLookupError):  # where the kernel let it make processes, they are of its group
+            os.killpg(spare.pid, signal.SIGKILL)
         control.say(
             {
                 "status": os.waitstatus_to_exitcode(status),
@@ -105,22 +133,19 @@ def _watch(child: int, control: Wire, refusals: Refusals, prints: Prints) -> boo
         os.close(handle)
 
 
-def _kill(group: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-
-
-def _work(module: ModuleType, locks: Locks, request: Said, ends: Ends, server: int) -> NoReturn:
-    """The call itself; this process never returns to the server's code."""
+def _stand_by(module: ModuleType, locks: Locks, ends: Ends, server: int) -> NoReturn:
+    """Get ready, wait for a call, give up everything else, and make it; this process never returns to the server."""
     try:
         os.setsid()
         die_with_parent()
-        if os.getppid() != server:
-            os._exit(os.EX_SOFTWARE)
-        _confine(locks, request, ends)
-        ends.line.say(_answer(_find(module, request["name"]), request["arguments"], ends.line))
-    except BaseException as error:  # noqa: BLE001  # whatever it was, it is told, and the process ends here
-        ends.line.say({"error": describe_error(error)})
+        for standard in (sys.stdout, sys.stderr):  # not the log of whoever started the server
+            os.dup2(ends.printing, standard.fileno())
+        os.close(ends.printing)
+        with suppress(Exception):  # the call meets the same error, and tells it
+            getattr(module, "warm_up", int)()
+        asked = Wire(ends.there).take() if os.getppid() == server else None
+        if asked is not None:
+            _work(module, locks, asked[0], ends.there, Wire(asked[1]))
     finally:
         with suppress(Exception):
             sys.stdout.flush()
@@ -128,19 +153,26 @@ def _work(module: ModuleType, locks: Locks, request: Said, ends: Ends, server: i
         os._exit(os.EX_OK)
 
 
-def _confine(locks: Locks, request: Said, ends: Ends) -> None:
-    for standard in (sys.stdout, sys.stderr):  # not the log of whoever started the server
-        os.dup2(ends.printing, standard.fileno())
-    os.close(ends.printing)
+def _work(module: ModuleType, locks: Locks, request: Said, there: socket.socket, line: Wire) -> None:
+    try:
+        _confine(locks, request, there)
+        line.say(_answer(_find(module, request["name"]), request["arguments"], line))
+    except BaseException as error:  # noqa: BLE001  # whatever it was, it is told, and the process ends
+        line.say({"error": describe_error(error)})
+
+
+def _confine(locks: Locks, request: Said, there: socket.socket) -> None:
     writes = [Path(path) for path in request["writes"]]
     os.chdir(writes[0])
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, and libraries tell of a bad file
     set_limits(Limits(**request["limits"]))
+    if len(list(Path("/proc/self/task").iterdir())) > 1:
+        raise RuntimeError("the locks hold only the thread that asks for them, and the warm-up left another")
     if locks.landlock:
         restrict_files([Path(path) for path in request["reads"]], writes, locks.landlock)
     if locks.calls:
-        filter_and_report(ends.there)
-    ends.there.close()
+        filter_and_report(there)
+    there.close()
 
 
 def _find(module: ModuleType, name: str) -> Callable[..., Any]:

@@ -38,9 +38,24 @@ class Wire:
 
     def say(self, said: Said) -> None:
         """Send a message, by a plain write: in a sandbox there are no calls of sockets."""
-        rest = memoryview(json.dumps(said, allow_nan=False).encode() + b"\n")
-        while rest:
-            rest = rest[os.write(self.fileno(), rest) :]
+        self._write(json.dumps(said, allow_nan=False).encode() + b"\n")
+
+    def hand(self, said: Said, other: socket.socket) -> None:
+        """Send a message and a socket that goes with it."""
+        text = json.dumps(said, allow_nan=False).encode() + b"\n"
+        # One byte carries the socket; the rest of a long message would be cut off with it.
+        socket.send_fds(self.socket, [text[:1]], [other.fileno()])
+        self._write(text[1:])
+
+    def take(self) -> tuple[Said, socket.socket] | None:
+        """What the other side handed over; None when it is gone."""
+        begun, handles, _, _ = socket.recv_fds(self.socket, CHUNK, 1)
+        if not begun:
+            return None
+        found = list(self._take(begun))
+        while not found:
+            found = list(self.hear())
+        return found[0], socket.socket(fileno=handles[0])
 
     def hear(self) -> Iterator[Said]:
         """The messages that one read brings.
@@ -52,12 +67,10 @@ class Wire:
             raise EOFError
         yield from self._take(chunk)
 
-    def rest(self, begun: bytes) -> list[Said]:
-        """The messages that begin with these bytes, to the end of one."""
-        found = list(self._take(begun))
-        while not found:
-            found = list(self.hear())
-        return found
+    def _write(self, text: bytes) -> None:
+        rest = memoryview(text)
+        while rest:
+            rest = rest[os.write(self.fileno(), rest) :]
 
     def _take(self, chunk: bytes) -> Iterator[Said]:
         self._heard += len(chunk)
