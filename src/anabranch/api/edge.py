@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from urllib.parse import unquote
 from uuid import uuid4
@@ -17,7 +17,7 @@ from anabranch.api.authentication import Authenticator
 from anabranch.api.errors import for_strangers, respond
 from anabranch.api.guard import Guard, silent
 from anabranch.embedded.listener import is_address, is_loopback
-from anabranch.engine.errors import AnabranchError, InputError
+from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
 __all__ = ["CORRELATION_ID", "Edge"]
 
@@ -28,6 +28,7 @@ CORRELATION_ID = r"[\x20-\x7e]{1,128}"
 # Probes, and the files of the pages: they are those of the package, and a browser can't send a key for them (S1).
 OPEN = frozenset({"/livez", "/readyz", "/", "/docs"})
 PARTS = "/ui/"
+LESS = "Ask for less, or try again."
 LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
 SHORT_BYTES = 2_000_000
@@ -64,6 +65,11 @@ class Edge:
         except AnabranchError as refusal:
             log.warning("request.refused", code=refusal.code, path=scope["path"])
             error = refusal
+        except MemoryError:
+            log.exception("request.out_of_memory", method=scope["method"], path=scope["path"])
+            if exchange.started:
+                raise
+            error = Unavailable("api.memory", "the API has no memory left for this request", remedy=LESS)
         except Exception:  # a mistake of ours: the caller gets an answer, the log gets the rest
             log.exception("request.crashed", method=scope["method"], path=scope["path"])
             if exchange.started:
@@ -79,6 +85,7 @@ class Edge:
             return None if _is_open(scope["path"]) else await self._authenticate(headers)
         _check_host(headers.getlist("host"))
         _check_origin(headers.getlist("origin"), headers.getlist("host"))
+        _check_site(scope["method"], headers)
         structlog.contextvars.bind_contextvars(principal=LOCAL.name)
         return LOCAL
 
@@ -218,3 +225,18 @@ def _check_origin(origins: Iterable[str], hosts: Iterable[str]) -> None:
             "pages of another origin may not call this API",
             remedy="Call it from its own pages, or outside a browser.",
         )
+
+
+def _check_site(method: str, headers: Headers, allowed: Collection[str] = ()) -> None:
+    """Refuse what a page of another site makes a browser ask for, unless its origin is one of the allowed.
+
+    For an image or a script a browser sends no Origin, but says this. A link that a person follows may lead here.
+    """
+    navigates = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    if headers.get("sec-fetch-site") != "cross-site" or headers.get("origin") in allowed or navigates:
+        return
+    raise AnabranchError(
+        "request.origin",
+        "pages of another site may not call this API",
+        remedy="Call it from its own pages, or outside a browser.",
+    )
