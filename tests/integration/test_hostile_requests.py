@@ -1,6 +1,7 @@
 """No request crashes, blocks or exhausts the API, and what can't be answered is said to be so (TS1, TS4, TS5, TS7)."""
 
 import json
+import resource
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -189,6 +190,7 @@ def test_ts1_another_site_calls_only_by_a_link_that_is_followed(api: httpx.Clien
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert api.get("/", headers=link).is_success
     problem(api.post("/stac/search", headers=link), 403, "request.origin")
+    problem(api.get("/", headers={**link, "Sec-Fetch-Dest": "iframe"}), 403, "request.origin")
     for site in ("same-origin", "none"):
         assert api.get("/stac/search", headers={"Sec-Fetch-Site": site}).is_success
 
@@ -198,3 +200,14 @@ def test_ts1_the_process_has_a_memory_limit(served: Served) -> None:
     (line,) = [line for line in limits.splitlines() if line.startswith("Max address space")]
     assert int(line.split()[3]) == 4096 * 2**20
     assert memory(served, "VmPeak") < 2 * 2**20  # what it takes ordinarily is far below
+
+
+def test_ts1_at_the_memory_limit_a_request_is_told_and_the_process_goes_on(served: Served, api: httpx.Client) -> None:
+    image = f"{HILLS}/preview/2000x2000.npy"
+    usual = resource.prlimit(served.pid, resource.RLIMIT_AS)
+    resource.prlimit(served.pid, resource.RLIMIT_AS, (memory(served, "VmSize") * 1024 + 2**22, usual[1]))
+    try:
+        problem(api.get(image), 503, "api.memory")
+    finally:
+        resource.prlimit(served.pid, resource.RLIMIT_AS, usual)
+    assert api.get(image).is_success

@@ -232,7 +232,8 @@ def _check_site(method: str, headers: Headers, allowed: Collection[str] = ()) ->
 
     For an image or a script a browser sends no Origin, but says this. A link that a person follows may lead here.
     """
-    navigates = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    opened = headers.get("sec-fetch-dest", "document") == "document"  # and not within their page
+    navigates = method == "GET" and headers.get("sec-fetch-mode") == "navigate" and opened
     if headers.get("sec-fetch-site") != "cross-site" or headers.get("origin") in allowed or navigates:
         return
     raise AnabranchError(
