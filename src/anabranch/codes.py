@@ -62,6 +62,7 @@ class Code(NamedTuple):
 CODES: tuple[Code, ...] = (
     Code("api.broken_off", Kind.UNAVAILABLE, "The API answered fewer lines than it was sent.", "Send the rest again; what was made is found.", LOCAL),
     Code("api.connections", Kind.UNAVAILABLE, "The API holds as many connections as it may.", "Try again; close connections that are not used, or raise ANABRANCH_MAX_CONNECTIONS."),
+    Code("api.memory", Kind.UNAVAILABLE, "The API has no memory left for this request.", "Ask for less, or try again; whoever runs it can raise ANABRANCH_API_MEMORY_MB."),
     Code("api.no_session", Kind.UNAVAILABLE, "The API has no session with the database.", "Try again; if it lasts, see the API's log and `anabranch doctor`."),
     Code("api.not_ready", Kind.UNAVAILABLE, "The API can't serve now; strangers are told no more.", "Try again; whoever runs it finds the cause by `anabranch doctor`."),
     Code("api.silent", Kind.UNAVAILABLE, "The API took a request, and did not answer in time.", "See which part hangs with `anabranch doctor`.", LOCAL),
@@ -106,7 +107,7 @@ CODES: tuple[Code, ...] = (
     Code("catalog.name_taken", Kind.CONFLICT, "Two outputs of a job would have the same name.", "Give the outputs a `name` of their own."),
     Code("catalog.no_collection", Kind.NOT_FOUND, "There is no such collection.", "Make it by `stac.ensure_collection`."),
     Code("catalog.other_collection", Kind.INVALID, "An item belongs to another collection than it was published to.", "Build it for the collection that it goes to."),
-    Code("catalog.query", Kind.INVALID, "The catalog can't be asked this.", "Mend the search; what it takes is described at /stac/api."),
+    Code("catalog.query", Kind.INVALID, "The catalog can't be asked this.", "Mend the search; what it takes is described at /stac/api.", 400),
     Code("catalog.refused", Kind.INVALID, "The catalog refused an item or a collection.", "Mend what it is made from; nothing was published."),
     Code("catalog.slow", Kind.UNAVAILABLE, "A search of the catalog took too long.", "Ask for a smaller area, time or page."),
     Code("catalog.unconfirmed", Kind.USAGE, "The command would empty the catalog before it fills it.", "Say so with `--yes`."),

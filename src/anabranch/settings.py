@@ -141,6 +141,9 @@ class Settings(BaseSettings):
     child_memory_mb: int = Field(
         4096, ge=0, description="Memory (address space) that one handler's process may take; 0 for no bound."
     )
+    api_memory_mb: int = Field(
+        4096, ge=0, description="Memory (address space) that one process of the API may take; 0 for no bound."
+    )
     inline_result_bytes: int = Field(
         1_000_000, ge=1_000, le=64_000_000, description="Larger results go to storage, and a reference to them is kept."
     )

@@ -186,11 +186,11 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         ("/stac/none", 404, "request.route"),
         ("/stac/_mgmt/health", 404, "request.route"),
         ("/stac/api.html", 404, "request.route"),
-        ("/stac/search?token=none", 422, "catalog.query"),
-        ("/stac/search?query=none", 422, "catalog.query"),
-        ("/stac/search?intersects=none", 422, "catalog.query"),
-        ("/stac/search?limit=-1", 422, "request.invalid"),
-        ("/stac/search?datetime=none", 422, "request.invalid"),
+        ("/stac/search?token=none", 400, "catalog.query"),
+        ("/stac/search?query=none", 400, "catalog.query"),
+        ("/stac/search?intersects=none", 400, "catalog.query"),
+        ("/stac/search?limit=-1", 400, "catalog.query"),
+        ("/stac/search?datetime=none", 400, "catalog.query"),
         ("/raster", 404, "request.route"),
         ("/raster/none", 404, "request.route"),
         (f"{ITEMS}/none/info", 404, "item.not_found"),
@@ -204,7 +204,7 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         (f"{ITEMS}/hills/preview.png?bidx=7", 422, "raster.query"),
         (f"{ITEMS}/hills/preview.png?bidx=1&nodata=abc", 422, "request.invalid"),
         (f"{ITEMS}/hills/preview.png?bidx=1&nodata=", 422, "request.invalid"),
-        (f"{ITEMS}/hills/preview.png?bidx={'9' * 5000}", 422, "request.invalid"),
+        (f"{ITEMS}/hills/preview.png?bidx={'9' * 5000}", 422, "raster.size"),
         (f"{ITEMS}/hills/preview.png?bidx={'1&bidx=' * 64}1", 422, "raster.size"),
         (f"{ITEMS}/hills/preview.png?colormap=%5B1%5D", 422, "raster.query"),
         (f"{ITEMS}/hills/preview.png?max_size=100000", 422, "raster.size"),
@@ -497,14 +497,13 @@ def test_s3_no_parameter_makes_the_api_call_anyone(api: httpx.Client) -> None:
 
 
 def test_s2_no_expression_is_evaluated(api: httpx.Client) -> None:
-    plain = api.get(f"{ITEMS}/photo/point/-70.1,-33.5").json()
-    assert api.get(f"{ITEMS}/photo/point/-70.1,-33.5", params={"expression": "b1*0"}).json() == plain
+    problem(api.get(f"{ITEMS}/photo/point/-70.1,-33.5", params={"expression": "b1*0"}), 422, "raster.query")
     assert "expression" not in api.get("/raster/api").text
 
 
 def test_r6_no_tile_is_drawn_with_padding(api: httpx.Client) -> None:
     tile = f"{ITEMS}/hills/tiles/WebMercatorQuad/4/8/5.png?rescale=480,1000"
-    assert api.get(f"{tile}&padding=1", timeout=5).content == api.get(tile).content
+    problem(api.get(f"{tile}&padding=1", timeout=5), 422, "raster.query")
     for name in ("padding", "buffer"):
         assert f'"{name}"' not in api.get("/raster/api").text
 

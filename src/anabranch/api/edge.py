@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from urllib.parse import unquote
 from uuid import uuid4
@@ -20,7 +20,7 @@ from anabranch.api.security.address import AllowedHosts, route_path
 from anabranch.api.security.framing import is_ambiguous, refuse_ambiguous
 from anabranch.api.security.limits import Limits
 from anabranch.embedded.listener import is_address, is_loopback
-from anabranch.engine.errors import AnabranchError, InputError
+from anabranch.engine.errors import AnabranchError, InputError, Unavailable
 
 __all__ = ["CORRELATION_ID", "Edge"]
 
@@ -33,6 +33,7 @@ PROBES = frozenset({"/livez", "/readyz"})
 # browser can't send a key for them (S1).
 OPEN = PROBES | {"/", "/docs", "/errors"}
 PARTS = ("/ui/", "/errors/")
+LESS = "Ask for less, or try again."
 LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
 SHORT_BYTES = 2_000_000
@@ -80,6 +81,11 @@ class Edge:
         except AnabranchError as refusal:
             log.warning("request.refused", code=refusal.code, path=scope["path"])
             error = refusal
+        except MemoryError:
+            log.exception("request.out_of_memory", method=scope["method"], path=scope["path"])
+            if exchange.started:
+                raise
+            error = Unavailable("api.memory", "the API has no memory left for this request", remedy=LESS)
         except Exception:  # a mistake of ours: the caller gets an answer, the log gets the rest
             log.exception("request.crashed", method=scope["method"], path=scope["path"])
             if exchange.started:
@@ -101,6 +107,7 @@ class Edge:
             self._limits.admit_address(address)
             return None if _is_open(path) else await self._authenticate(headers, address)
         _check_origin(headers.getlist("origin"), scope)
+        _check_site(scope)
         structlog.contextvars.bind_contextvars(principal=LOCAL.name)
         return LOCAL
 
@@ -237,3 +244,21 @@ def _check_origin(origins: Iterable[str], scope: Scope) -> None:
             "pages of another origin may not call this API",
             remedy="Call it from its own pages, or outside a browser.",
         )
+
+
+def _check_site(scope: Scope) -> None:
+    """Refuse what a page of another site makes a browser ask for, unless its origin is one of the allowed.
+
+    For an image or a script a browser sends no Origin, but says this. A link that a person follows may lead here.
+    """
+    method, headers = scope["method"], Headers(scope=scope)
+    allowed: Collection[str] = scope["state"].get("origins", frozenset())
+    opened = headers.get("sec-fetch-dest", "document") == "document"  # and not within their page
+    navigates = method == "GET" and headers.get("sec-fetch-mode") == "navigate" and opened
+    if headers.get("sec-fetch-site") != "cross-site" or {"*", headers.get("origin")} & set(allowed) or navigates:
+        return
+    raise AnabranchError(
+        "request.origin",
+        "pages of another site may not call this API",
+        remedy="Call it from its own pages, or outside a browser.",
+    )

@@ -17,6 +17,7 @@ from anabranch.api.guard import Guard
 from anabranch.api.lookout import Lookout
 from anabranch.api.loop_errors import LoopErrors
 from anabranch.api.measure import Measure, Requests
+from anabranch.api.memory import limit_memory
 from anabranch.api.monitor import Monitor
 from anabranch.api.openapi import Api
 from anabranch.api.routes import (
@@ -158,6 +159,7 @@ def app_from_environment() -> FastAPI:
     """The application as the environment says, for `uvicorn --factory`."""
     settings = load_settings()
     _take_logs(settings)
+    limit_memory(settings.api_memory_mb)
     if settings.database_url is None:
         raise InputError(
             "settings.invalid",

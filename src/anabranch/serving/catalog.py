@@ -127,7 +127,7 @@ def _unreachable(error: Exception) -> Unavailable:
 def _translate_state(error: Any) -> AnabranchError:  # asyncpg's, which has no types
     state: str = error.sqlstate or ""
     log.warning("catalog.refused", sqlstate=state, reason=str(error))
-    if state in MISSING:
+    if state in MISSING and not error.context:  # with one, it is what a search compares that is not there
         return Unavailable("catalog.missing", "this database has no catalog to read", remedy=REMEDY)
     if state == SLOW:
         return Unavailable("catalog.slow", "the search took too long", remedy="Ask for a smaller area, time or page.")

@@ -1,19 +1,23 @@
 """An item is drawn as its hints say, or its statistics, where the caller doesn't; values are never changed by them."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from functools import cached_property
+from inspect import signature
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from titiler.core.dependencies import DefaultDependency
+from titiler.core.dependencies import CoordCRSParams, CRSParams, DefaultDependency, DstCRSParams
 
 from anabranch.serving.assets import Assets, Rasters
 from anabranch.serving.etags import has, tag_of
 from anabranch.serving.hints import Hints, hints_of
+from anabranch.serving.parameters import check_parameters
 from anabranch.serving.stretch import MOST_BANDS, Stretches, Wanted, ranges_of
 
-__all__ = ["DrawnRoute", "Purpose"]
+__all__ = ["DrawnRoute", "Purpose", "nothing"]
 
 # Images to look at; the others carry values.
 IMAGES = frozenset({None, "png", "jpg", "jpeg", "webp"})
@@ -21,18 +25,26 @@ CHECKSUM = "checksum"
 YEAR_SECONDS, FRESH_SECONDS = 31_536_000, 300
 CHOICES = frozenset({"bidx", "rescale", "colormap", "colormap_name", "color_formula"})
 
+# rasterio fetches a coordinate system that is given as a URL.
+SYSTEMS = (CRSParams, CoordCRSParams, DstCRSParams)
+
 Query = list[tuple[str, str]]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class DrawnRoute(APIRoute):
-    """A route that knows what an item's hints are."""
+    """A route that knows what an item's hints are, and takes no coordinate system."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """As theirs; what a caller says of coordinate systems is not asked for."""
+        super().__init__(path, _without_systems(endpoint), **options)
 
     def get_route_handler(self) -> Handler:
         """The route's own handler, which is asked what the caller meant."""
         handle = super().get_route_handler()
 
         async def draw(request: Request) -> Response:
+            check_parameters(request, self._names)
             version = (await _rasters(request)).version
             headers = {"ETag": tag_of(version, str(request.url)), "Cache-Control": _cache_control(request, version)}
             if has(request.headers.get("If-None-Match"), headers["ETag"]):
@@ -44,6 +56,30 @@ class DrawnRoute(APIRoute):
             return response
 
         return draw
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(field.alias for part in _parts_of(self.dependant) for field in part.query_params)
+
+
+def nothing() -> None:
+    """A dependency that is not used."""
+
+
+def _without_systems(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    given = signature(endpoint)
+    known = [
+        part.replace(default=Depends(nothing)) if getattr(part.default, "dependency", None) in SYSTEMS else part
+        for part in given.parameters.values()
+    ]
+    endpoint.__signature__ = given.replace(parameters=known)  # type: ignore[attr-defined]  # what inspect looks at first
+    return endpoint
+
+
+def _parts_of(dependant: Dependant) -> Iterator[Dependant]:
+    yield dependant
+    for part in dependant.dependencies:
+        yield from _parts_of(part)
 
 
 class Purpose(DefaultDependency):

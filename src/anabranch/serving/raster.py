@@ -1,19 +1,17 @@
 """Tiles, previews and values of published rasters, by collection and item: no route takes a URL."""
 
 import os
-import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import attrs
 import structlog
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi import Path as FromPath
 from morecantile import tms
 from morecantile.defaults import TileMatrixSets
 from rasterio.errors import RasterioError
 from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
-from starlette.datastructures import QueryParams
 from starlette.types import ASGIApp
 from titiler.core import dependencies
 from titiler.core.factory import TilerFactory
@@ -21,14 +19,14 @@ from titiler.core.factory import TilerFactory
 from anabranch.engine.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.around import for_maps
 from anabranch.serving.assets import Assets
-from anabranch.serving.drawing import DrawnRoute, Purpose
+from anabranch.serving.drawing import DrawnRoute, Purpose, nothing
 from anabranch.serving.drivers import CONFIG, check_drivers
 from anabranch.serving.geotiff import GeoTiff
 from anabranch.serving.memory import give_back
 from anabranch.serving.objects import Remote
 from anabranch.serving.pictures import draw
 from anabranch.serving.refusals import Translate, let_out
-from anabranch.serving.stretch import MOST_BANDS, Stretches
+from anabranch.serving.stretch import Stretches
 from anabranch.serving.turns import Turns
 
 __all__ = ["make_raster"]
@@ -37,15 +35,6 @@ log = structlog.get_logger()
 
 PREFIX = "/collections/{collection_id}/items/{item_id}"
 GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
-# What a caller may ask to be computed at once; the defaults are far below.
-MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
-MOST_COUNTED = 1024  # of statistics: every value is sorted and counted, which takes many times its own room
-LEAST = 1  # none at all is taken for all there are
-MOST_LISTED = {"bidx": MOST_BANDS, "c": 64, "p": 64, "rescale": 64}
-# Every step of a formula and every color goes over all pixels.
-LONGEST = {"color_formula": 256, "colormap": 8192}
-MOST_BINS = 1024
-DEEPEST = 30  # there a tile of the world is 4 cm wide
 
 
 @attrs.define(kw_only=True)
@@ -71,7 +60,6 @@ def make_raster(assets: Assets, *, private: bool) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(_check_zoom), Depends(_check_sizes)],
     )
     app.state.assets = assets
     app.state.private = private
@@ -83,7 +71,7 @@ def make_raster(assets: Assets, *, private: bool) -> ASGIApp:
         path_dependency=_path,
         layer_dependency=dependencies.BidxParams,  # theirs for expressions evaluates what a caller writes (S2)
         tile_dependency=dependencies.DefaultDependency,  # padding warps all of a tile at the raster's own resolution
-        process_dependency=_nothing,
+        process_dependency=nothing,
         environment_dependency=lambda: CONFIG,
         render_func=draw,
         supported_tms=TileMatrixSets({name: tms.get(name) for name in GRIDS}),
@@ -91,9 +79,6 @@ def make_raster(assets: Assets, *, private: bool) -> ASGIApp:
         add_viewer=False,
     )
     app.include_router(tiler.router, prefix=PREFIX)
-    # rasterio fetches a coordinate system that is given as a URL.
-    for named in (dependencies.CRSParams, dependencies.CoordCRSParams, dependencies.DstCRSParams):
-        app.dependency_overrides[named] = _nothing
     return Turns(let_out(app, REFUSALS), max(2, os.cpu_count() or 2))
 
 
@@ -108,48 +93,6 @@ async def _path(
 ) -> Path | Remote:
     assets: Assets = request.app.state.assets
     return await assets.locate(collection_id, item_id, asset)
-
-
-def _check_zoom(request: Request) -> None:
-    zoom = request.path_params.get("z", "")
-    # What is no number at all the route refuses itself.
-    if re.fullmatch(r"[+-]?\d+", zoom, re.ASCII) and not (len(zoom) < 9 and 0 <= int(zoom) <= DEEPEST):
-        told = f"{zoom[:20]} is no zoom of a tile; they go from 0 to {DEEPEST}"
-        raise InputError("raster.query", told, remedy="The zooms of the raster are in tilejson.json.")
-
-
-def _check_sizes(request: Request) -> None:
-    for name, value in (*request.query_params.multi_items(), *request.path_params.items()):
-        most = min(MOST.get(name, 0), MOST_COUNTED) if request.scope["route"].name == "statistics" else MOST.get(name)
-        if most and not _fits(value, most):
-            told = f"{name} is at least {LEAST} and at most {most}"
-            raise InputError("raster.size", told, remedy="Ask for less, several times.")
-    if "categorical" in request.query_params and "c" not in request.query_params:
-        # Every value of a raster of real numbers is one of its own.
-        raise InputError("raster.size", "categorical counts values that are named", remedy="Name them: c=1&c=2.")
-    if not _fits_lists(request.query_params):
-        raise InputError("raster.size", "too much is asked for at once", remedy="Ask for less, several times.")
-
-
-def _fits_lists(query: QueryParams) -> bool:
-    listed = all(len(query.getlist(name)) <= most for name, most in MOST_LISTED.items())
-    short = all(len(query.get(name, "")) <= most for name, most in LONGEST.items())
-    return listed and short and _fits_bins(query.get("histogram_bins", "1").split(","))
-
-
-def _fits(text: str, most: int) -> bool:
-    try:
-        return LEAST <= float(text) <= most
-    except ValueError:
-        return True  # the route says what is wrong with it
-
-
-def _fits_bins(bins: list[str]) -> bool:
-    return len(bins) <= MOST_BINS if len(bins) > 1 else _fits(bins[0], MOST_BINS)
-
-
-def _nothing() -> Any:  # a dependency that is not used
-    return None
 
 
 def _outside(error: Exception) -> AnabranchError:
@@ -176,5 +119,6 @@ REFUSALS: dict[type[Exception], Translate] = {
     IndexError: _wrong,
     TypeError: _wrong,
     ArithmeticError: _wrong,
+    RecursionError: _wrong,
     RasterioError: _unreadable,
 }

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from anabranch.engine.errors import AnabranchError, InputError, NotFound
 
-__all__ = ["Translate", "let_out"]
+__all__ = ["Translate", "let_out", "translate_framework"]
 
 Translate = Callable[[Exception], AnabranchError]
 
@@ -18,10 +18,10 @@ Translate = Callable[[Exception], AnabranchError]
 def let_out(app: FastAPI, refusals: Mapping[type[Exception], Translate]) -> ASGIApp:
     """The application, which answers no error itself but raises it to whoever called."""
     app.exception_handlers.clear()
-    app.add_exception_handler(HTTPException, _raising(_translate_framework))
+    app.add_exception_handler(HTTPException, _raising(translate_framework))
+    app.add_exception_handler(RequestValidationError, _raise)
     for kind, translate in refusals.items():
         app.add_exception_handler(kind, _raising(translate))
-    app.add_exception_handler(RequestValidationError, _raise)
     stack = app.build_middleware_stack()
     inner: ASGIApp = stack.app  # type: ignore[attr-defined]  # the outermost would answer what nobody else does
     app.middleware_stack = inner
@@ -39,7 +39,8 @@ async def _raise(_: Request, error: Exception) -> Response:
     raise error
 
 
-def _translate_framework(error: Exception) -> AnabranchError:
+def translate_framework(error: Exception) -> AnabranchError:
+    """What the framework, or an application of others in its words, refuses."""
     assert isinstance(error, HTTPException)  # noqa: S101  # for the types
     if error.status_code == HTTPStatus.NOT_FOUND:
         return NotFound("request.route", f"there is no such path: {error.detail}")

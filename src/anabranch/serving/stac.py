@@ -4,7 +4,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
 import attr
-from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from stac_fastapi.api.app import StacApi
 from stac_fastapi.api.models import (
@@ -32,16 +33,21 @@ from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from anabranch.engine.errors import InputError, NotFound
+from anabranch.engine.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.epsg import add_epsg
 from anabranch.serving.links import OPENAPI, add_tiles, complete_landing, root_of
 from anabranch.serving.published import Published, find_addresses, name_files
 from anabranch.serving.queryables import Queryables
-from anabranch.serving.refusals import Translate, let_out
+from anabranch.serving.refusals import Translate, let_out, translate_framework
+from anabranch.serving.search.bounds import BOUNDS
+from anabranch.serving.search.cql2 import parse_filter
+from anabranch.serving.search.request import check_request
 
 __all__ = ["make_stac"]
 
+MOST_TOLD = 10  # mistakes of one search
+Document = dict[str, Any]  # STAC's own shape
 ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
 STAC_VERSION = "1.1.0"
 # The version that clients know; the later one differs by a list of what can be sorted by, which we don't have.
@@ -66,6 +72,7 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
 
     async def _search_base(self, search_request: Any, request: Request) -> Any:
         """Every item of every answer comes from here."""
+        search_request.limit = min(search_request.limit or BOUNDS.page, BOUNDS.page)
         return await _named(await super()._search_base(search_request, request), request)
 
     async def get_search(self, *given: Any, **named: Any) -> Any:
@@ -79,6 +86,14 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
     async def item_collection(self, *given: Any, **named: Any) -> Any:
         """Items of a collection."""
         return _as_geojson(await super().item_collection(*given, **named))
+
+    def _clean_search_args(self, base_args: Document, filter_query: str | None = None, **given: Any) -> Document:
+        """The search as pgstac takes it; theirs validates a filter at a cost that has no bound."""
+        language = given.pop("filter_lang", None)
+        if filter_query:
+            base_args |= {"filter": parse_filter(filter_query, language), "filter_lang": "cql2-json"}
+        cleaned: Document = super()._clean_search_args(base_args, **given)
+        return cleaned
 
 
 @attr.s
@@ -110,7 +125,14 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or an a
 
 def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
     """The application; it reads by the connections of a catalog."""
-    app = FastAPI(title="Anabranch catalog", openapi_url="/api", docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title="Anabranch catalog",
+        openapi_url="/api",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(check_request)],
+    )
     _add_routes(app)
     app.state.published = published
     app.state.get_connection = _connections(catalog)
@@ -193,9 +215,23 @@ def _not_valid(error: Exception) -> InputError:
     return InputError("catalog.query", str(error), remedy="Mend the search.")
 
 
+def _not_valid_request(error: Exception) -> InputError:
+    assert isinstance(error, RequestValidationError)  # noqa: S101  # for the types
+    told = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:MOST_TOLD])
+    return InputError("catalog.query", told, remedy="Mend the search.")
+
+
+def _refused(error: Exception) -> AnabranchError:
+    translated = translate_framework(error)
+    return _not_valid(translated) if translated.code == "request.invalid" else translated
+
+
 REFUSALS: dict[type[Exception], Translate] = {
     NotFoundError: _not_found,
     InvalidQueryParameter: _not_valid,
     ValueError: _not_valid,
     RecursionError: _not_valid,
+    ArithmeticError: _not_valid,
+    RequestValidationError: _not_valid_request,
+    HTTPException: _refused,
 }

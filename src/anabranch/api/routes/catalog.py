@@ -35,7 +35,14 @@ class Passed(Response):
             read = True
             return {"type": "http.request", "body": bytes(self.body), "more_body": False}
 
-        await self._app(scope, receive_given, send)
+        await self._app(self._describe(scope), receive_given, send)
+
+    def _describe(self, scope: Scope) -> Scope:
+        """The request with the type of what was given: a caller who sent nothing may have said anything of it."""
+        if not self.body:
+            return scope
+        others = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+        return {**scope, "headers": [*others, (b"content-type", b"application/json")]}
 
 
 @router.get("/stac", dependencies=[needs(Right.READ)])

@@ -1,0 +1,1 @@
+"""What callers search the catalog for, checked before a parser of others or the database sees it."""

@@ -1,0 +1,104 @@
+"""Filters in CQL2: text is scanned before cql2 parses it, and text and JSON are held to the same bounds.
+
+cql2 0.6 holds the interpreter's lock, overflows the stack, and reads each bracket twice where it is not closed at once:
+a text of 20 brackets takes it seconds. Its `validate` compiles a schema each time, which takes 84 MB, and more than
+3 GB for `a=a=a=a=a`; what it would find, pgstac finds too.
+"""
+
+import re
+
+from anabranch.engine.canonical import Json, decode
+from anabranch.serving.search.bounds import BOUNDS, refuse
+from anabranch.serving.search.geojson import check_geometry
+
+__all__ = ["check_filter", "check_text", "check_values", "parse_filter"]
+
+# A sign before a number, as in coordinates, is no operator: the parser takes as many of those as there can be.
+TOKEN = re.compile(r"""'[^']*'|"[^"]*"|[^\W\d]\w*|(?<=[\s(,])[+-]?\d[\d.]*|[<>=!|]+|\s+|.""", re.DOTALL)
+WORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "div"})
+SIGNS = frozenset("+-*/%^<>=!|")
+# They compute a value, and a filter says yes or no.
+VALUES = frozenset({"+", "-", "*", "/", "%", "^", "div", "casei", "accenti", "upper", "lower"})
+EXAMPLE = "Write a comparison, like eo:cloud_cover < 10, or several joined by `and` and `or`."
+
+
+def parse_filter(text: str, language: str | None) -> Json:
+    """A filter as CQL2 JSON; InputError where it is none, or would cost too much."""
+    if language == "cql2-text":
+        check_text(text)
+        parsed = _parse(text)
+    else:
+        try:
+            parsed = decode(text)
+        except ValueError as error:
+            refuse(f"filter is not JSON: {error}", "Send CQL2 JSON, or say filter-lang=cql2-text.")
+    check_filter(parsed)
+    return parsed
+
+
+def check_text(text: str) -> None:
+    """Refuse CQL2 text that is too long, too deep, or would take its parser too many steps."""
+    if len(text) > BOUNDS.text_length:
+        refuse(f"filter has more than {BOUNDS.text_length:,} characters", "Send it as JSON, by POST.")
+    brackets: list[bool] = []  # whether its content is read twice
+    steps = operators = 0
+    before = ""
+    for part in TOKEN.findall(text):
+        calls = before not in WORDS and (before[:1].isalpha() or before[:1] == "_")
+        if part == "(":
+            brackets.append(not calls)
+            operators += calls
+        elif part == ")" and brackets:
+            brackets.pop()
+        operators += part.lower() in WORDS or (part[0] in SIGNS and part[-1] in SIGNS)
+        steps += len(part) << sum(brackets)
+        _check_counts(len(brackets), operators, steps)
+        before = part.lower()
+    if brackets or before in ("'", '"'):
+        refuse("filter has a bracket or a quote that is not closed", EXAMPLE)
+
+
+def check_filter(given: object) -> None:
+    """Refuse CQL2 JSON that says no yes or no, or that has too many parts."""
+    if not isinstance(given, dict) or not isinstance(given.get("op"), str) or given["op"].lower() in VALUES:
+        refuse("filter is no condition", EXAMPLE)
+    check_values(given, "filter")
+
+
+def check_values(given: object, where: str) -> None:
+    """Refuse JSON that has too many parts, or a part that is too long."""
+    left: list[tuple[object, int]] = [(given, 1)]
+    operators = values = 0
+    while left:
+        value, depth = left.pop()
+        if isinstance(value, dict) and "type" in value and not isinstance(value.get("op"), str):
+            check_geometry(value, where)
+            continue
+        operators += isinstance(value, dict) and "op" in value
+        parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        values += len(parts)
+        if values > BOUNDS.values + 2 * BOUNDS.operators:
+            refuse(f"{where} has more than {BOUNDS.values:,} values")
+        if isinstance(value, str) and len(value) > BOUNDS.value_length:
+            refuse(f"{where} has a text of more than {BOUNDS.value_length:,} characters", "Shorten it.")
+        _check_counts(depth, operators, 0)
+        left += [(part, depth + (isinstance(value, dict) or isinstance(part, list))) for part in parts]
+
+
+def _check_counts(depth: int, operators: int, steps: int) -> None:
+    if depth > BOUNDS.depth:
+        refuse(f"filter is nested deeper than {BOUNDS.depth} levels", "Make it flatter.")
+    if operators > BOUNDS.operators:
+        refuse(f"filter has more than {BOUNDS.operators} operators")
+    if steps > BOUNDS.text_steps:
+        refuse("filter has too much inside its brackets", "Use fewer brackets, or send it as JSON, by POST.")
+
+
+def _parse(text: str) -> Json:
+    import cql2
+
+    try:
+        parsed: Json = cql2.parse_text(text).to_json()
+    except Exception as error:  # noqa: BLE001  # a bare one is what it raises
+        refuse(f"filter is not CQL2 text: {' '.join(str(error).split())[:200]}", EXAMPLE)
+    return parsed
