@@ -17,6 +17,7 @@ import rasterio
 import tifffile
 from psycopg.rows import dict_row
 from rasterio.enums import Resampling
+from rasterio.transform import from_origin
 
 from anabranch.api.main import create_app
 from anabranch.engine.errors import InputError, Permanent
@@ -302,3 +303,31 @@ async def test_tr3_a_mask_beside_the_raster_is_told(stack: Stack, bronze: Path) 
     (bronze / "heights.tif.msk").write_bytes(b"whatever")
     result = result_of(await publish(stack, "heights.tif"))
     assert "raster.mask_beside" in [warning["code"] for warning in result["warnings"]]
+
+
+async def test_tr9_tr16_another_authority_and_a_name_without_an_extension_are_published(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    place = from_origin(600_000, 6_600_000, 10, 10)
+    make_raster(bronze / "heights", hills(), crs="IGNF:LAMB93", transform=place)
+    result_of(await publish(stack, "heights"))
+    (item,) = rows(catalog_url, "select document from app.catalog_items")
+    assert item["document"]["properties"]["proj:code"] == "IGNF:LAMB93"
+    assert item["document"]["properties"]["proj:projjson"]["type"] == "ProjectedCRS"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a.nc", "gdal_translate -of COG SUBDATASET out.tif"),
+        ("a.img", "gdal_translate -of COG a.img out.tif"),
+        ("a.png", "-a_srs EPSG:32633 a.png"),
+        ("a.zip", "Unpack it"),
+    ],
+)
+def test_tr_a_file_that_is_not_read_is_told_how_to_be_converted(name: str, said: str) -> None:
+    found = Stat(name, 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
+    with pytest.raises(Permanent) as refused:
+        plan_work(Wishes(source=f"bronze://{name}", collection="a"), found, Settings())
+    assert refused.value.code == "raster.extension"
+    assert said in refused.value.remedy

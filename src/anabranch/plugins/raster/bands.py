@@ -15,9 +15,20 @@ from anabranch.plugins.raster.models import Band, Mends, Notice, to_nodata
 from anabranch.plugins.raster.pixels import Totals, read_window
 from anabranch.plugins.raster.tiff import read_nodata
 
-__all__ = ["check_alpha", "check_dtype", "check_masks", "check_nodata", "describe_bands", "fits", "mask_kind"]
+__all__ = [
+    "check_alpha",
+    "check_dtype",
+    "check_masks",
+    "check_nodata",
+    "colours_of",
+    "describe_bands",
+    "fits",
+    "mask_kind",
+    "palette_of",
+]
 
 LOOK = 512
+Palette = dict[int, tuple[int, int, int, int]]
 
 
 def describe_bands(src: DatasetReader, totals: dict[int, Totals], *, exact: bool) -> tuple[Band, ...]:
@@ -36,9 +47,23 @@ def _describe(src: DatasetReader, band: int, total: Totals | None, *, exact: boo
         unit=src.units[at] or "",
         scale=src.scales[at],
         offset=src.offsets[at],
-        palette=src.colorinterp[at] == ColorInterp.palette,
+        palette=at == 0 and bool(palette_of(src)),
         statistics=total.statistics(exact=exact) if total else None,
     )
+
+
+def palette_of(src: DatasetReader) -> Palette:
+    """The colours of classes; none where the file only says that it has some."""
+    try:
+        return dict(src.colormap(1)) if src.colorinterp[0] == ColorInterp.palette else {}
+    except ValueError:
+        return {}
+
+
+def colours_of(src: DatasetReader) -> tuple[ColorInterp, ...]:
+    """What bands show. Grey is what a first band is where nothing says it, and a palette without colours is none."""
+    plain = {ColorInterp.undefined, *(() if palette_of(src) else (ColorInterp.palette,))}
+    return tuple(ColorInterp.gray if colour in plain else colour for colour in src.colorinterp)
 
 
 def mask_kind(src: DatasetReader) -> Literal["none", "nodata", "mask", "alpha"]:

@@ -13,6 +13,7 @@ from rasterio.errors import RasterioError
 from rasterio.shutil import copy
 
 from anabranch.engine.errors import Permanent, Resource
+from anabranch.plugins.raster.codecs import say
 from anabranch.plugins.raster.models import CogOptions
 from anabranch.plugins.raster.modes import write_modes
 from anabranch.plugins.raster.reader import bounded, open_raster
@@ -158,7 +159,7 @@ def _failed(source: Path, target: Path, error: Exception) -> Permanent | Resourc
             remedy="Make room where workers keep their scratch, then run the job again.",
         )
     return Permanent(
-        f"the COG of {source.name} can't be written: {error}",
+        f"the COG of {source.name} can't be written: {say(error)}",
         code="raster.not_written",
         remedy="Open the file elsewhere to see that it is whole; upload it again.",
     )

@@ -1,5 +1,6 @@
 """Coordinate systems: named by code, checked before any parser sees them, resolved before anything spatial (R1, S2)."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from rasterio.warp import transform
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.models import CRS_PATTERN, Mends, Notice
 
-__all__ = ["WGS84", "Resolved", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
+__all__ = ["WGS84", "Resolved", "coincide", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
 
 Degrees = NDArray[np.float64]
 WGS84 = CRS.from_epsg(4326)
@@ -44,6 +45,8 @@ def parse_crs(text: str, what: str) -> CRS:
 def resolve_crs(found: CRS | None, given: str | None) -> Resolved:
     """The file's coordinate system, or the given one where the file has none; two that differ are an error."""
     asked = parse_crs(given, "input_crs") if given else None
+    if found and (flat := _flatten(found)):
+        return _without_heights(flat, asked, given)
     if found and _is_on_earth(found):
         if asked and not _same(found, asked):
             raise _conflict(found, asked)
@@ -73,6 +76,15 @@ def to_degrees(crs: CRS, points: Sequence[tuple[float, float]]) -> tuple[Degrees
     return np.asarray(xs, np.float64), np.asarray(ys, np.float64)
 
 
+def coincide(first: CRS, second: CRS, points: Sequence[tuple[float, float]], tolerance: float) -> bool:
+    """Whether points have the same coordinates in two systems."""
+    try:
+        xs, ys = transform(first, second, [x for x, _ in points], [y for _, y in points])
+    except (RasterioError, CPLE_BaseError):
+        return False
+    return bool(np.allclose(np.transpose([xs, ys]), points, rtol=0, atol=tolerance))
+
+
 def _same(found: CRS, asked: CRS) -> bool:
     return bool(found == asked) or (found.to_epsg() is not None and found.to_epsg() == asked.to_epsg())
 
@@ -91,6 +103,44 @@ def _missing() -> Permanent:
         "the raster has no coordinate system",
         code="raster.crs_missing",
         remedy="Give the one that its coordinates are in as `input_crs`, like EPSG:32633.",
+    )
+
+
+def _flatten(crs: CRS) -> CRS | None:
+    """A projected system without its axis of heights, which a COG can't say; None where it has none."""
+    try:
+        said = crs.to_dict(projjson=True)
+    except (CRSError, CPLE_BaseError):
+        return None
+    axes = said.get("coordinate_system", {}).get("axis", [])
+    if said.get("type") != "ProjectedCRS" or len(axes) != 3:
+        return None
+    said["coordinate_system"]["axis"] = axes[:2]
+    base = said["base_crs"]
+    base.pop("id", None)
+    if "coordinate_system" in base:
+        base["coordinate_system"] |= {"axis": base["coordinate_system"]["axis"][:2]}
+    return CRS.from_string(json.dumps(said))
+
+
+def _without_heights(flat: CRS, asked: CRS | None, given: str | None) -> Resolved:
+    code = flat.to_epsg()
+    if asked and code and asked.to_epsg() != code:
+        raise _conflict(flat, asked)
+    taken = given or (f"EPSG:{code}" if code else None)
+    if taken is None:
+        raise _heights()
+    message = f"The file's coordinate system has heights as a third axis, which are left out: it is {taken}."
+    notice = Notice(code="raster.crs_heights", message=message)
+    return Resolved(parse_crs(taken, "input_crs"), Mends(crs=taken), (notice,))
+
+
+def _heights() -> Permanent:
+    return Permanent(
+        "the raster's coordinate system is projected and has heights as a third axis, which a raster has not",
+        code="raster.crs_heights",
+        remedy="Give the same system without heights as `input_crs`, like EPSG:32633; "
+        "or write it into the file with `gdal_edit.py -a_srs EPSG:32633 FILE`.",
     )
 
 

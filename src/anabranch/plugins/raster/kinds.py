@@ -8,6 +8,7 @@ from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 
 from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.bands import palette_of
 from anabranch.plugins.raster.content import FEW, Content
 from anabranch.plugins.raster.models import Kind, Notice
 from anabranch.plugins.raster.pixels import data_bands
@@ -90,7 +91,7 @@ def settle(src: DatasetReader, detected: Guess, declared: Kind | None) -> Guess:
 def _one_band(src: DatasetReader, content: Content, name: str) -> Guess:
     dtype = np.dtype(src.dtypes[0])
     total = content.bands[min(content.bands)]
-    if src.colorinterp[0] == ColorInterp.palette:
+    if palette_of(src):
         return Guess(Kind.CATEGORICAL, "it has a palette")
     smooth = content.smoothness <= SMOOTH
     measured = Kind.DEM if smooth else Kind.CONTINUOUS
@@ -140,7 +141,7 @@ def _why_not(src: DatasetReader, declared: Kind) -> str:
 
 
 def _one_band_of_numbers(src: DatasetReader, bands: int) -> str:
-    if src.colorinterp[0] == ColorInterp.palette:
+    if palette_of(src):
         return "it has a palette"
     return _unless(bands == 1, f"has {bands} bands")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
 from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.codecs import missing_codec, say
 from anabranch.plugins.raster.models import Statistics
 
 __all__ = ["Array", "Mask", "Totals", "data_bands", "read_valid", "read_window", "spread", "windows"]
@@ -62,7 +64,7 @@ def read_window(
     try:
         return np.asarray(src.read(bands, window=window, out_shape=smaller))
     except (RasterioError, OSError, ValueError) as error:
-        raise _damaged(window) from error
+        raise _damaged(src, window, error) from error
 
 
 def read_valid(src: DatasetReader, window: Window, bands: list[int]) -> tuple[Array, Mask]:
@@ -71,7 +73,7 @@ def read_valid(src: DatasetReader, window: Window, bands: list[int]) -> tuple[Ar
     try:
         valid = np.asarray(src.read_masks(bands, window=window)) > 0
     except (RasterioError, OSError, ValueError) as error:
-        raise _damaged(window) from error
+        raise _damaged(src, window, error) from error
     if data.dtype.kind == "f":
         valid &= ~np.isnan(data)
     return data, valid
@@ -121,9 +123,10 @@ class Totals:
         )
 
 
-def _damaged(window: Window) -> Permanent:
-    return Permanent(
-        f"pixels at column {window.col_off:,}, row {window.row_off:,} can't be read: the file is damaged or cut off",
+def _damaged(src: DatasetReader, window: Window, error: Exception) -> Permanent:
+    path, place = Path(src.name), f"column {window.col_off:,}, row {window.row_off:,}"
+    return missing_codec(path, path.name) or Permanent(
+        f"pixels at {place} can't be read, so the file is damaged or cut off: {say(error)}",
         code="raster.unreadable",
         remedy="Upload the file again; compare its size and checksum with the original.",
     )

@@ -13,7 +13,7 @@ from anabranch.engine.storage import Stat
 from anabranch.plugins.raster.mistakes import raise_all
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Tier
 from anabranch.plugins.raster.publication import slug
-from anabranch.plugins.raster.signs import SUFFIXES
+from anabranch.plugins.raster.signs import SUFFIXES, how_to_convert
 from anabranch.settings import Settings
 
 __all__ = ["Plan", "Wishes", "name_cog", "plan_work", "require_single", "require_words", "tiers_of"]
@@ -100,11 +100,11 @@ def require_single(pixels: int, tiling: Tiling, settings: Settings) -> None:
 def _check_file(found: Stat, wishes: Wishes, settings: Settings) -> Iterator[Permanent]:
     name, most = PurePosixPath(found.key).name, settings.raster_max_mb
     suffix = PurePosixPath(name).suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix and suffix not in SUFFIXES:  # of a name without one, the content says what it is
         yield Permanent(
-            f"{name} does not end as a raster that can be read",
+            f"{name} ends in {suffix}, which is no raster that can be read",
             code="raster.extension",
-            remedy=f"Send a GeoTIFF or JPEG 2000 file: {', '.join(sorted(SUFFIXES))}.",
+            remedy=f"{how_to_convert(suffix, name)} What is read: {', '.join(sorted(SUFFIXES))}.",
         )
     if found.size == 0:
         yield Permanent(f"{name} has zero bytes", code="raster.empty", remedy="Upload the file again.")

@@ -8,6 +8,7 @@ import rasterio
 from rasterio.enums import ColorInterp, Resampling
 from rasterio.io import DatasetReader
 
+from anabranch.plugins.raster.bands import palette_of
 from anabranch.plugins.raster.models import Kind
 from anabranch.plugins.raster.pixels import Array, Mask
 from anabranch.plugins.raster.reader import bounded, quiet
@@ -110,6 +111,6 @@ def _ramp(scaled: Array) -> Array:
 
 def _classes(src: DatasetReader, values: Array) -> Array:
     found, places = np.unique(values, return_inverse=True)
-    palette = src.colormap(1) if src.colorinterp[0] == ColorInterp.palette else {}
+    palette = palette_of(src)
     colours = [palette.get(int(value), CLASSES[int(value) % len(CLASSES)])[:3] for value in found]
     return np.moveaxis(np.asarray(colours, np.uint8)[places.reshape(values.shape)], -1, 0)

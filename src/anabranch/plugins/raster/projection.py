@@ -11,9 +11,11 @@ from anabranch.plugins.raster.reader import quiet
 
 __all__ = ["Projection", "project"]
 
+KNOWN = ("EPSG:", "ESRI:", "OGC:")
+
 
 class Projection(BaseModel):
-    """The grid of a COG; either `code` or `projjson` says its coordinate system."""
+    """The grid of a COG; `code` or `projjson` says its coordinate system, both where few know its authority."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     code: str | None
@@ -29,7 +31,7 @@ def project(cog: Path) -> Projection:
         code = name_crs(src.crs) or None
         return Projection(
             code=code,
-            projjson=None if code else src.crs.to_dict(projjson=True),
+            projjson=None if code and code.startswith(KNOWN) else src.crs.to_dict(projjson=True),
             shape=(src.height, src.width),
             transform=tuple(src.transform[:6]),
             bbox=tuple(src.bounds),

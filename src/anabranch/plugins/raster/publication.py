@@ -80,7 +80,7 @@ def describe_item(
         "kind": raster.kind,
         "title": title,
         "crs": grid["code"],
-        "projjson": None if grid["code"] else grid["projjson"],
+        "projjson": grid["projjson"],
         "shape": grid["shape"],
         "transform": grid["transform"],
         "bounds": grid["bbox"],

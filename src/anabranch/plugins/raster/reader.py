@@ -10,6 +10,7 @@ from rasterio.errors import NotGeoreferencedWarning, RasterioIOError
 from rasterio.io import DatasetReader
 
 from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.codecs import missing_codec, say
 from anabranch.plugins.raster.drivers import ALLOWED, CACHE_SHARE
 from anabranch.plugins.raster.signs import name_content
 
@@ -65,14 +66,14 @@ def open_raster(path: Path) -> DatasetReader:
         raise Permanent(
             f"{path.name} is {found.title}, which is not read as a raster",
             code="raster.format",
-            remedy=found.remedy or "Convert it to GeoTIFF, with its coordinate system inside.",
+            remedy=found.remedy.format(name=path.name),
         )
     try:
         with quiet():
             return rasterio.open(local, driver=found.driver)  # by one driver: no other is even asked
     except RasterioIOError as error:
-        raise Permanent(
-            f"{path.name} begins as {found.title}, but can't be opened: it is damaged or cut off",
+        raise missing_codec(local, path.name) or Permanent(
+            f"{path.name} begins as {found.title}, but can't be opened, so it is damaged or cut off: {say(error)}",
             code="raster.damaged",
             remedy="Upload the file again; open it elsewhere to see that it is whole.",
         ) from error

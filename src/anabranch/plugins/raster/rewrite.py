@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import rasterio
-from rasterio.enums import ColorInterp
 from rasterio.io import DatasetWriter
 from rasterio.windows import Window
 
+from anabranch.plugins.raster.bands import colours_of, palette_of
 from anabranch.plugins.raster.reader import quiet
 from anabranch.plugins.raster.view import View
 
@@ -70,9 +70,9 @@ def _creation(view: View) -> dict[str, object]:
 
 def _describe(view: View, out: DatasetWriter) -> None:
     src = view.src
-    if src.colorinterp[0] == ColorInterp.palette:
-        out.write_colormap(1, src.colormap(1))
-    out.colorinterp = src.colorinterp
+    if palette := palette_of(src):
+        out.write_colormap(1, palette)
+    out.colorinterp = colours_of(src)
     out.descriptions = src.descriptions
     out.scales, out.offsets, out.units = src.scales, src.offsets, src.units
     out.update_tags(**_lasting(src.tags()))

@@ -1,5 +1,6 @@
 """Whether a COG is what it should be: its structure by another's validator, its pixels against the source (R4)."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import rasterio
 from pydantic import BaseModel, ConfigDict
+from rasterio.crs import CRS
 from rasterio.enums import ColorInterp, Resampling
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
 from anabranch.engine.errors import Permanent
-from anabranch.plugins.raster.bands import describe_bands, mask_kind
-from anabranch.plugins.raster.crs import WGS84
+from anabranch.plugins.raster.bands import Palette, colours_of, describe_bands, mask_kind, palette_of
+from anabranch.plugins.raster.crs import coincide, name_crs
 from anabranch.plugins.raster.levels import check_levels
 from anabranch.plugins.raster.models import Band, CogOptions, Statistics
 from anabranch.plugins.raster.pixels import Array, Mask, Totals, data_bands, read_valid, read_window, windows
@@ -28,8 +30,13 @@ BUDGET = 16 * 1024**2
 # How far means may be apart: in the values of a byte after lossy compression, in standard deviations after resampling.
 LOSSY_MEAN = 4.0
 WARPED_MEAN = 0.25
-# Cubic resampling goes beyond its neighbours, by this part of their range at most.
-OVERSHOOT = 0.25
+# How far cubic resampling goes beyond its neighbours, of their range: 0.28, and more where its kernel is scaled.
+OVERSHOOT = 0.5
+# How many standard errors the mean of few pixels may be off besides.
+ERRORS = 4.0
+ROUNDING = 0.01
+NEAR = 1e-3  # of a pixel
+MOST_SAID = 16
 _MANY = 16
 
 
@@ -88,28 +95,53 @@ def _facts(view: View, out: DatasetReader) -> list[str]:
         "its data types": (out.dtypes, src.dtypes),
         "its nodata value": (str(out.nodata), str(view.nodata)),
         "its mask": (mask_kind(out) == "mask", view.masked),
-        "its colour interpretation": (_colours(out, view), _colours(src, view)),
+        "its colours": (_colours(out, view), _colours(src, view)),
         "its band names": (out.descriptions, src.descriptions),
         "its units": (out.units, src.units),
         "its scales": (out.scales, src.scales),
         "its offsets": (out.offsets, src.offsets),
-        "its palette": (_palette(out), _palette(src)),
     }
-    wrong = [f"{what}: {found} instead of {wanted}" for what, (found, wanted) in pairs.items() if found != wanted]
-    if out.crs != view.crs and (out.crs or WGS84).to_epsg() != view.crs.to_epsg():
-        wrong.append("its coordinate system is another")
+    wrong = [
+        f"{what}: {_say(found)} instead of {_say(wanted)}" for what, (found, wanted) in pairs.items() if found != wanted
+    ]
+    wrong += _palettes(palette_of(out), palette_of(src))
+    if not _same_place(out, view):
+        wrong.append(f"its coordinate system: {_name(out.crs)} instead of {_name(view.crs)}")
     if not out.transform.almost_equals(view.transform, precision=1e-6 * abs(view.transform.a)):
         wrong.append(f"its geotransform: {out.transform[:6]} instead of {view.transform[:6]}")
     return wrong
 
 
+def _say(value: object) -> str:
+    """A fact as a person reads it."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_say, value))})" if len(value) <= MOST_SAID else f"{len(value)} values"
+    return value.name if isinstance(value, ColorInterp) else f"{value}"
+
+
+def _palettes(found: Palette, wanted: Palette) -> list[str]:
+    odd = [value for value in wanted.keys() | found.keys() if found.get(value) != wanted.get(value)]
+    return [f"its palette: the colours of {len(odd)} values, {min(odd)} the first of them"] if odd else []
+
+
+def _same_place(out: DatasetReader, view: View) -> bool:
+    """Whether two systems are one; those without a code of both are, where they put the raster in the same place."""
+    if out.crs == view.crs:
+        return True
+    codes = [crs.to_epsg() if crs else None for crs in (out.crs, view.crs)]
+    if all(codes) or not out.crs:
+        return codes[0] == codes[1] is not None
+    corners = [view.transform * corner for corner in ((0, 0), (view.width, 0), (0, view.height))]
+    return coincide(view.crs, out.crs, corners, NEAR * abs(view.transform.a))
+
+
+def _name(crs: CRS | None) -> str:
+    return (name_crs(crs) or crs.to_wkt()[:60]) if crs else "none"
+
+
 def _colours(raster: DatasetReader, view: View) -> tuple[ColorInterp, ...]:
     # JPEG and WEBP hold red, green and blue, whatever the source called its three bands.
-    return tuple(raster.colorinterp[3:] if view.profile.lossy else raster.colorinterp)
-
-
-def _palette(raster: DatasetReader) -> dict[int, tuple[int, int, int, int]]:
-    return dict(raster.colormap(1)) if raster.colorinterp[0] == ColorInterp.palette else {}
+    return colours_of(raster)[3 if view.profile.lossy else 0 :]
 
 
 def _compare(view: View, out: DatasetReader) -> Compared:
@@ -185,21 +217,35 @@ def _pixels(view: View, found: Compared) -> list[str]:
         ours, theirs = totals.statistics(exact=True), found.source[band].statistics(exact=True)
         if ours is None and view.options.window:
             continue  # a tile may lie where there is nothing
-        if ours is None or theirs is None or not _close(view, ours, theirs):
-            wrong.append(f"the statistics of band {band}: {ours} instead of {theirs}")
+        if ours is None and theirs is None:
+            continue
+        if (
+            ours is None
+            or theirs is None
+            or not _close(view, ours, theirs, min(totals.valid, found.source[band].valid))
+        ):
+            wrong.append(f"the statistics of band {band}: {_sum_up(ours)} instead of {_sum_up(theirs)}")
     return wrong
 
 
-def _close(view: View, ours: Statistics, theirs: Statistics) -> bool:
+def _sum_up(found: Statistics | None) -> str:
+    if found is None:
+        return "no data"
+    return f"{found.minimum:g} to {found.maximum:g} with a mean of {found.mean:g}"
+
+
+def _close(view: View, ours: Statistics, theirs: Statistics, count: int) -> bool:
     if not view.warped:
         return abs(ours.mean - theirs.mean) <= LOSSY_MEAN
     if theirs.minimum == theirs.maximum == ours.minimum == ours.maximum:
         return True
-    beyond = OVERSHOOT * (theirs.maximum - theirs.minimum)
+    share = OVERSHOOT if view.profile.reprojection is Resampling.cubic else ROUNDING
+    beyond = share * (theirs.maximum - theirs.minimum)
     within = ours.minimum >= theirs.minimum - beyond and ours.maximum <= theirs.maximum + beyond
     if view.options.window:
         return within  # the mean of a tile is its own
-    return within and abs(ours.mean - theirs.mean) <= WARPED_MEAN * theirs.stddev + 1e-6 * abs(theirs.mean)
+    apart = (WARPED_MEAN + ERRORS / math.sqrt(count)) * theirs.stddev + 1e-6 * abs(theirs.mean)
+    return within and abs(ours.mean - theirs.mean) <= apart
 
 
 def _classes(found: Compared) -> list[str]:
@@ -212,5 +258,6 @@ def _failed(cog: Path, wrong: list[str]) -> Permanent:
     return Permanent(
         f"{cog.name} is not what it should be: {'; '.join(wrong)}",
         code="raster.verify",
-        remedy="It is a mistake of ours or of a disk: run the job again, and report it if it happens twice.",
+        remedy="Nothing was published, and running the job again gives the same: it is a mistake of ours. "
+        "Report it, with this message and what `gdalinfo` says of the file.",
     )

@@ -17,6 +17,7 @@ from rasterio.windows import Window
 
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.bands import mask_kind
+from anabranch.plugins.raster.codecs import say
 from anabranch.plugins.raster.crs import parse_crs
 from anabranch.plugins.raster.georef import check_grid, upright
 from anabranch.plugins.raster.models import CogOptions
@@ -202,7 +203,7 @@ def _warp(
         return WarpedVRT(src, **asked, **size)
     except (RasterioError, CPLE_BaseError) as error:
         raise Permanent(
-            f"the raster can't be brought into {options.target_crs}: {error}",
+            f"the raster can't be brought into {options.target_crs}: {say(error)}",
             code="raster.reprojection",
             remedy="Choose a `target_crs` that covers where the raster is.",
         ) from error

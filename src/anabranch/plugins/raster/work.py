@@ -1,14 +1,19 @@
 """The work on files of strangers, as the sandbox calls it: JSON in, JSON out (decision 011)."""
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import rasterio
 import rasterio.transform
 import rasterio.warp
+from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
+from rasterio.errors import RasterioError
 
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster import cog, footprint, preview, projection, validate, verify, view
+from anabranch.plugins.raster.codecs import say
 from anabranch.plugins.raster.models import CogOptions, Kind, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.profiles import profile_of
 from anabranch.plugins.raster.reader import check_drivers
@@ -16,6 +21,7 @@ from anabranch.plugins.raster.reader import check_drivers
 __all__ = ["check", "describe", "look", "write"]
 
 Said = dict[str, Any]  # JSON of the models' own shape
+Work = Callable[..., Said]
 
 check_drivers()
 
@@ -31,6 +37,25 @@ def warm_up() -> None:
             rasterio.warp.transform_bounds(raster.crs, "EPSG:4326", *raster.bounds)
 
 
+def _speak(work: Work) -> Work:
+    """Let no error of GDAL's leave as it is: what it says is passed on, with the file and what to do."""
+
+    @wraps(work)
+    def call(*arguments: Any, **named: Any) -> Said:
+        try:
+            return work(*arguments, **named)
+        except (RasterioError, CPLE_BaseError) as error:
+            path = named.get("path") or named.get("source") or next(iter(arguments), "the raster")
+            raise Permanent(
+                f"GDAL can't work on {Path(path).name}: {say(error)}",
+                code="raster.library",
+                remedy="Write the file anew with `gdal_translate -of COG` and send that; report it if that fails, too.",
+            ) from error
+
+    return call
+
+
+@_speak
 def look(path: str, options: Said, tiers: list[str], *, progress: cog.Progress) -> Said:
     """A raster that can be published, the pixels of its COG, and those of the tiers that its kind allows."""
     asked = ValidateOptions.model_validate(options)
@@ -44,6 +69,7 @@ def look(path: str, options: Said, tiers: list[str], *, progress: cog.Progress) 
     }
 
 
+@_speak
 def write(source: str, target: str, options: Said, *, progress: cog.Progress) -> Said:
     """Write a COG."""
     return cog.write_cog(Path(source), Path(target), CogOptions.model_validate(options), progress).model_dump(
@@ -51,11 +77,13 @@ def write(source: str, target: str, options: Said, *, progress: cog.Progress) ->
     )
 
 
+@_speak
 def check(source: str, path: str, options: Said, *, progress: cog.Progress) -> Said:
     """Compare a COG with its source."""
     return verify.verify(Path(source), Path(path), CogOptions.model_validate(options)).model_dump(mode="json")
 
 
+@_speak
 def describe(path: str, kind: str, thumbnail: str, discrete: bool = False, *, progress: cog.Progress) -> Said:
     """Where a COG has data, its grid, and how a map may show it; a small picture of it is written."""
     found, grid = footprint.footprint(Path(path)), projection.project(Path(path))

@@ -18,7 +18,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Number = int | float
 MOST_POSITIONS = 10_000
 FARTHEST = 1e-6
-CODE = re.compile(r"(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]+", re.ASCII)
+CODE = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_.-]{1,64}", re.ASCII)  # of any authority
 
 
 class Facts(BaseModel):

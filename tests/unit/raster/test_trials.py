@@ -1,0 +1,183 @@
+"""Rasters that were refused wrongly, or rightly in words that helped nobody."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rasterio
+import tifffile
+from affine import Affine
+from rasterio.crs import CRS
+from rasterio.enums import ColorInterp
+
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.models import CogOptions, Kind
+from anabranch.plugins.raster.projection import project
+from anabranch.plugins.raster.verify import verify
+from anabranch.plugins.stac.facts import CODE
+from anabranch.testing.rasters import GRID, PLACED, classes, hills, make_raster, picture
+
+Refuse = Callable[..., Permanent]
+Publish = Callable[..., tuple[Path, CogOptions]]
+SOUTH_UP = Affine(10, 0, 500_000, 0, 10, 4_994_000)
+
+
+def keyed_tiff(path: Path, *keys: tuple[int, int]) -> Path:
+    """A GeoTIFF whose coordinate system is said by these keys."""
+    directory = (1, 1, 1, len(keys), *(part for key, value in keys for part in (key, 0, 1, value)))
+    tags = [*PLACED[:2], (34735, "H", len(directory), directory, True)]
+    tifffile.imwrite(path, hills()[0], extratags=tags, metadata=None)
+    return path
+
+
+def test_tr9_a_system_of_another_authority_is_published_with_its_definition(tmp_path: Path, publish: Publish) -> None:
+    place = Affine(10, 0, 600_000, 0, -10, 6_600_000)
+    source = make_raster(tmp_path / "a.tif", hills(), crs="IGNF:LAMB93", transform=place)
+    cog, options = publish(source)
+    verify(source, cog, options)
+    grid = project(cog)
+    assert grid.code == "IGNF:LAMB93"
+    assert CODE.fullmatch(grid.code)
+    assert (grid.projjson or {})["type"] == "ProjectedCRS"
+
+
+@pytest.mark.parametrize("pixels", [classes(), classes().astype("int16"), hills()], ids=["uint8", "int16", "float32"])
+@pytest.mark.parametrize("place", [GRID, SOUTH_UP], ids=["north", "south"])
+def test_tr10_a_palette_without_colours_is_none(tmp_path: Path, publish: Publish, pixels: Any, place: Affine) -> None:
+    said = {"colorinterp": (ColorInterp.palette,)}
+    source = make_raster(tmp_path / "a.tif", pixels, bands=said, transform=place)
+    cog, options = publish(source)
+    verify(source, cog, options)
+
+
+@pytest.mark.parametrize("place", [GRID, SOUTH_UP], ids=["north", "south"])
+def test_tr11_a_band_without_a_colour_may_be_grey(tmp_path: Path, publish: Publish, place: Affine) -> None:
+    source = make_raster(tmp_path / "a.tif", hills(), photometric="MINISWHITE", transform=place)
+    with rasterio.open(source) as src:
+        assert src.colorinterp == (ColorInterp.undefined,)
+    cog, options = publish(source)
+    verify(source, cog, options)
+
+
+def nztm(flattening: str, easting: str = "1600000") -> CRS:
+    """New Zealand's system as another program wrote it: without codes, with an ellipsoid of its own digits."""
+    text = re.sub(r',AUTHORITY\["EPSG","\d+"\]', "", CRS.from_epsg(2193).to_wkt())
+    return CRS.from_wkt(text.replace("298.257222101", flattening).replace("1600000", easting))
+
+
+def test_tr12_digits_of_an_ellipsoid_make_no_other_system(tmp_path: Path, publish: Publish) -> None:
+    place = Affine(10, 0, 1_500_000, 0, -10, 5_400_000)
+    source = make_raster(tmp_path / "a.tif", hills(), crs="EPSG:2193", transform=place)
+    cog, options = publish(source)
+    rounded = make_raster(tmp_path / "b.tif", hills(), crs=nztm("298.25722"), transform=place)
+    with rasterio.open(rounded) as src:
+        assert src.crs.to_epsg() is None
+    verify(rounded, cog, options)
+    moved = make_raster(tmp_path / "c.tif", hills(), crs=nztm("298.25722", "1600001"), transform=place)
+    with pytest.raises(Permanent, match="its coordinate system: EPSG:2193 instead of PROJCS"):
+        verify(moved, cog, options)
+
+
+@pytest.mark.parametrize("target", ["EPSG:3857", "EPSG:32634", "EPSG:4326"])
+def test_tr13_what_cubic_resampling_adds_at_edges_is_no_mistake(tmp_path: Path, publish: Publish, target: str) -> None:
+    signs = np.array([-1, 1, 1, -1])
+    pattern = np.where(np.outer(signs, signs) > 0, 30_000, 20_000).astype("uint16")
+    source = make_raster(tmp_path / "a.tif", np.stack([np.tile(pattern, (150, 150))] * 3), photometric="RGB")
+    cog, options = publish(source, target_crs=target)
+    with rasterio.open(cog) as src:
+        assert src.read(1).max() > 30_000
+    verify(source, cog, options)
+
+
+def test_tr13_the_mean_of_few_pixels_may_be_off(tmp_path: Path, publish: Publish) -> None:
+    chance = np.random.default_rng(7)
+    values = chance.integers(0, 200, (1, 2, 20)).astype("uint16")
+    mask = np.where(chance.random((2, 20)) < 0.5, 0, 255).astype("uint8")
+    source = make_raster(tmp_path / "a.tif", values, mask=mask)
+    cog, options = publish(source, target_crs="EPSG:4326", raster_type=Kind.CONTINUOUS)
+    verify(source, cog, options)
+
+
+@pytest.mark.parametrize(("codec", "name"), [("jpegxl", "JPEG XL"), ("jpeg2000", "JPEG 2000"), ("jpegxr", "JPEG XR")])
+def test_tr_a_codec_that_gdal_has_not_is_named(tmp_path: Path, refuse: Refuse, codec: str, name: str) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, picture()[0], compression=codec, tile=(64, 64), extratags=PLACED, metadata=None)
+    found = refuse(path)
+    assert (found.code, f"compressed as {name} (tag 259" in found.message) == ("raster.codec", True)
+    assert "gdal_translate" in found.remedy
+
+
+def test_tr_jpeg_of_12_bits_is_named(tmp_path: Path, refuse: Refuse) -> None:
+    path, pixels = tmp_path / "a.tif", picture(704, 640)[0].astype("uint16") * 16
+    wide: dict[str, Any] = {"compressionargs": {"bitspersample": 12, "lossless": False}, "bitspersample": 12}
+    tifffile.imwrite(path, pixels, compression="jpeg", tile=(64, 64), extratags=PLACED, metadata=None, **wide)
+    assert "JPEG of 12 bits" in refuse(path).message
+
+
+def test_tr_what_gdal_says_of_damage_is_told(tmp_path: Path, refuse: Refuse) -> None:
+    source = make_raster(tmp_path / "a.tif", picture(bands=1), tiled=True, compress="deflate")
+    with rasterio.open(source) as src:
+        offset = int(src.get_tag_item("BLOCK_OFFSET_0_0", "TIFF", bidx=1))
+    data = bytearray(source.read_bytes())
+    data[offset : offset + 64] = bytes(64)
+    source.write_bytes(data)
+    assert "Decoding error" in refuse(source).message
+
+
+def test_tr_heights_of_a_projected_system_are_left_out(tmp_path: Path, publish: Publish) -> None:
+    source = keyed_tiff(tmp_path / "a.tif", (1024, 1), (1025, 1), (3072, 32633), (4096, 4979))
+    for given in ({}, {"input_crs": "EPSG:32633"}):
+        cog, options = publish(source, **given)
+        verify(source, cog, options)
+        with rasterio.open(cog) as src:
+            assert src.crs.to_epsg() == 32633
+    with pytest.raises(Permanent, match="the raster is in EPSG:32633, and input_crs says EPSG:32634"):
+        publish(source, input_crs="EPSG:32634")
+
+
+def test_tr_a_failed_comparison_is_said_in_words_and_never_to_be_run_again(tmp_path: Path, publish: Publish) -> None:
+    palette = {value: (value, 90, 255 - value, 255) for value in range(256)}
+    cog, options = publish(make_raster(tmp_path / "a.tif", classes(), palette=palette))
+    other = make_raster(tmp_path / "b.tif", classes(), palette={**palette, 7: (0, 0, 0, 255)})
+    plain = make_raster(tmp_path / "c.tif", classes())
+    for source, said in (
+        (other, "the colours of 1 values, 7 the first"),
+        (plain, "its colours: (palette) instead of (gray)"),
+    ):
+        with pytest.raises(Permanent) as caught:
+            verify(source, cog, options)
+        assert said in caught.value.message
+        assert "ColorInterp" not in caught.value.message
+        assert len(caught.value.message) < 400
+        assert "running the job again gives the same" in caught.value.remedy
+
+
+CALLED = """
+import sys
+from anabranch.engine.errors import Permanent
+from anabranch.plugins.raster import work
+options = {"kind": "dem"}
+for call in (
+    lambda: work.check(source=sys.argv[1], path=sys.argv[2], options=options, progress=print),
+    lambda: work.describe(path=sys.argv[2], kind="dem", thumbnail=sys.argv[2] + ".png", progress=print),
+):
+    try:
+        call()
+    except Permanent as error:
+        print(error.code, "cog.tif" in error.message)
+"""
+
+
+def test_tr_no_error_of_gdal_leaves_as_it_is(tmp_path: Path) -> None:
+    """A COG that is no TIFF is opened by functions that expect one of ours."""
+    source = make_raster(tmp_path / "a.tif", hills())
+    (tmp_path / "cog.tif").write_bytes(b"II*\x00 and nothing more")
+    program = [sys.executable, "-c", CALLED, str(source), str(tmp_path / "cog.tif")]
+    done = subprocess.run(program, env=gdal_environment(), capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["raster.library True"] * 2, done.stderr
