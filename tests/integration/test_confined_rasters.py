@@ -74,7 +74,7 @@ def publish(sandbox: Sandbox, source: Path, scratch: Path, target: str | None = 
         kind=raster.kind, tier=Tier.ANALYSIS, mends=raster.mends, target_crs=target, memory_mb=256
     ).model_dump(mode="json")
     run("write", [source], source=str(source), target=str(cog), options=options)
-    run("check", [source, cog], source=str(source), path=str(cog), options=options)
-    shown = run("describe", [cog], path=str(cog), kind=raster.kind, thumbnail=str(scratch / "thumbnail.png"))
-    assert shown["footprint"]
+    thumbnail = str(scratch / "thumbnail.png")
+    found = run("check", [source, cog], source=str(source), path=str(cog), options=options, thumbnail=thumbnail)
+    assert found["described"]["footprint"]
     assert (scratch / "thumbnail.png").stat().st_size > 0

@@ -124,19 +124,15 @@ def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and gather what is published."""
     source = ctx.storage.fetch(params.source, params.sha256)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
-    checked = [_check(params, ctx, source, cog, path) for cog, path in zip(params.cogs, paths, strict=True)]
     thumbnail = _aside(ctx) / "thumbnail.png"
-    shown = {"kind": params.raster.kind, "discrete": params.raster.discrete}
-    arguments = {"path": str(paths[0]), **shown, "thumbnail": str(thumbnail)}
-    described = run_confined(ctx, "describe", arguments, folder=thumbnail.parent, reads=[paths[0]])
-    return gather(params, ctx, checked, described, thumbnail)
-
-
-def _check(params: VerifyParams, ctx: Context, source: Path, cog: Cog, path: Path) -> dict[str, Any]:
-    options = _cog_options(params.raster, cog.tier, params.target_crs)
-    arguments = {"source": str(source), "path": str(path), "options": options}
-    found: dict[str, Any] = run_confined(ctx, "check", arguments, folder=_aside(ctx), reads=[source, path])
-    return found
+    found: list[dict[str, Any]] = []
+    for cog, path in zip(params.cogs, paths, strict=True):
+        options = _cog_options(params.raster, cog.tier, params.target_crs)
+        arguments = {"source": str(source), "path": str(path), "options": options}
+        if not found:  # the first one is described, in the process that has it open
+            arguments["thumbnail"] = str(thumbnail)
+        found.append(run_confined(ctx, "check", arguments, folder=thumbnail.parent, reads=[source, path]))
+    return gather(params, ctx, [each["checked"] for each in found], found[0]["described"], thumbnail)
 
 
 def _aside(ctx: Context) -> Path:

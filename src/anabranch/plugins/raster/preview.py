@@ -17,6 +17,7 @@ __all__ = ["Shown", "Stretch", "preview"]
 
 MEMORY_MB = 256
 SIDE = 512
+ZLEVEL = 3  # a third of the time that the usual 6 takes
 LOW, HIGH = 2.0, 98.0
 # Dark blue over green to yellow: it reads in grey and by eyes that don't see red.
 RAMP = ((0.0, (68, 1, 84)), (0.25, (59, 82, 139)), (0.5, (33, 145, 140)), (0.75, (94, 201, 98)), (1.0, (253, 231, 37)))
@@ -44,12 +45,8 @@ def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE, *, discrete: 
     with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
         bands = _choose(src)
         pixels, stretch = _paint(src, kind, bands, _shape(src, side), discrete=discrete)
-    with (
-        quiet(),
-        rasterio.open(
-            target, "w", driver="PNG", width=pixels.shape[2], height=pixels.shape[1], count=4, dtype="uint8"
-        ) as out,
-    ):
+    shape = {"width": pixels.shape[2], "height": pixels.shape[1], "count": 4, "dtype": "uint8"}
+    with quiet(), rasterio.open(target, "w", driver="PNG", zlevel=ZLEVEL, **shape) as out:
         out.write(pixels)
     return Shown(bands, stretch)
 
@@ -79,8 +76,9 @@ def _paint(
         valid &= ~np.isnan(data).any(axis=0)
     if classes:
         return np.concatenate([_classes(src, data[0]), _alpha(valid)]), []
-    plain = data.dtype == np.uint8 and len(bands) == 3
-    stretch = [(0.0, 255.0)] * 3 if plain else [_limits(band, valid) for band in data]
+    if data.dtype == np.uint8 and len(bands) == 3:
+        return np.concatenate([data, _alpha(valid)]), [(0.0, 255.0)] * 3
+    stretch = [_limits(band, valid) for band in data]
     scaled = np.stack([_scale(band, *limits) for band, limits in zip(data, stretch, strict=True)])
     colours = (scaled * 255).round().astype(np.uint8) if len(bands) == 3 else _ramp(scaled[0])
     return np.concatenate([colours, _alpha(valid)]), stretch

@@ -18,7 +18,7 @@ from anabranch.plugins.raster.models import CogOptions, Kind, Tier, Validated, V
 from anabranch.plugins.raster.profiles import profile_of
 from anabranch.plugins.raster.reader import check_drivers
 
-__all__ = ["check", "describe", "look", "write"]
+__all__ = ["check", "look", "warm_up", "write"]
 
 Said = dict[str, Any]  # JSON of the models' own shape
 Work = Callable[..., Said]
@@ -78,16 +78,17 @@ def write(source: str, target: str, options: Said, *, progress: cog.Progress) ->
 
 
 @_speak
-def check(source: str, path: str, options: Said, *, progress: cog.Progress) -> Said:
-    """Compare a COG with its source."""
-    return verify.verify(Path(source), Path(path), CogOptions.model_validate(options)).model_dump(mode="json")
+def check(source: str, path: str, options: Said, thumbnail: str | None = None, *, progress: cog.Progress) -> Said:
+    """Compare a COG with its source; with a thumbnail, describe it, too."""
+    asked = CogOptions.model_validate(options)
+    found = verify.verify(Path(source), Path(path), asked).model_dump(mode="json")
+    return {"checked": found, "described": _describe(Path(path), asked, Path(thumbnail)) if thumbnail else None}
 
 
-@_speak
-def describe(path: str, kind: str, thumbnail: str, discrete: bool = False, *, progress: cog.Progress) -> Said:
+def _describe(path: Path, options: CogOptions, thumbnail: Path) -> Said:
     """Where a COG has data, its grid, and how a map may show it; a small picture of it is written."""
-    found, grid = footprint.footprint(Path(path)), projection.project(Path(path))
-    shown = preview.preview(Path(path), Path(thumbnail), Kind(kind), discrete=discrete)
+    found, grid = footprint.footprint(path), projection.project(path)
+    shown = preview.preview(path, thumbnail, options.kind, discrete=options.discrete)
     return {
         "footprint": found.geometry(),
         "bbox": list(found.bbox),
