@@ -166,7 +166,7 @@ def test_ts6_forwarded_headers_of_a_trusted_proxy_are_believed(
     keyed: Served, key: dict[str, str], headers: Mapping[str, str]
 ) -> None:
     told = keyed.client.get("/stac", headers={**key, **headers}).json()
-    assert [link for link in links_of(told) if not link.startswith("https://maps.example.com/geo/stac")] == []
+    assert [link for link in links_of(told) if not link.startswith("https://maps.example.com/geo/")] == []
 
 
 @pytest.mark.parametrize("host", ["bad host", "evil.net/path", "a" * 5000, "<script>", "evil.net\\x"])

@@ -138,6 +138,8 @@ def test_every_link_can_be_followed_under_the_name_that_was_asked(served: Served
         assert at.startswith(f"http://{host}/"), at
         answer = api.get(at.replace(host, f"127.0.0.1:{api.base_url.port}"), headers={"Host": host})
         assert answer.is_success, (at, answer.text)
+        if answer.headers["content-type"].startswith("text/html"):
+            continue
         listed = [link["href"] for link in answer.json().get("links", []) if link.get("method", "GET") == "GET"]
         left += [link for link in set(listed) if link not in seen | set(left) and "conformance" not in link]
     assert len(seen) > 5

@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from fastapi.routing import iter_route_contexts
 
+from anabranch.api.main import create_app
 from anabranch.api.security import rates
 from anabranch.api.security.forwarding import Proxies
 from anabranch.api.security.rates import Rate, network_of
 from anabranch.engine.errors import InputError
-from anabranch.settings import load_settings
+from anabranch.settings import OWN_PATHS, Settings, load_settings
 
 
 class Clock:
@@ -88,6 +90,11 @@ def test_only_the_named_networks_are_trusted() -> None:
 def test_addresses_that_can_not_be_are_refused(name: str, value: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         load_settings(**{name: value})
+
+
+def test_no_prefix_can_be_taken_for_a_path_of_the_api() -> None:
+    routes = iter_route_contexts(create_app(Settings(), "postgresql://nowhere").routes)
+    assert {str(route.path).split("/")[1] for route in routes} - {""} == OWN_PATHS
 
 
 def test_addresses_are_kept_in_one_form() -> None:

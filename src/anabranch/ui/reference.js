@@ -116,8 +116,8 @@ function find(words) {
 }
 
 try {
-  const described = { stac: "stac/api", raster: "raster/api" }[new URLSearchParams(location.search).get("of")];
-  const api = await fetchJson(described ?? "openapi.json");
+  const others = new Map([["stac", "stac/api"], ["raster", "raster/api"]]);
+  const api = await fetchJson(others.get(new URLSearchParams(location.search).get("of")) ?? "openapi.json");
   for (const [tag, operations] of operationsOf(api)) {
     place.append(make("section", [make("h2", tag), ...operations.map((operation) => show(api, operation))]));
   }
