@@ -32,7 +32,7 @@ class _Rule:
     one: str
     several: str
     pattern: re.Pattern[str]
-    read: Callable[..., tuple[datetime, datetime]]
+    read: Callable[..., tuple[datetime, datetime] | None]
     bare: bool = False  # a number that often counts something else
 
 
@@ -82,11 +82,9 @@ def _day(year: int | str, month: int | str, day: int | str) -> tuple[datetime, d
     return start, start + _DAY - _SECOND
 
 
-def _day_of_year(year: str, number: str) -> tuple[datetime, datetime]:
+def _day_of_year(year: str, number: str) -> tuple[datetime, datetime] | None:
     start = datetime(int(year), 1, 1, tzinfo=UTC) + _DAY * (int(number) - 1)
-    if start.year != int(year):
-        raise ValueError(f"{year} has no day {number}")
-    return start, start + _DAY - _SECOND
+    return (start, start + _DAY - _SECOND) if start.year == int(year) else None
 
 
 def _month(year: str, month: str) -> tuple[datetime, datetime]:
@@ -144,9 +142,11 @@ def _find(rule: _Rule, stem: str) -> Iterator[_Found]:
             continue
         parts = [part for number, part in enumerate(match.groups(), 1) if number != match.re.groupindex.get("by")]
         try:
-            yield _Found(match.start(), match.end(), *rule.read(*parts))
+            read = rule.read(*parts)
         except (ValueError, OverflowError):
             continue  # it has the shape of a date, and is none
+        if read:
+            yield _Found(match.start(), match.end(), *read)
 
 
 def _join(rule: _Rule, stem: str, found: list[_Found]) -> tuple[datetime, datetime, bool]:
