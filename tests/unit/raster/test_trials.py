@@ -165,7 +165,7 @@ from anabranch.plugins.raster import work
 options = {"kind": "dem"}
 for call in (
     lambda: work.check(source=sys.argv[1], path=sys.argv[2], options=options, progress=print),
-    lambda: work.describe(path=sys.argv[2], kind="dem", thumbnail=sys.argv[2] + ".png", progress=print),
+    lambda: work.check(sys.argv[1], sys.argv[2], options, sys.argv[2] + ".png", progress=print),
 ):
     try:
         call()
