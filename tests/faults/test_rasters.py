@@ -80,7 +80,8 @@ def wait_until(true: Callable[[], Any], seconds: float = 100) -> Any:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("side", [5_000, pytest.param(LARGE, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("side", [5_000, LARGE])
 def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(stage: Stage, side: int) -> None:
     noise = np.random.default_rng(8).integers(0, 4_000, (1, side, side), "uint16")
     source = make_raster(stage.folder / "noise.tif", noise)

@@ -298,6 +298,8 @@ def test_tiles_may_be_kept_and_for_good_where_their_address_has_the_checksum(api
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", plain.headers["etag"])
     other = api.get(f"{plain.request.url}?rescale=0,1", headers={"If-None-Match": plain.headers["etag"]})
     assert other.status_code == 200
+    outside = api.get(f"{ITEMS}/hills/tiles/WebMercatorQuad/9/1/1.png", headers={"If-None-Match": "*"})
+    assert outside.status_code == 404
 
 
 def test_an_item_that_is_published_again_has_other_tags_and_checksums(
@@ -342,6 +344,7 @@ def test_only_an_opaque_picture_is_a_jpeg_where_the_format_is_left_open(
     assert api.get(f"{ITEMS}/{name}/preview").headers["content-type"] == media_type
     opaque_png = imagecodecs.png_decode(api.get(f"{ITEMS}/{name}/preview.png").content)
     assert opaque_png.shape[2] == (3 if opaque else 4)
+    assert np.load(io.BytesIO(api.get(f"{ITEMS}/{name}/preview.npy").content)).shape[0] == 4  # values and their mask
 
 
 def test_many_bands_are_drawn_by_their_hints_or_the_first_three(

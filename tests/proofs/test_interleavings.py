@@ -196,8 +196,10 @@ CORE = ("report last", "report both", "turn", "cancel", "apply failure", "releas
 KNOWN = {"cancel", "reconcile"}
 
 
-async def test_e3_e6_e7_any_two_transitions_in_any_order(stage: Stage, database_url: str) -> None:
-    pairs = list(itertools.combinations_with_replacement(stage.actors.values(), 2))
+@pytest.mark.parametrize("share", [2, pytest.param(1, marks=pytest.mark.slow)])
+async def test_e3_e6_e7_any_two_transitions_in_any_order(stage: Stage, database_url: str, share: int) -> None:
+    """All of them among the proofs, and every second pair in each run."""
+    pairs = list(itertools.combinations_with_replacement(stage.actors.values(), 2))[::share]
     tried, wrongs = await _try_all(stage, database_url, [(pair, list(orders(pair))) for pair in pairs])
     assert wrongs == []
     assert tried == len(pairs) * 6

@@ -805,11 +805,11 @@ def run_machine(
 
 
 def test_e1_e3_e4_e5_e6_e17_the_functions_do_what_the_model_says(database_url: str, clock: Clock) -> None:
-    run_machine(EngineMachine, database_url, clock, examples=30, steps=40, derandomize=True)
+    run_machine(EngineMachine, database_url, clock, examples=20, steps=40, derandomize=True)
 
 
 def test_e1_e3_e5_e6_e7_e17_control_does_what_the_model_says(database_url: str, clock: Clock) -> None:
-    run_machine(ControlMachine, database_url, clock, examples=30, steps=40, derandomize=True)
+    run_machine(ControlMachine, database_url, clock, examples=20, steps=40, derandomize=True)
 
 
 @pytest.mark.slow

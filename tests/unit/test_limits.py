@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 from fastapi.routing import iter_route_contexts
+from starlette.datastructures import Headers
 
 from anabranch.api.main import create_app
 from anabranch.api.security import rates
-from anabranch.api.security.forwarding import Proxies
+from anabranch.api.security.forwarding import Forwarded, Proxies
 from anabranch.api.security.rates import Rate, network_of
 from anabranch.engine.errors import InputError
 from anabranch.settings import OWN_PATHS, Settings, load_settings
@@ -102,3 +103,24 @@ def test_addresses_are_kept_in_one_form() -> None:
     assert settings.public_url == "https://data.example.org:8443/anb"
     assert settings.cors_origins == ("*", "https://a.example.org")
     assert load_settings(public_url="http://[2001:db8::1]/").public_url == "http://[2001:db8::1]"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['for=9.9.9.9;host=evil.example;x="', 'for="[2001:db8::2]:4711"'],
+        ['for=9.9.9.9;host=evil.example;x=", for="[2001:db8::2]:4711"'],
+        ["for=9.9.9.9;host=evil.example for=8.8.8.8"],
+    ],
+)
+def test_s1_a_header_that_is_not_written_as_it_must_be_is_not_believed(lines: list[str]) -> None:
+    """A quote that a caller leaves open would take in what the proxy adds."""
+    headers = Headers(raw=[(b"forwarded", line.encode()) for line in lines])
+    assert Proxies(["10.0.0.0/8"]).read(headers) == Forwarded()
+
+
+def test_s1_what_a_trusted_proxy_adds_is_believed() -> None:
+    headers = Headers(
+        raw=[(b"forwarded", b"for=9.9.9.9;host=evil.example"), (b"forwarded", b'for=8.8.8.8;host=" a.b "')]
+    )
+    assert Proxies(["10.0.0.0/8"]).read(headers) == Forwarded("8.8.8.8", None, "a.b")

@@ -75,7 +75,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         app.state.gateway = Gateway(settings, database_url, on_refused)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
-        app.state.serving = _serving(settings, database_url, app.state.gateway)
+        app.state.serving = _serving(database_url, app.state.gateway)
         app.state.lookout = Lookout(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
@@ -150,9 +150,9 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     return app
 
 
-def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
-    catalog, private = Catalog(database_url, CATALOG), asks_for_keys(settings.auth, settings.host)
-    return Serving(catalog, gateway.reads.outputs(), TierObjects(gateway.storage), private=private)
+def _serving(database_url: str, gateway: Gateway) -> Serving:
+    catalog = Catalog(database_url, CATALOG)
+    return Serving(catalog, gateway.reads.outputs(), TierObjects(gateway.storage))
 
 
 def app_from_environment() -> FastAPI:

@@ -92,7 +92,7 @@ def http(
 
 @cli.command()
 def tiles(
-    size: Annotated[int, typer.Option(min=512, max=20_000, help="Pixels of each side of the picture.")] = 8_192,
+    size: Annotated[int, typer.Option(min=2_048, max=20_000, help="Pixels of each side of the picture.")] = 8_192,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="How often all tiles are fetched from each server.")] = 3,
     peer: Annotated[
         str | None,

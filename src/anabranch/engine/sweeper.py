@@ -49,23 +49,29 @@ class Sweeper:
 
     async def _follow_clock(self) -> None:
         """See whether the server's clock stepped since the last round: it goes on as ours, which nobody sets, does."""
-        asked = _now()
-        reading = await self._queue.read_clock()
-        now = _now()
-        if now - asked > STEP.total_seconds() / 2:
+        read = await self._read_clock()
+        if read is None:
             return
-        last = self._seen or (reading, now)
+        reading, now = read
+        last = self._seen or read
         elapsed = timedelta(seconds=now - last[1])
         step = reading.at - last[0].at - elapsed
         noted = reading.shifted - last[0].shifted
         is_new = abs(step) > STEP and abs(step - noted) > STEP
         if is_new:
             await self._step_clock(step - noted, reading, elapsed)
-            reading, now = await self._queue.read_clock(), _now()  # with the step that was noted now
-        elif self._rounds % LOOKS_AHEAD == 0 and (lead := await self._queue.find_lead()) > STEP:
+            self._seen = await self._read_clock()  # which knows of the step
+            return
+        if self._rounds % LOOKS_AHEAD == 0 and (lead := await self._queue.find_lead()) > STEP:
             await self._step_clock(-lead, reading, None)
         self._rounds += 1
         self._seen = reading, now  # not before the step is noted: what fails is tried again with the next round
+
+    async def _read_clock(self) -> tuple[ClockReading, float] | None:
+        """What the server's clock shows, and ours; None where the answer was too slow to compare them."""
+        asked = _now()
+        reading = await self._queue.read_clock()
+        return (reading, _now()) if _now() - asked <= STEP.total_seconds() / 2 else None
 
     async def _step_clock(self, step: timedelta, reading: ClockReading, elapsed: timedelta | None) -> None:
         if await self._queue.step_clock(self._session, step, reading.shifted, elapsed):

@@ -40,15 +40,15 @@ class Assets:
         self._objects = objects
         self._known: dict[tuple[str, str], tuple[float, Rasters]] = {}
 
-    async def locate(self, collection: str, item: str, name: str | None) -> Path | Remote:
+    async def locate(self, rasters: Rasters, item: str, name: str | None) -> Path | Remote:
         """Where the bytes are of an asset of an item, or of its first raster that is data."""
-        rasters = (await self.find(collection, item)).addresses
-        wanted = next(iter(rasters), None) if name is None else name
-        if wanted is None or wanted not in rasters:
-            known = ", ".join(rasters) or "none"
+        addresses = rasters.addresses
+        wanted = next(iter(addresses), None) if name is None else name
+        if wanted is None or wanted not in addresses:
+            known = ", ".join(addresses) or "none"
             what = "raster" if name is None else f"raster {name}"
             raise NotFound("asset.not_found", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
-        return await self._objects.locate(rasters[wanted])
+        return await self._objects.locate(addresses[wanted])
 
     async def find(self, collection: str, item: str) -> Rasters:
         """The published rasters of an item, data first."""

@@ -17,11 +17,12 @@ from anabranch.serving.hints import Hints, hints_of
 from anabranch.serving.parameters import check_parameters
 from anabranch.serving.stretch import MOST_BANDS, Stretches, Wanted, ranges_of
 
-__all__ = ["DrawnRoute", "Purpose", "nothing"]
+__all__ = ["DrawnRoute", "Purpose", "nothing", "rasters_of_request"]
 
 # Images to look at; the others carry values.
 IMAGES = frozenset({None, "png", "jpg", "jpeg", "webp"})
 CHECKSUM = "checksum"
+RASTERS = "anabranch.rasters"
 YEAR_SECONDS, FRESH_SECONDS = 31_536_000, 300
 CHOICES = frozenset({"bidx", "rescale", "colormap", "colormap_name", "color_formula"})
 
@@ -45,9 +46,12 @@ class DrawnRoute(APIRoute):
 
         async def draw(request: Request) -> Response:
             check_parameters(request, self._names)
-            version = (await _rasters(request)).version
+            # Found once: all of an answer is about the item as it was at one moment.
+            request = Request({**request.scope, RASTERS: await _find(request)}, request.receive)
+            version = rasters_of_request(request).version
             headers = {"ETag": tag_of(version, str(request.url)), "Cache-Control": _cache_control(request, version)}
-            if has(request.headers.get("If-None-Match"), headers["ETag"]):
+            known = request.headers.get("If-None-Match", "")
+            if known.strip() != "*" and has(known, headers["ETag"]):
                 return Response(status_code=304, headers=headers)
             query = await _complete(request)
             scope = {**request.scope, "query_string": urlencode(query).encode()}
@@ -109,7 +113,7 @@ async def _complete(request: Request) -> Query:
 async def _complete_tilejson(request: Request, query: Query) -> Query:
     """The tiles apply the hints themselves: their address stays short, and true when the item changes."""
     hints = await _hints(request) if request.query_params.get("tile_format") in IMAGES else None
-    version = (await _rasters(request)).version
+    version = rasters_of_request(request).version
     return query + _missing(query, [(CHECKSUM, version), *_asset(hints)])
 
 
@@ -119,8 +123,7 @@ async def _stretch(request: Request, query: Query) -> Query:
     if {"rescale", "colormap"} & named.keys():
         return []
     assets: Assets = request.app.state.assets
-    collection, item = request.path_params["collection_id"], request.path_params["item_id"]
-    rasters = await assets.find(collection, item)
+    rasters, item = rasters_of_request(request), request.path_params["item_id"]
     asset = named.get("asset") or next(iter(rasters.addresses), "")
     if asset not in rasters.addresses:
         return []  # which the route tells
@@ -129,7 +132,7 @@ async def _stretch(request: Request, query: Query) -> Query:
         return []  # as above
     stretches: Stretches = request.app.state.stretches
     told = ranges_of(rasters.assets[asset])
-    found = await stretches.find(wanted, told, lambda: assets.locate(collection, item, asset))
+    found = await stretches.find(wanted, told, lambda: assets.locate(rasters, item, asset))
     return [("rescale", f"{low!r},{high!r}") for low, high in found]
 
 
@@ -157,7 +160,7 @@ def _asset(hints: Hints | None) -> Query:
 async def _hints(request: Request) -> Hints | None:
     if CHOICES & request.query_params.keys():
         return None
-    rasters = await _rasters(request)
+    rasters = rasters_of_request(request)
     hints = hints_of(rasters.renders, request.path_params["item_id"])
     if hints is None or not rasters.addresses:
         return None
@@ -166,13 +169,19 @@ async def _hints(request: Request) -> Hints | None:
     return hints if meant in rasters.addresses and request.query_params.get("asset", meant) == meant else None
 
 
-async def _rasters(request: Request) -> Rasters:
+def rasters_of_request(request: Request) -> Rasters:
+    """The rasters of the item that a request is about."""
+    found: Rasters = request.scope[RASTERS]
+    return found
+
+
+async def _find(request: Request) -> Rasters:
     assets: Assets = request.app.state.assets
     return await assets.find(request.path_params["collection_id"], request.path_params["item_id"])
 
 
 def _cache_control(request: Request, version: str) -> str:
     """What an address with the checksum stands for never changes; all else may, when the item is published again."""
-    who = "private" if request.app.state.private else "public"
+    who = "private" if request.scope["state"]["keyed"] else "public"
     for_good = request.query_params.get(CHECKSUM) == version and request.scope["route"].name != "tilejson"
     return f"{who}, max-age={YEAR_SECONDS}, immutable" if for_good else f"{who}, max-age={FRESH_SECONDS}"

@@ -71,9 +71,8 @@ class Mounted:
 class Serving:
     """What readers are served by: the STAC API and the tiles, over one pool of connections."""
 
-    def __init__(self, catalog: Catalog, published: Published, objects: Objects, *, private: bool) -> None:
-        """Nothing is imported yet. `private`: those who ask have keys, and no cache between may keep an answer."""
-        self._private = private
+    def __init__(self, catalog: Catalog, published: Published, objects: Objects) -> None:
+        """Nothing is imported yet."""
         self.published = published
         self.objects = objects
         self._catalog = catalog
@@ -105,7 +104,7 @@ class Serving:
         from anabranch.serving import raster
 
         await self._catalog.open()
-        return raster.make_raster(Assets(self._catalog, self.published, self.objects), private=self._private)
+        return raster.make_raster(Assets(self._catalog, self.published, self.objects))
 
     async def _import(self, name: str) -> None:
         for talker in TALKERS:

@@ -14,6 +14,7 @@ __all__ = ["check_parameters"]
 # What a caller may ask to be computed at once; the defaults are far below.
 MOST = {"tilesize": 1024, "width": 2048, "height": 2048, "max_size": 2048}
 MOST_COUNTED = 1024  # of statistics: every value is sorted and counted, which takes many times its own room
+TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 LEAST = 1  # none at all is taken for all there are
 MOST_LISTED = {"bidx": MOST_BANDS, "c": 64, "p": 64, "rescale": 64}
 # Every step of a formula and every color goes over all pixels.
@@ -53,7 +54,7 @@ def _check_sizes(request: Request) -> None:
         most = min(MOST.get(name, 0), MOST_COUNTED) if counted else MOST.get(name)
         if most and not _fits(value, most):
             raise InputError("raster.size", f"{name} is at least {LEAST} and at most {most}", remedy=LESS)
-    if "categorical" in query and "c" not in query:
+    if query.get("categorical", "").lower() in TRUE and "c" not in query:
         # Every value of a raster of real numbers is one of its own.
         raise InputError("raster.size", "categorical counts values that are named", remedy="Name them: c=1&c=2.")
     if over := [name for name, most in MOST_LISTED.items() if len(query.getlist(name)) > most]:

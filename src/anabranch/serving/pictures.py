@@ -25,7 +25,10 @@ def draw(
     add_mask: bool = True,
     **options: Any,
 ) -> tuple[bytes, str]:
-    """The file and its media type. What is opaque needs no mask; a picture of bytes is a JPEG, all else a PNG."""
+    """The file and its media type. An image that is opaque needs no mask; a picture of bytes is a JPEG, all else a PNG.
+
+    Values keep their mask: a client that stacks tiles relies on the number of bands.
+    """
     opaque = not colormap and _is_opaque(image.mask)
     if output_format is None:
         is_picture = (
@@ -38,7 +41,7 @@ def draw(
         colormap=colormap,
         rescale=rescale,
         color_formula=color_formula,
-        add_mask=add_mask and not opaque,
+        add_mask=add_mask and not (opaque and output_format in (ImageType.png, ImageType.webp)),
         **options,
     )
     return drawn

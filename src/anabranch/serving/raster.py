@@ -19,7 +19,7 @@ from titiler.core.factory import TilerFactory
 from anabranch.engine.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.around import for_maps
 from anabranch.serving.assets import Assets
-from anabranch.serving.drawing import DrawnRoute, Purpose, nothing
+from anabranch.serving.drawing import DrawnRoute, Purpose, nothing, rasters_of_request
 from anabranch.serving.drivers import CONFIG, check_drivers
 from anabranch.serving.geotiff import GeoTiff
 from anabranch.serving.memory import give_back
@@ -50,8 +50,8 @@ class Tiler(TilerFactory):
         self.router.routes = [route for route in self.router.routes if route.methods == {"GET"}]  # type: ignore[attr-defined]  # all are of FastAPI
 
 
-def make_raster(assets: Assets, *, private: bool) -> ASGIApp:
-    """The application; it opens what these assets are, and nothing else. `private`: no cache between may keep it."""
+def make_raster(assets: Assets) -> ASGIApp:
+    """The application; it opens what these assets are, and nothing else."""
     check_drivers()
     give_back()
     app = FastAPI(
@@ -62,7 +62,6 @@ def make_raster(assets: Assets, *, private: bool) -> ASGIApp:
         redirect_slashes=False,
     )
     app.state.assets = assets
-    app.state.private = private
     app.state.stretches = Stretches()
     tiler = Tiler(
         router=APIRouter(route_class=DrawnRoute),
@@ -84,7 +83,7 @@ def make_raster(assets: Assets, *, private: bool) -> ASGIApp:
 
 async def _path(
     request: Request,
-    collection_id: Annotated[str, FromPath(description="The id of a collection.")],
+    collection_id: Annotated[str, FromPath(description="The id of a collection.")],  # noqa: ARG001  # as checksum
     item_id: Annotated[str, FromPath(description="The id of an item of it.")],
     asset: Annotated[str | None, Query(description="A GeoTIFF of the item; by default the first that is data.")] = None,
     checksum: Annotated[  # noqa: ARG001  # the route looks at it
@@ -92,7 +91,7 @@ async def _path(
     ] = None,
 ) -> Path | Remote:
     assets: Assets = request.app.state.assets
-    return await assets.locate(collection_id, item_id, asset)
+    return await assets.locate(rasters_of_request(request), item_id, asset)
 
 
 def _outside(error: Exception) -> AnabranchError:

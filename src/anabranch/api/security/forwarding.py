@@ -52,7 +52,10 @@ class Proxies:
         """
         if any(len(value) > LONGEST for name in HEADERS for value in headers.getlist(name)):
             return Forwarded()
-        hops = list(_read_forwarded(headers.getlist("forwarded"))) or list(_read_older(headers))
+        try:
+            hops = list(_read_forwarded(headers.getlist("forwarded"))) or list(_read_older(headers))
+        except ValueError:  # a quote that a caller left open would take in what the proxy added
+            return Forwarded()
         told = Forwarded()
         for hop in reversed(hops):
             told = Forwarded(*(new or old for new, old in zip(_values(hop), _values(told), strict=True)))
@@ -67,16 +70,26 @@ def _values(hop: Forwarded) -> tuple[str | None, ...]:
 
 
 def _read_forwarded(values: Sequence[str]) -> Iterator[Forwarded]:
-    """The hops of `Forwarded` (RFC 7239), in order."""
-    for element in _split(",".join(values)):
-        pairs = {found[1].lower(): found[2] if found[2] is not None else found[3] for found in PAIR.finditer(element)}
-        if pairs:
-            yield _hop(pairs.get("for", ""), pairs.get("proto", ""), pairs.get("host", ""))
+    """The hops of `Forwarded` (RFC 7239), in order; ValueError where a line is not written as it says."""
+    for pairs in chain.from_iterable(map(_parse, values)):
+        yield _hop(pairs.get("for", ""), pairs.get("proto", ""), pairs.get("host", ""))
 
 
-def _split(text: str) -> list[str]:
-    """The elements of a list whose texts in quotes may hold commas."""
-    return re.findall(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+', text)
+def _parse(line: str) -> list[dict[str, str]]:
+    """The pairs of each hop of a line."""
+    hops: list[dict[str, str]] = [{}]
+    at = 0
+    while found := PAIR.match(line, at):
+        hops[-1][found[1].lower()] = found[2] if found[2] is not None else found[3]
+        at = found.end()
+        if at == len(line):
+            return hops
+        if line[at] == ",":
+            hops.append({})
+        elif line[at] != ";":
+            break
+        at += 1
+    raise ValueError("it is not written as RFC 7239 says")
 
 
 def _read_older(headers: Headers) -> Iterator[Forwarded]:
@@ -109,4 +122,5 @@ def _address(text: str) -> str | None:
 
 
 def _valid(pattern: re.Pattern[str], text: str) -> str | None:
-    return text if pattern.fullmatch(text.strip()) else None
+    text = text.strip()
+    return text if pattern.fullmatch(text) else None

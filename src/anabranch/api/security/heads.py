@@ -21,10 +21,11 @@ class Heads:
             await self._app(scope, receive, send)
             return
         answered = asyncio.Event()
+        asked = {**scope, "method": "GET"}  # what is around this answers a HEAD
 
         async def send_head(message: Message) -> None:
             if message["type"] == "http.response.start":
-                scope["method"] = "HEAD"  # in place, as it was: what is around this looks there
+                scope.update({**asked, "method": "HEAD"})  # with the route that was found
                 await send(message)
             elif not answered.is_set():
                 answered.set()
@@ -39,5 +40,4 @@ class Heads:
                 for wait in waits:
                     wait.cancel()
 
-        scope["method"] = "GET"
-        await self._app(scope, receive_until_answered, send_head)
+        await self._app(asked, receive_until_answered, send_head)

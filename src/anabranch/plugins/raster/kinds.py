@@ -67,7 +67,7 @@ def detect(src: DatasetReader, content: Content, name: str = "") -> Guess:
     if bands == 3 and picture:
         return Guess(Kind.RGBA, f"{told} and an alpha band") if alpha else Guess(Kind.RGB, told)
     if bands == 4:
-        rgba = picture and _is_steady(content, 4)
+        rgba = picture and _is_steady(content, data_bands(src)[3])
         return Guess(Kind.RGBA, f"{told}, the fourth nearly constant") if rgba else Guess(Kind.NIR, told)
     return Guess(Kind.MULTISPECTRAL, told)
 

@@ -5,17 +5,21 @@ create function app.claim_apart(_session bigint, _queues text[]) returns jsonb l
 declare
     _limited boolean := exists (select from app.limits);
     _lane app.lanes;
+    _passed bigint[] := '{}';
 begin
     if _limited then
         perform app.free_held(_queues);
     end if;
     perform app.ripen(_queues);
     for _try in 1..32 loop
-        _lane := app.lock_lane(_queues, false);
+        _lane := app.lock_lane(_queues, false, _passed);
         if _lane.id is null then
             return null;
         end if;
-        continue when _limited and app.find_room(_lane) = 0;
+        if _limited and app.find_room(_lane) = 0 then
+            _passed := _passed || _lane.id;
+            continue;
+        end if;
         begin
             return app.claim(_session, _queues, 1, '{}', false);
         exception when data_exception or integrity_constraint_violation or program_limit_exceeded or internal_error then
