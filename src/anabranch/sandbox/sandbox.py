@@ -80,8 +80,13 @@ class Sandbox:
             control = self._start()
             self._warn()
             ours, theirs = socket.socketpair()
-            with theirs:
-                control.hand(request, theirs)
+            try:
+                with theirs:
+                    control.hand(request, theirs)
+            except ConnectionError as error:
+                ours.close()
+                self._end()
+                raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
             call = _Call(Wire(ours, most=MOST_BYTES), control, progress, should_stop)
             try:
                 return call.wait()
@@ -162,7 +167,7 @@ class _Call:
                     self._kill()
                     raise Interrupted
                 over = self._look()
-            self.ended = True
+            self.ended, self._pid = True, 0  # its number may be another's from now on
             while self._line in self._open and self._is_ready() and self._hear_line():
                 pass
         except TooMuch:

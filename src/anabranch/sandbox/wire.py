@@ -1,6 +1,7 @@
 """What the two sides of a sandbox say to each other: JSON, a line each, bounded."""
 
 import json
+import math
 import os
 import socket
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ class Wire:
 
 def _parse(line: bytes | bytearray) -> Said:
     try:
-        said = json.loads(line, parse_constant=_refuse)
+        said = json.loads(line, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise Garbled(str(error)) from error
     if not isinstance(said, dict):
@@ -98,3 +99,8 @@ def _parse(line: bytes | bytearray) -> Said:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)

@@ -80,6 +80,7 @@ class BoundedProtocol(H11Protocol):
         self._send_timer: asyncio.TimerHandle | None = None
         self._has_sent = False
         self._body_began = 0.0
+        self._body_heard = 0.0
         self._body_paused = 0.0
         self._body_bytes = 0
 
@@ -146,17 +147,24 @@ class BoundedProtocol(H11Protocol):
         if is_partial and self._body_timer is None:
             self._body_began, self._body_bytes = time.monotonic(), 0
             self._body_paused = self._flow.paused_seconds
+            self._body_heard = self._body_began - self._body_paused
             self._body_timer = self.loop.call_later(self._bounds.body_seconds, self._check_body)
         elif not is_partial and self._body_timer:
             self._body_timer.cancel()
             self._body_timer = None
         self._body_bytes += received
+        if received:
+            self._body_heard = time.monotonic() - self._flow.paused_seconds
 
     def _check_body(self) -> None:
-        """End a body that is late: it has some seconds, and more for what came; our own pauses don't count."""
-        paused = self._flow.paused_seconds - self._body_paused
-        taken = time.monotonic() - self._body_began - paused
-        left = self._bounds.body_seconds + self._body_bytes / self._bounds.body_bytes_per_second - taken
+        """End a body that is late: it has some seconds, and more for what came, but none for silence.
+
+        Our own pauses don't count.
+        """
+        now, bounds = time.monotonic() - self._flow.paused_seconds, self._bounds
+        taken = now - self._body_began + self._body_paused
+        earned = bounds.body_seconds + self._body_bytes / bounds.body_bytes_per_second - taken
+        left = min(earned, self._body_heard + bounds.body_seconds - now)
         if self.flow.read_paused or left > 0:
             wait = max(left, 0.05) if not self.flow.read_paused else self._bounds.body_seconds
             self._body_timer = self.loop.call_later(wait, self._check_body)

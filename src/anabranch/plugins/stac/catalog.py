@@ -31,6 +31,10 @@ ABSENT = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psyco
 Work = Connection[Any]  # whatever its rows are made into
 
 
+class PartitionChanged(Exception):
+    """The partition no longer takes the items as it is: the whole catalog must be locked for them."""
+
+
 @dataclass(frozen=True)
 class Publication:
     """An item that is to be published, with the objects behind it; one that is not valid can't be made."""
@@ -63,8 +67,10 @@ def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
     document, said = build_collection(facts)
     validate(document)
     with _publishing(connection):
-        ((stands, changed),) = run(connection, "ensure_collection", document=Jsonb(document), said=Jsonb(said))
-        if stands is not None:
+        told = {"document": Jsonb(document), "said": Jsonb(said)}
+        ((stands, changed),) = run(connection, "ensure_collection", **told, alone=False)
+        if stands is None or not _is_shown(connection, stands):
+            ((stands, changed),) = run(connection, "ensure_collection", **told, alone=True)
             validate(stands)
             _show_collection(connection, stands)
     return bool(changed)
@@ -85,8 +91,26 @@ def publish(
     ids = [publication.id for publication in publications]
     if not ids:
         return Published(collection, (), ())
+    try:
+        changed = _publish(connection, collection, job_id, publications, attempt, alone=False)
+    except PartitionChanged:
+        changed = _publish(connection, collection, job_id, publications, attempt, alone=True)
+    return Published(collection, tuple(ids), tuple(changed))
+
+
+def _publish(
+    connection: Work,
+    collection: str,
+    job_id: str,
+    publications: Sequence[Publication],
+    attempt: tuple[str, Attempt] | None,
+    *,
+    alone: bool,
+) -> list[str]:
+    """Publish items in one transaction; those that changed."""
+    ids = [publication.id for publication in publications]
     with _publishing(connection):
-        document, first, changed = _record(connection, collection, job_id, publications)
+        document, first, changed = _record(connection, collection, job_id, publications, alone=alone)
         _require_current(connection, job_id, attempt)
         extent = widen(None if first else document["extent"], [publication.document for publication in publications])
         if extent != document["extent"]:
@@ -95,7 +119,7 @@ def publish(
         wanted = {*changed, *_missing(connection, collection, ids)}
         _load(connection, [publication.document for publication in publications if publication.id in wanted])
         _count(connection, collection, ids)
-    return Published(collection, tuple(ids), tuple(changed))
+    return changed
 
 
 def _require_current(connection: Work, job_id: str, attempt: tuple[str, Attempt] | None) -> None:
@@ -137,7 +161,7 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
 
 
 def _record(
-    connection: Work, collection: str, job_id: str, publications: Sequence[Publication]
+    connection: Work, collection: str, job_id: str, publications: Sequence[Publication], *, alone: bool
 ) -> tuple[Mapping[str, Any], bool, list[str]]:
     """Write our own rows; the collection's document, whether it was empty, and what changed."""
     items = [
@@ -145,7 +169,7 @@ def _record(
         for each in publications
     ]
     times = Jsonb([each.document["properties"] for each in publications])
-    ((fits,),) = run(connection, "fits_partition", collection=collection, times=times)
+    fits = not alone and run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
     told = {"collection": collection, "job_id": job_id, "items": Jsonb(items), "alone": not fits}
     try:
         rows = run(connection, "publish_items", **told)
@@ -161,14 +185,20 @@ def _record(
             f"there is no collection {collection}",
             remedy="Make it by `stac.ensure_collection`.",
         )
+    if fits and run(connection, "fits_partition", collection=collection, times=times) != [(True,)]:
+        raise PartitionChanged
     ((document, first, changed),) = rows
     return document, first, changed
 
 
 def _show_collection(connection: Work, document: Mapping[str, Any]) -> None:
-    ((same,),) = run(connection, "has_collection", document=Jsonb(document))
-    if not same:
+    if not _is_shown(connection, document):
         run(connection, "load_collection", document=Jsonb(document))
+
+
+def _is_shown(connection: Work, document: Mapping[str, Any]) -> bool:
+    ((same,),) = run(connection, "has_collection", document=Jsonb(document))
+    return bool(same)
 
 
 def _load(connection: Work, documents: Sequence[Mapping[str, Json]]) -> None:

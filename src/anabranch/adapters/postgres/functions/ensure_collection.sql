@@ -1,17 +1,16 @@
 -- Make a collection, or change of one that is there what the caller says of it. Its extent is its items', and no caller's
--- (C2). Answers the document as it stands, and whether that is new; null where pgstac shows it already, as the caller
--- knows, and nothing new is said of it: then nobody is kept waiting.
-create function app.ensure_collection(_document jsonb, _said jsonb, _shown boolean default false)
+-- (C2). Answers the document as it stands, and whether that is new. Not _alone: nobody is kept waiting, and where there is
+-- something to make or to change that is left, and the answer null.
+create function app.ensure_collection(_document jsonb, _said jsonb, _alone boolean default true)
 returns table (document jsonb, changed boolean) language plpgsql as $$
 declare
     _id constant text := _document ->> 'id';
     _old jsonb;
     _new jsonb;
 begin
-    if _shown and exists (
-            select from app.collections c
-             where c.id = _id and c.document = c.document || (_said - '{id,type,extent}'::text[])) then
-        return query select null::jsonb, false;
+    if not _alone then
+        return query select (select c.document from app.collections c
+                              where c.id = _id and c.document = c.document || (_said - '{id,type,extent}'::text[])), false;
         return;
     end if;
     perform app.lock_catalog();

@@ -1,3 +1,2 @@
 -- Make a collection, or change what is said of it; how it stands, and whether it changed.
-select * from app.ensure_collection(%(document)s, %(said)s, exists (
-           select from pgstac.collections c where c.id = %(document)s::jsonb ->> 'id'))
+select * from app.ensure_collection(%(document)s, %(said)s, %(alone)s)
