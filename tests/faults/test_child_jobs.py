@@ -8,6 +8,7 @@ from anabranch.testing.crew import Stage, until_async
 pytestmark = pytest.mark.postgres
 
 
+@pytest.mark.slow
 async def test_e21_child_jobs_survive_the_death_of_every_process(stage: Stage) -> None:
     count = 60
     await stage.crew.start_ready("orchestrator", "worker", "worker")

@@ -8,6 +8,7 @@ from anabranch.testing.crew import Stage, until_async
 pytestmark = pytest.mark.postgres
 
 
+@pytest.mark.slow
 async def test_e21_workers_killed_again_and_again_lose_and_double_nothing(stage: Stage) -> None:
     await kill_workers(stage, kills=3, quick=390, plain=50, heavy=10, **{"async": 50})
 

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.postgres
 WIDTH = 100_000
 
 
+@pytest.mark.slow
 async def test_o5_retention_works_while_the_system_runs(stage: Stage) -> None:
     await stage.crew.start_ready("worker", "worker")
     old = [await stage.submit("mixed", quick=30, plain=6, run=run) for run in range(4)]

@@ -33,6 +33,7 @@ async def stage_on(server: DatabaseServer, folder: Path, lease: float = 3) -> As
         yield stage
 
 
+@pytest.mark.slow
 async def test_e21_restarts_and_crashes_of_the_server_during_a_fan_out_lose_nothing(
     server: DatabaseServer, folder: Path
 ) -> None:
