@@ -276,8 +276,9 @@ def test_tiles_and_files_are_sent_as_they_are(local: Served, path: str) -> None:
     assert (ranged.status, len(part), ranged.getheader("Content-Encoding")) == (206, 5000, None)
 
 
-def test_whoever_refuses_gzip_gets_none(local: Served) -> None:
-    answer, body = raw(local, "/errors", **{"Accept-Encoding": "gzip;q=0, identity"})
+@pytest.mark.parametrize("accepted", ["gzip;q=0, identity", "gzip;q=0, *", "*;q=0.5, gzip; q=0.0", "identity"])
+def test_whoever_refuses_gzip_gets_none(local: Served, accepted: str) -> None:
+    answer, body = raw(local, "/errors", **{"Accept-Encoding": accepted})
     assert answer.getheader("Content-Encoding") is None
     assert json.loads(body)
 

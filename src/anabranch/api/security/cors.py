@@ -1,4 +1,4 @@
-"""Pages of other origins that may read what is published (TN4); nothing else is for them."""
+"""Pages of other origins that may read what is published; nothing else is for them."""
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send

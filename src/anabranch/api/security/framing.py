@@ -1,4 +1,4 @@
-"""Requests whose end two servers may see in two places are refused, and their connection is closed (TS10)."""
+"""Requests whose end two servers may see in two places are refused, and their connection is closed."""
 
 from starlette.datastructures import Headers
 
