@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.adapters.postgres.burst import BURSTS, Bursts
+from anabranch.adapters.postgres.burst import HANDLER_CONNECTIONS, Bursts
 from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
 from anabranch.adapters.postgres.inspection import Inspection
 from anabranch.adapters.postgres.reads import PostgresReads
@@ -75,7 +75,7 @@ CATALOG = 3
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
     api = READS + SIGNS + CATALOG + STORE + HEART + INSPECTION
-    return api + DUTIES + (STORE + HEART) * (1 + workers) + BURSTS * workers
+    return api + DUTIES + (STORE + HEART) * (1 + workers) + HANDLER_CONNECTIONS * workers
 
 
 def load_registry(settings: Settings) -> Registry:

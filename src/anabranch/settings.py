@@ -41,6 +41,7 @@ TIERS = ("bronze", "silver", "gold")
 AREAS = (*TIERS, "work")
 WORK_IN_SILVER = f"{RESERVED}/work"
 CLOUDS = ("az", "s3", "gs")
+DEFAULT_PORTS = {"http": 80, "https": 443}  # which browsers leave out
 HOST_NAME = r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+"
 URL_PREFIX = r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*"
 # Below a prefix of this name, a path could be with or without the prefix.
@@ -250,9 +251,9 @@ class Settings(BaseSettings):
     @classmethod
     def _check_origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         for origin in given:
-            if origin != "*" and _origin(origin) != origin.lower():
+            if origin != "*" and urlsplit(origin).path:
                 raise ValueError(f"{origin!r} is no origin; write it as https://maps.example.org, or *")
-        return tuple(origin.lower() for origin in given)
+        return tuple(origin if origin == "*" else _origin(origin) for origin in given)
 
     @field_validator("allowed_hosts", mode="after")
     @classmethod
@@ -303,7 +304,7 @@ def _origin(url: str) -> str:
     """The scheme and the host of a URL that has no more than a path besides them."""
     try:
         parts = urlsplit(url.strip())
-        port = f":{parts.port}" if parts.port else ""
+        port = f":{parts.port}" if parts.port and parts.port != DEFAULT_PORTS.get(parts.scheme) else ""
     except ValueError:
         parts, port = urlsplit(""), ""
     extra = parts.query or parts.fragment or "@" in parts.netloc or parts.netloc.endswith(":")

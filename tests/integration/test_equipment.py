@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.adapters.postgres.burst import BURSTS
+from anabranch.adapters.postgres.burst import BURSTS, KEPT_SECONDS
 from anabranch.adapters.postgres.storage_marks import PostgresMarks
 from anabranch.app import equip, open_tiers
 from anabranch.engine.attempt_keys import parse_key
@@ -123,6 +123,40 @@ def test_e19_few_of_a_worker_have_a_connection_at_once(database_url: str, tmp_pa
 
     with ThreadPoolExecutor(8) as threads:
         assert max(threads.map(count, range(24))) <= BURSTS
+
+
+def test_a_connection_is_kept_for_the_next_burst_with_nothing_of_the_last(database_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(ROLE)
+        burst = equip(Settings(home=tmp_path), database_url, tmp_path).database
+        with burst() as connection:
+            first = connection.info.backend_pid
+            connection.execute("set search_path = elsewhere; set statement_timeout = 1")
+            connection.execute("select pg_advisory_lock(7)")
+        with burst() as connection:
+            assert connection.info.backend_pid == first
+            (path, timeout, role, idle) = connection.execute(
+                "select current_setting('search_path'), current_setting('statement_timeout'), current_user,"
+                " extract(epoch from current_setting('idle_session_timeout')::interval)"
+            ).fetchone()
+            assert (path, timeout, role) == ("pgstac,public", "1min", "anabranch_handler")
+            assert idle > KEPT_SECONDS
+            assert owner.execute("select count(*) from pg_locks where locktype = 'advisory'").fetchone() == (0,)
+
+
+def test_a_kept_connection_that_broke_is_not_given_again(database_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(ROLE)
+        burst = equip(Settings(home=tmp_path), database_url, tmp_path).database
+        with burst() as connection:
+            first = connection.info.backend_pid
+        owner.execute("select pg_terminate_backend(%s, 5000)", [first])
+        with burst() as connection:
+            second = connection.info.backend_pid
+        with pytest.raises(psycopg.errors.DivisionByZero), burst() as connection:
+            connection.execute("select 1 / 0")
+        with burst() as connection:
+            assert len({first, second, connection.info.backend_pid}) == 3
 
 
 async def test_s5_the_environment_of_handlers_holds_no_secret(database_url: str, tmp_path: Path, s3: Cloud) -> None:

@@ -180,6 +180,13 @@ def test_what_items_have_can_be_asked_for(api: httpx.Client, path: str) -> None:
         assert [item["id"] for item in answer.json()["features"]] == found, wanted
 
 
+def test_a_page_of_collections_is_bounded_as_one_of_items_is(api: httpx.Client) -> None:
+    assert [each["id"] for each in api.get("/stac/collections").json()["collections"]] == ["scenes"]
+    for limit in (1, 1_000_000):
+        assert len(api.get("/stac/collections", params={"limit": limit}).json()["collections"]) == 1
+    assert api.post("/stac/search", json={"limit": None}).json()["numberReturned"] == 3
+
+
 def test_a_collection_that_is_not_there_has_no_queryables(api: httpx.Client) -> None:
     assert api.get("/stac/collections/no-such/queryables").status_code == 404
 

@@ -1,14 +1,18 @@
 """Rates by a clock that is moved, whom an address stands for, and what settings of addresses may say."""
 
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
 
+from anabranch.access import Principal, Scope
+from anabranch.api.errors import TooMany
 from anabranch.api.main import create_app
 from anabranch.api.security import rates
 from anabranch.api.security.forwarding import Forwarded, Proxies
+from anabranch.api.security.limits import Limits
 from anabranch.api.security.rates import Rate, network_of
 from anabranch.engine.errors import InputError
 from anabranch.settings import OWN_PATHS, Settings, load_settings
@@ -99,7 +103,9 @@ def test_no_prefix_can_be_taken_for_a_path_of_the_api() -> None:
 
 
 def test_addresses_are_kept_in_one_form() -> None:
-    settings = load_settings(public_url="https://Data.example.org:8443/anb/", cors_origins="*, https://A.example.org")
+    settings = load_settings(
+        public_url="https://Data.example.org:8443/anb/", cors_origins="*, https://A.example.org:443"
+    )
     assert settings.public_url == "https://data.example.org:8443/anb"
     assert settings.cors_origins == ("*", "https://a.example.org")
     assert load_settings(public_url="http://[2001:db8::1]/").public_url == "http://[2001:db8::1]"
@@ -124,3 +130,20 @@ def test_s1_what_a_trusted_proxy_adds_is_believed() -> None:
         raw=[(b"forwarded", b"for=9.9.9.9;host=evil.example"), (b"forwarded", b'for=8.8.8.8;host=" a.b "')]
     )
     assert Proxies(["10.0.0.0/8"]).read(headers) == Forwarded("8.8.8.8", None, "a.b")
+
+
+async def test_ts9_of_two_uploads_at_once_that_are_too_much_together_one_is_refused_before_it_begins() -> None:
+    limits, sender = Limits(Settings(owner_upload_mb_per_day=2)), Principal("a", "a", Scope.SUBMIT, "k")
+
+    async def pieces(*sizes: int) -> AsyncIterator[bytes]:
+        for size in sizes:
+            yield bytes(size)
+
+    first = limits.count_bytes(sender, 1_500_000, pieces(500_000, 1_000_000))
+    assert len(await anext(first)) == 500_000
+    second = limits.count_bytes(sender, 1_500_000, pieces(1_500_000))
+    with pytest.raises(TooMany) as refused:
+        await anext(second)
+    assert refused.value.code == "quota.bytes"
+    await first.aclose()  # the sender went away: what did not come is not counted
+    assert [len(piece) async for piece in limits.count_bytes(sender, 1_500_000, pieces(1_500_000))] == [1_500_000]

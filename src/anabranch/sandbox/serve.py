@@ -63,7 +63,8 @@ def main() -> None:
         with line:
             if not _give(spare, request, line):  # it died while it waited
                 spare = _fork(module, locks, control)
-                _give(spare, request, line)
+                if not _give(spare, request, line):
+                    raise ConnectionError("every process that could make the call dies at its start")
         _serve(spare, control)
 
 

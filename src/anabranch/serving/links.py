@@ -34,9 +34,9 @@ async def complete_landing(page: Document, request: Request) -> Document:
 
 
 def add_tiles(item: Document, root: str) -> None:
-    """Add the link to an item's tiles, where it has a raster and shows its links."""
-    assets = item.get("assets") or {}
-    kinds = (str(asset.get("type", "")).partition(";")[0] for asset in assets.values())
+    """Add the link to an item's tiles, where it has a raster of ours and shows its links."""
+    ours = [each for each in (item.get("assets") or {}).values() if str(each.get("href", "")).startswith(f"{root}/")]
+    kinds = {str(asset.get("type", "")).partition(";")[0] for asset in ours}
     if RASTER not in kinds or not {"links", "id", "collection"} <= item.keys():
         return
     path = f"/raster/collections/{quote(item['collection'])}/items/{quote(item['id'])}/{GRID}/tilejson.json"

@@ -4,7 +4,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from typing import Any
 
 from fastapi import Request
@@ -12,7 +11,7 @@ from stac_fastapi.pgstac.extensions.filter import FiltersClient
 
 from anabranch.serving.catalog import FIND
 
-__all__ = ["Queryables", "find_queryables"]
+__all__ = ["Queryables", "find_common", "find_queryables"]
 
 SAMPLE = 100
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
@@ -34,9 +33,14 @@ class Queryables(FiltersClient):  # type: ignore[misc]  # of a package without t
         by_collection: dict[str, list[Properties]] = defaultdict(list)
         for item in found["features"]:
             by_collection[item["collection"]].append(item["properties"])
-        each = [find_queryables(items) for items in by_collection.values()]
-        common = reduce(lambda one, other: {name: one[name] for name in one if name in other}, each) if each else {}
+        common = find_common(by_collection.values())
         return {**told, "properties": {"collection": COLLECTION, **common, **told["properties"]}}
+
+
+def find_common(collections: Iterable[Iterable[Properties]]) -> dict[str, Schema]:
+    """What the items of every collection have, of the same type in all."""
+    first, *others = [find_queryables(items) for items in collections] or [{}]
+    return {name: schema for name, schema in first.items() if all(other.get(name) == schema for other in others)}
 
 
 def find_queryables(items: Iterable[Properties]) -> dict[str, Schema]:

@@ -64,6 +64,7 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
 
     async def all_collections(self, *given: Any, **named: Any) -> Any:
         """Collections; those of a page, or those that are searched for."""
+        named["limit"] = min(named.get("limit") or BOUNDS.page, BOUNDS.page)
         return await _named(await super().all_collections(*given, **named), named["request"])
 
     async def get_collection(self, collection_id: str, request: Request, **named: Any) -> Any:

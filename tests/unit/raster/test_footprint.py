@@ -199,7 +199,7 @@ def test_a_preview_is_a_small_picture_that_shows_something(
     preview(make_raster(tmp_path / "a.tif", pixels, **options), tmp_path / "a.png", kind, 256)
     with quiet(), rasterio.open(tmp_path / "a.png") as png:
         assert max(png.shape) <= 256
-        assert (png.count, int(png.read(4).min())) == (4, 255)
+        assert png.count == 3  # nothing of it is transparent
         assert np.unique(png.read(1)).size > 1
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.png", "a.tif"]
 

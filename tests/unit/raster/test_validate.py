@@ -513,3 +513,12 @@ def test_tr7_numbers_within_one_are_a_vegetation_index_if_something_says_so(
     found = look(make_raster(tmp_path / "a.tif", hills() / 1000, bands=said), name=name)
     assert found.kind == kind
     assert "within -1 and 1" in found.why
+
+
+def test_classes_are_told_by_all_parts_of_a_raster_together(tmp_path: Path) -> None:
+    """Each part has two of sixteen classes, which are next to each other there, and far apart in the whole."""
+    part = np.repeat(np.arange(512) // 64 % 2, 512).reshape(512, 512).T
+    pixels = np.block([[part * 8 + (row + column) % 8 for column in range(8)] for row in range(8)]).astype("uint8")
+    path = make_raster(tmp_path / "a.tif", pixels[None], tiled=True, blockxsize=512, blockysize=512, compress="deflate")
+    found = look(path)
+    assert (found.kind, found.discrete) == (Kind.CATEGORICAL, False)

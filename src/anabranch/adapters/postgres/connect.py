@@ -52,6 +52,7 @@ SETTINGS: Mapping[Role, Mapping[str, str]] = {
         "statement_timeout": "60s",
         "lock_timeout": "10s",
         "idle_in_transaction_session_timeout": "10s",
+        "idle_session_timeout": "15s",  # a child that keeps a connection for its next task may not get one
         "default_transaction_isolation": "read committed",
         "search_path": "pgstac,public",
     },

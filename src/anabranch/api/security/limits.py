@@ -1,7 +1,7 @@
 """Who asks too often, sends too much or guesses at keys is told when to come again."""
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -88,15 +88,23 @@ class Limits:
 
     async def count_bytes(
         self, principal: Principal, declared: int, pieces: AsyncIterator[bytes]
-    ) -> AsyncIterator[bytes]:
-        """The pieces of an upload as they come, each counted; one that is too large as a whole is not begun."""
-        if principal.key_id:
-            self._refuse_more_than_ever(declared)
-            self._require_bytes(principal, declared, count=False)
-        async for piece in pieces:
-            if principal.key_id:
-                self._require_bytes(principal, len(piece), count=True)
-            yield piece
+    ) -> AsyncGenerator[bytes, None]:
+        """The pieces of an upload as they come; what it declares is counted before it is begun, so that of several at
+        once each is whole or refused. What did not come is given back."""
+        if not principal.key_id:
+            async for piece in pieces:
+                yield piece
+            return
+        self._refuse_more_than_ever(declared)
+        self._take_bytes(principal, declared)
+        left = declared
+        try:
+            async for piece in pieces:
+                self._take_bytes(principal, max(0, len(piece) - left))
+                left = max(0, left - len(piece))
+                yield piece
+        finally:
+            self._bytes.take(principal.owner, -left)
 
     def _refuse_more_than_ever(self, declared: int) -> None:
         if 0 < self._bytes.most < declared:
@@ -104,9 +112,7 @@ class Limits:
             remedy = "Raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY, or send less."
             raise InputError("upload.too_large", told, remedy=remedy)
 
-    def _require_bytes(self, principal: Principal, size: int, *, count: bool) -> None:
-        if wait := self._bytes.wait_for(principal.owner, size):
+    def _take_bytes(self, principal: Principal, size: int) -> None:
+        if wait := self._bytes.try_take(principal.owner, size):
             told = f"{principal.owner} may upload {self._bytes.most // MB} MB in a day"
             raise TooMany("quota.bytes", told, wait)
-        if count:
-            self._bytes.take(principal.owner, size)

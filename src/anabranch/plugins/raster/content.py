@@ -1,5 +1,6 @@
 """What a raster's pixels are, from a sample of its blocks; what a sample would refuse is read whole first."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -25,21 +26,6 @@ _MANY = 16
 
 
 @dataclass
-class Neighbours:
-    """How the few values of a band lie beside each other."""
-
-    pairs: int = 0
-    equal: int = 0
-    next: int = 0  # of those that differ, how many are next to each other in order
-
-    @property
-    def look_like_names(self) -> bool:
-        """Whether patches of one value meet others of any other, as those of classes do, and not in steps."""
-        apart = self.pairs - self.equal
-        return self.equal >= self.pairs / 2 and self.next < apart / 2
-
-
-@dataclass
 class Content:
     """What the pixels that were read are."""
 
@@ -49,7 +35,7 @@ class Content:
     invalid: int = 0
     values: set[float] = field(default_factory=set)
     steps: list[float] = field(default_factory=list)
-    neighbours: Neighbours = field(default_factory=Neighbours)
+    pairs: Counter[tuple[float, float]] = field(default_factory=Counter)  # of few values, those beside each other
     undeclared_nan: bool = False
 
     @property
@@ -62,6 +48,16 @@ class Content:
         """The mean step between neighbours of the first band, over its standard deviation."""
         found = self.bands[min(self.bands)].statistics(exact=False)
         return float(np.mean(self.steps)) / found.stddev if found and found.stddev and self.steps else 0.0
+
+    @property
+    def looks_like_names(self) -> bool:
+        """Whether patches of one value meet others of any other, as those of classes do, and not in steps."""
+        ranks = {value: rank for rank, value in enumerate(sorted(self.values))}
+        steps: Counter[int] = Counter()
+        for (left, right), count in self.pairs.items():
+            steps[abs(ranks[left] - ranks[right])] += count
+        apart = steps.total() - steps[0]
+        return steps[0] >= apart and steps[1] < apart / 2
 
     def mistakes(self) -> list[Permanent]:
         """What is wrong with the pixels."""
@@ -120,19 +116,20 @@ def _add_first(content: Content, data: Array, valid: Mask) -> None:
         found = np.unique(data[valid])
         content.values.update(found[: VALUES + 1].tolist())
         if len(content.values) <= FEW:
-            _add_neighbours(content.neighbours, np.searchsorted(found, data), valid)
+            _add_pairs(content.pairs, found, data, valid)
     both = valid[:, 1:] & valid[:, :-1]
     if both.any():
         steps = np.abs(data[:, 1:].astype(np.float64) - data[:, :-1].astype(np.float64))[both]
         content.steps.append(float(steps.mean()))
 
 
-def _add_neighbours(neighbours: Neighbours, ranks: Array, valid: Mask) -> None:
-    both = valid[:, 1:] & valid[:, :-1]
-    apart = np.abs(ranks[:, 1:] - ranks[:, :-1])[both]
-    neighbours.pairs += apart.size
-    neighbours.equal += int(np.count_nonzero(apart == 0))
-    neighbours.next += int(np.count_nonzero(apart == 1))
+def _add_pairs(pairs: Counter[tuple[float, float]], values: Array, data: Array, valid: Mask) -> None:
+    """Count which of few values lie beside which."""
+    both, places = valid[:, 1:] & valid[:, :-1], np.searchsorted(values, data)
+    counts = np.bincount((places[:, :-1] * len(values) + places[:, 1:])[both], minlength=len(values) ** 2)
+    for number in np.flatnonzero(counts).tolist():
+        left, right = divmod(number, len(values))
+        pairs[values[left].item(), values[right].item()] += int(counts[number])
 
 
 def _is_absurd(total: Totals) -> bool:

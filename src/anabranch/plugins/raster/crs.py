@@ -64,10 +64,10 @@ def name_crs(crs: CRS) -> str:
     return ":".join(authority) if authority else ""
 
 
-def to_degrees(crs: CRS, points: Sequence[tuple[float, float]]) -> tuple[Degrees, Degrees]:
+def to_degrees(crs: CRS, points: Sequence[tuple[float, float]] | Degrees) -> tuple[Degrees, Degrees]:
     """Longitudes and latitudes of points; infinite for those that are not on Earth."""
     try:
-        xs, ys = transform(crs, WGS84, [x for x, _ in points], [y for _, y in points])
+        xs, ys = transform(crs, WGS84, *np.asarray(points, np.float64).reshape(-1, 2).T.tolist())
     except (RasterioError, CPLE_BaseError):
         if len(points) == 1:
             return np.array([np.inf]), np.array([np.inf])

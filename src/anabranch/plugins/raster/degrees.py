@@ -52,20 +52,21 @@ def find_pole(polygon: Polygon, grid: Affine) -> float | None:
 def border(grid: Affine, width: int, height: int) -> Ring:
     """Points all along the border of a raster."""
     corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
-    return [grid * (x * width, y * height) for x, y in _dense(corners, 1 / (2 * DENSE))[:-1]]
+    return [grid @ (x * width, y * height) for x, y in _dense(corners, 1 / (2 * DENSE))[:-1]]
 
 
-def hull_of(mask: Mask, grid: Affine, crs: CRS) -> Ring:
+def hull_of(mask: Mask, grid: Affine, crs: CRS) -> tuple[Degrees, Degrees]:
     """The corners of the outermost cells that are on Earth, and not at a pole, which has any longitude."""
-    lons, lats = _degrees(crs, [grid * point for point in hull(mask)])
-    return [(lon, lat) for lon, lat in zip(lons.tolist(), lats.tolist(), strict=True) if abs(lat) < POLE - EDGE]
+    lons, lats = _locate(hull(mask), grid, crs)
+    placed = np.abs(lats) < POLE - EDGE
+    return lons[placed], lats[placed]
 
 
 def place(ring: Ring, grid: Affine, crs: CRS, side: int) -> Ring | None:
     """A ring of cells in degrees, exact to a small part of a cell; None where it has no place there."""
     points = np.asarray(_dense(ring, side / DENSE), float)
     lons, lats = _locate(points, grid, crs)
-    if not crs.is_geographic and round_trip(crs, [grid * (x, y) for x, y in points.tolist()]) is None:
+    if not crs.is_geographic and round_trip(crs, _apply(grid, points)) is None:
         return None  # some maps have degrees even for what lies beside the Earth
     for _ in range(ROUNDS):
         if not np.isfinite(lons).all():
@@ -78,7 +79,7 @@ def place(ring: Ring, grid: Affine, crs: CRS, side: int) -> Ring | None:
     return _simplify(_unroll(lons, lats, grid))
 
 
-def round_trip(crs: CRS, points: Ring) -> float | None:
+def round_trip(crs: CRS, points: Ring | np.ndarray) -> float | None:
     """How far east or west of themselves points come back from degrees; None where that is not one length for all."""
     lons, lats = to_degrees(crs, points)
     try:
@@ -102,13 +103,14 @@ def _dense(ring: Ring, step: float) -> Ring:
     return [*found, ring[-1]]
 
 
-def _degrees(crs: CRS, points: Ring) -> tuple[Degrees, Degrees]:
-    lons, lats = to_degrees(crs, points)
+def _locate(points: np.ndarray, grid: Affine, crs: CRS) -> tuple[Degrees, Degrees]:
+    """Points of a grid in degrees."""
+    lons, lats = to_degrees(crs, _apply(grid, points))
     return lons, np.clip(lats, -POLE, POLE)
 
 
-def _locate(points: np.ndarray, grid: Affine, crs: CRS) -> tuple[Degrees, Degrees]:
-    return _degrees(crs, [grid * (x, y) for x, y in points.tolist()])
+def _apply(grid: Affine, points: np.ndarray) -> np.ndarray:
+    return np.asarray(points @ np.array([(grid.a, grid.d), (grid.b, grid.e)]) + (grid.c, grid.f))
 
 
 def _find_bent(points: np.ndarray, lons: Degrees, lats: Degrees, grid: Affine, crs: CRS) -> np.ndarray:

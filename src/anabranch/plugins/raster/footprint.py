@@ -13,7 +13,7 @@ from rasterio.warp import reproject
 
 from anabranch.engine.errors import Permanent
 from anabranch.plugins.raster.cells import valid_cells
-from anabranch.plugins.raster.crs import WGS84
+from anabranch.plugins.raster.crs import WGS84, Degrees
 from anabranch.plugins.raster.degrees import border, find_extent, find_pole, hull_of, place, round_trip
 from anabranch.plugins.raster.meridian import cut, winds
 from anabranch.plugins.raster.models import Box
@@ -84,16 +84,17 @@ def _draw(mask: Mask, grid: Affine, crs: CRS, extent: Box | None) -> Footprint |
     return _wrap(polygons, _surround(polygons, placed, hull_of(mask, grid, crs), extent)) if all(parts) else None
 
 
-def _surround(polygons: list[Polygon], placed: list[Polygon], ends: Ring, extent: Box | None) -> Box:
+def _surround(polygons: list[Polygon], placed: list[Polygon], ends: tuple[Degrees, Degrees], extent: Box | None) -> Box:
     """The box of the polygons and of the outermost cells, which simplified polygons may miss."""
-    lats = [lat for ring in (*(polygon[0] for polygon in polygons), ends) for _, lat in ring]
+    lats = [*(lat for polygon in polygons for _, lat in polygon[0]), *ends[1].tolist()]
     outer = [polygon[0] for polygon in placed]
     if any(map(winds, outer)):
         return -HALF, min(lats), HALF, max(lats)
     west, east = _span(outer[0]) if extent is None else (extent[0], extent[2])
     middle = (west + east) / 2
-    spans = [_near(_span(ring), middle) for ring in outer] + [_near((lon, lon), middle) for lon, _ in ends]
-    west, east = _across(min(west for west, _ in spans), max(east for _, east in spans))
+    lons = [lon for ring in outer for lon in _near(_span(ring), middle)]
+    lons += (ends[0] + GLOBE * np.round((middle - ends[0]) / GLOBE)).tolist()
+    west, east = _across(min(lons), max(lons))
     return west, min(lats), east, max(lats)
 
 
@@ -139,8 +140,8 @@ def _scan(mask: Mask, grid: Affine, crs: CRS, box: Box) -> Footprint:
         return _band(box)
     cells = grow(grow(found))  # warping may place a cell beside, and simplifying cut one off
     top, left, bottom, right = bounds(cells)
-    polygons = [[[degrees * point for point in ring] for ring in polygon] for polygon in outlines(cells)]
-    return _wrap(polygons, (*(degrees * (left, bottom)), *(degrees * (right, top))))
+    polygons = [[[degrees @ point for point in ring] for ring in polygon] for polygon in outlines(cells)]
+    return _wrap(polygons, (*(degrees @ (left, bottom)), *(degrees @ (right, top))))
 
 
 def _warp(cells: Mask, grid: Affine, crs: CRS, shape: tuple[int, ...], degrees: Affine) -> Mask:

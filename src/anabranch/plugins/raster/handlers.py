@@ -44,7 +44,7 @@ def _tell_sidecar(source: str, ctx: Context) -> Iterator[Notice]:
     """A mask in a file of its own says which pixels are data, and is not read."""
     try:
         beside = ctx.storage.stat(f"{source}.msk")
-    except AnabranchError:
+    except AnabranchError:  # there is none, or nobody may know: no reason to fail
         return
     name = PurePosixPath(beside.key).name
     told = (

@@ -110,7 +110,7 @@ def _few_values(count: int, content: Content) -> Guess:
     values = f"it has {count} different value{'s' if count > 1 else ''} and no palette"
     if count in (2, 3):
         return Guess(Kind.CATEGORICAL, values)
-    if count > 1 and content.neighbours.look_like_names:
+    if count > 1 and content.looks_like_names:
         return Guess(Kind.CATEGORICAL, f"{values}, in patches that meet in no order")
     return Guess(Kind.CONTINUOUS, values, discrete=True)
 

@@ -49,16 +49,20 @@ def grow(mask: Mask) -> Mask:
     return mask
 
 
-def hull(mask: Mask) -> list[Point]:
-    """The corners of the first and the last true pixel of each row and column."""
-    along = _ends(mask) + [(row, column) for column, row in _ends(mask.T)]
-    return sorted({(float(column + x), float(row + y)) for row, column in along for x in (0, 1) for y in (0, 1)})
+def hull(mask: Mask) -> np.ndarray:
+    """The corners of the first and the last true pixel of each row and column, as pairs of column and row."""
+    pixels = np.concatenate([_ends(mask)[:, ::-1], _ends(mask.T)])
+    corners = pixels[:, None] + np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
+    wide = mask.shape[0] + 1
+    numbers = np.unique(corners[..., 0] * wide + corners[..., 1])  # far quicker than unique pairs
+    return np.stack(np.divmod(numbers, wide), axis=1).astype(np.float64)
 
 
-def _ends(mask: Mask) -> list[tuple[int, int]]:
+def _ends(mask: Mask) -> np.ndarray:
+    """The first and the last true pixel of each row, as pairs of row and column."""
     rows = np.flatnonzero(mask.any(axis=1))
     first, last = mask[rows].argmax(axis=1), mask.shape[1] - 1 - mask[rows, ::-1].argmax(axis=1)
-    return [(int(row), int(column)) for ends in (first, last) for row, column in zip(rows, ends, strict=True)]
+    return np.concatenate([np.stack([rows, ends], axis=1) for ends in (first, last)])
 
 
 def _coarsen(mask: Mask, step: int) -> Mask:

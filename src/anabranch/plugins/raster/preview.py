@@ -17,7 +17,7 @@ __all__ = ["Shown", "Stretch", "preview"]
 
 MEMORY_MB = 256
 SIDE = 512
-ZLEVEL = 3  # a third of the time that the usual 6 takes
+ZLEVEL = 1  # a seventh of the time that the usual 6 takes, and a picture that is a sixth larger
 LOW, HIGH = 2.0, 98.0
 # Dark blue over green to yellow: it reads in grey and by eyes that don't see red.
 RAMP = ((0.0, (68, 1, 84)), (0.25, (59, 82, 139)), (0.5, (33, 145, 140)), (0.75, (94, 201, 98)), (1.0, (253, 231, 37)))
@@ -41,11 +41,13 @@ class Shown:
 
 
 def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE, *, discrete: bool = False) -> Shown:
-    """Write a PNG, its longer side at most `side`, nodata transparent; answer how the bands are shown."""
+    """Write a PNG, its longer side at most `side`, with alpha where there is nodata; answer how the bands are shown."""
     with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
         bands = _choose(src)
         pixels, stretch = _paint(src, kind, bands, _shape(src, side), discrete=discrete)
-    shape = {"width": pixels.shape[2], "height": pixels.shape[1], "count": 4, "dtype": "uint8"}
+    if pixels[3].all():
+        pixels = pixels[:3]
+    shape = {"width": pixels.shape[2], "height": pixels.shape[1], "count": len(pixels), "dtype": "uint8"}
     with quiet(), rasterio.open(target, "w", driver="PNG", zlevel=ZLEVEL, **shape) as out:
         out.write(pixels)
     return Shown(bands, stretch)

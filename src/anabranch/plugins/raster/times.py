@@ -112,7 +112,7 @@ _RULES = (
     ),
     _Rule("month", "two months", re.compile(rf"{_ALONE}{_Y}[-_.]?{_M}{_ENDS}"), _month, bare=True),
     # 2048 alone is the side of a tile more often than a year.
-    _Rule("years", "years", re.compile(rf"{_ALONE}(?!2048){_Y}{_ENDS}"), _year, bare=True),
+    _Rule("year", "years", re.compile(rf"{_ALONE}(?!2048){_Y}{_ENDS}"), _year, bare=True),
 )
 _BETWEEN = re.compile(r"[-_. ]{1,3}|[-_ ]?to[-_ ]?", re.IGNORECASE)
 # Landsat's names tell the day of the data and, after it, the day of the processing.
@@ -150,11 +150,11 @@ def _find(rule: _Rule, stem: str) -> Iterator[_Found]:
 
 
 def _join(rule: _Rule, stem: str, found: list[_Found]) -> tuple[datetime, datetime, bool]:
-    """One time, or the span from the first to the second where they stand side by side; of years, all of them."""
-    first, second = found[0], found[1] if len(found) > 1 else None
-    if rule.read is _year:
-        return min(one.start for one in found), max(one.end for one in found), True
-    beside = second is not None and _BETWEEN.fullmatch(stem[first.right : second.left]) is not None
-    if second is None or not beside or second.start < first.start or _LANDSAT.match(stem):
-        return first.start, first.end, False
-    return first.start, second.end, True
+    """One time, or the span from the first to the second where they stand side by side; years may be more than two."""
+    first = last = found[0]
+    for later in found[1:] if rule.read is _year else found[1:2]:
+        beside = _BETWEEN.fullmatch(stem[last.right : later.left]) is not None
+        if not beside or later.start < last.start or _LANDSAT.match(stem):
+            break
+        last = later
+    return first.start, last.end, last is not first

@@ -37,6 +37,7 @@ ERRORS = 4.0
 ROUNDING = 0.01
 NEAR = 1e-3  # of a pixel
 MOST_SAID = 16
+MOST_CLASSES = 100_000
 _MANY = 16
 
 
@@ -56,7 +57,7 @@ class Compared:
 
     source: dict[int, Totals] = field(default_factory=dict)
     cog: dict[int, Totals] = field(default_factory=dict)
-    classes: set[float] = field(default_factory=set)  # the values of classes in the source
+    classes: set[float] = field(default_factory=set)  # the values of classes in the source, or the first of too many
     shown: set[float] = field(default_factory=set)  # and in the COG
     differences: int = 0
 
@@ -172,8 +173,8 @@ def _add(
         data, valid = read_valid(raster, window, part)
         for number, band in enumerate(part):
             totals[band].add(data[number], valid[number])
-        if values is not None:
-            values.update(np.unique(data[valid]).tolist())
+        if values is not None and len(values) <= MOST_CLASSES:
+            values.update(np.unique(data[valid])[: MOST_CLASSES + 1].tolist())
 
 
 def _add_view(view: View, window: Window, bands: list[int], totals: dict[int, Totals]) -> None:
@@ -249,7 +250,9 @@ def _close(view: View, ours: Statistics, theirs: Statistics, count: int) -> bool
 
 
 def _classes(found: Compared) -> list[str]:
-    """Resampling may not make a class that the source has not."""
+    """Resampling may not make a class that the source has not; what has too many values has no classes."""
+    if len(found.classes) > MOST_CLASSES:
+        return []
     odd = sorted(found.shown - found.classes)
     return [f"it has values that the source has not: {', '.join(f'{value:g}' for value in odd[:5])}"] if odd else []
 
