@@ -322,6 +322,13 @@ def test_a_connection_that_breaks_is_worth_another_try(handler: Connection[Any],
     assert caught.value.code == "catalog.unreachable"
 
 
+def test_a1_a_server_that_only_reads_is_no_fault_of_the_items(handler: Connection[Any]) -> None:
+    handler.execute("set default_transaction_read_only = on")
+    with pytest.raises(Transient) as caught:
+        publish(handler, "heights", JOB, [publication("dem")])
+    assert caught.value.code == "catalog.unreachable"
+
+
 def test_an_item_of_another_collection_is_refused(handler: Connection[Any]) -> None:
     with pytest.raises(InputError) as caught:
         publish(handler, "heights", JOB, [publication("a", "depths")])

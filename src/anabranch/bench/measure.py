@@ -155,7 +155,7 @@ class Bench:
         wall = time.monotonic() - begun
         (wal_after,) = await self._eyes.row("wal")
         if found[1]:
-            raise AnabranchError("bench.wrong", f"{found[1]} of {jobs} jobs did not complete")
+            raise AnabranchError("bench.wrong", f"{found[1]} of {jobs} jobs did not complete: {found[2]}")
         _, p50, p99, created = await self._eyes.row("jobs", after=after, scope=scope)
         return JobFigures(
             jobs=jobs,

@@ -52,6 +52,7 @@ def main() -> None:
     locks = Locks(leave_network(), find_landlock(*map(int, newest)), can_filter_calls())
     drop_privileges()
     module = importlib.import_module(name)
+    _warm_up(module)
     control = Wire(socket.socket(fileno=int(handle)))
     control.say(locks._asdict())
     while True:
@@ -142,8 +143,7 @@ def _stand_by(module: ModuleType, locks: Locks, ends: Ends, server: int) -> NoRe
         for standard in (sys.stdout, sys.stderr):  # not the log of whoever started the server
             os.dup2(ends.printing, standard.fileno())
         os.close(ends.printing)
-        with suppress(Exception):  # the call meets the same error, and tells it
-            getattr(module, "warm_up", int)()
+        _warm_up(module)
         asked = Wire(ends.there).take() if os.getppid() == server else None
         if asked is not None:
             _work(module, locks, asked[0], ends.there, Wire(asked[1]))
@@ -152,6 +152,12 @@ def _stand_by(module: ModuleType, locks: Locks, ends: Ends, server: int) -> NoRe
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(os.EX_OK)
+
+
+def _warm_up(module: ModuleType) -> None:
+    """Let it read tables of its own: those that a fork keeps in the server, and all others before the call comes."""
+    with suppress(Exception):  # the call meets the same error, and tells it
+        getattr(module, "warm_up", int)()
 
 
 def _work(module: ModuleType, locks: Locks, request: Said, there: socket.socket, line: Wire) -> None:

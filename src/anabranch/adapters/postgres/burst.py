@@ -77,6 +77,7 @@ class Bursts:
             connection = self._take_kept() or connect(
                 self._url, Role.HANDLER, name="anabranch handler", autocommit=False
             )
+            connection.prepare_threshold = None  # statements that were prepared are discarded after each burst
             try:
                 yield connection
                 connection.commit()

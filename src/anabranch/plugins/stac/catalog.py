@@ -28,6 +28,8 @@ BATCH = 500
 PARTITION = '"_items_'
 LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 ABSENT = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
+# What is wrong with the items themselves; anything else is wrong with the server, a failover for example.
+REFUSALS = ("21", "22", "23", "54", "0A", "P0")
 Work = Connection[Any]  # whatever its rows are made into
 
 
@@ -235,14 +237,14 @@ def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
     # pgstac keeps it to itself when it could not get the lock to make a partition; then there is none.
     if isinstance(error, LOCKED) or (isinstance(error, ABSENT) and PARTITION in said):
         return Transient(f"others use the catalog, too: {said}", code="catalog.busy", remedy="It is tried again.")
-    if isinstance(error, psycopg.OperationalError) or collapsed:
-        what = f"the database broke off a publication: {said}"
-        return Transient(what, code="catalog.unreachable", remedy="Nothing was published; it is tried again.")
-    if isinstance(error, ABSENT):
+    if isinstance(error, ABSENT) and not collapsed:
         remedy = "Run `anabranch db migrate`; it says what the server lacks."
         return Unavailable("catalog.missing", f"there is no catalog: {said}", remedy=remedy)
-    remedy = "Mend what the items are made from; nothing was published."
-    return InputError("catalog.refused", f"pgstac refused a publication: {said}", remedy=remedy)
+    if (error.sqlstate or "").startswith(REFUSALS) and not collapsed:
+        remedy = "Mend what the items are made from; nothing was published."
+        return InputError("catalog.refused", f"pgstac refused a publication: {said}", remedy=remedy)
+    what = f"the database broke off a publication: {said}"
+    return Transient(what, code="catalog.unreachable", remedy="Nothing was published; it is tried again.")
 
 
 @cache
