@@ -385,3 +385,12 @@ def test_the_origin_of_an_item_is_the_workflow_of_its_job(handler: Connection[An
         values (%s, 'i', 0, 's', 'process_raster', 'h', '{}', 5, 'running', 1, 'c', 0, %s)""", [JOB, made])  # fmt: skip
     assert find_origin(handler, JOB) == Origin(JOB, "process_raster", "h", made)
     assert find_origin(handler, "gone") == Origin("gone")
+
+
+def test_c2_a_collection_that_pgstac_shows_otherwise_is_put_right(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    login.execute("update pgstac.collections set content = jsonb_set(content, '{title}', '\"else\"')")
+    assert [found.kind for found in check(login)] == ["different"]
+    assert not ensure_collection(handler, CollectionFacts(id="heights"))
+    assert check(login) == []

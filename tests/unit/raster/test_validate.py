@@ -13,6 +13,7 @@ import pytest
 import rasterio
 from affine import Affine
 from rasterio.control import GroundControlPoint
+from rasterio.enums import ColorInterp
 from rasterio.rpc import RPC
 from rasterio.transform import from_bounds, from_origin
 
@@ -522,3 +523,10 @@ def test_classes_are_told_by_all_parts_of_a_raster_together(tmp_path: Path) -> N
     path = make_raster(tmp_path / "a.tif", pixels[None], tiled=True, blockxsize=512, blockysize=512, compress="deflate")
     found = look(path)
     assert (found.kind, found.discrete) == (Kind.CATEGORICAL, False)
+
+
+def test_four_bands_beside_an_alpha_band_are_looked_at_wherever_that_stands(tmp_path: Path) -> None:
+    colours = [ColorInterp[name] for name in ("red", "green", "blue", "alpha", "undefined")]
+    pixels = picture(bands=5)
+    pixels[3] = 255
+    assert look(make_raster(tmp_path / "a.tif", pixels, bands={"colorinterp": colours})).kind == Kind.NIR
