@@ -21,8 +21,8 @@ bench: setup ## Measure the engine beside a bare loop and two peers; takes minut
 	@test -x .cache/bench-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/bench-venv
 	@.venv/bin/uv pip install --quiet --system-certs --python .cache/bench-venv/bin/python \
 		pgqueuer procrastinate asyncpg uvloop 'psycopg[binary,pool]'
-	.venv/bin/python benchmarks/run.py
-	.venv/bin/python benchmarks/standing.py
+	.venv/bin/python -m benchmarks.run
+	.venv/bin/python -m benchmarks.standing
 
 validator: setup ## Install stac-api-validator in an environment of its own; its tests are among the long proofs
 	@test -x .cache/validator-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/validator-venv
@@ -36,7 +36,7 @@ faults: setup ## Run the campaigns of seeded faults, with a few seeds; ARGS="-k 
 
 MINUTES ?= 60
 soak: setup ## Let faults of every kind hit a stack under load for an hour; MINUTES=5 makes it shorter
-	.venv/bin/python benchmarks/soak.py --minutes $(MINUTES) $(ARGS)
+	.venv/bin/python -m benchmarks.soak --minutes $(MINUTES) $(ARGS)
 
 lint: setup ## Check style, types, layers and docs
 	.venv/bin/ruff check

@@ -8,12 +8,11 @@ import os
 import statistics
 from pathlib import Path
 
-from run import say
-
 from anabranch.bench.ground import lend_folder
 from anabranch.logs import configure_logs
-from anabranch.testing.campaign import Campaign, Fault, open_campaign
-from anabranch.testing.faults import DESCRIPTORS, FAILOVER, KILLS, NETWORK, RESTORE, SERVER
+from benchmarks.run import say
+from tests.support.campaign import Campaign, Fault, open_campaign
+from tests.support.faults import DESCRIPTORS, FAILOVER, KILLS, NETWORK, RESTORE, SERVER
 
 PLUGINS = Path(__file__).parents[1] / "tests" / "faults" / "plugins"
 TIMED = (*KILLS, *SERVER, *NETWORK, *FAILOVER, *RESTORE, *DESCRIPTORS)

@@ -9,13 +9,12 @@ import asyncio
 import time
 from pathlib import Path
 
-from recovery import show_recoveries
-from run import say
-
 from anabranch.bench.ground import lend_folder
 from anabranch.logs import configure_logs
-from anabranch.testing.campaign import Campaign, open_campaign
-from anabranch.testing.faults import CLOCK, DESCRIPTORS, FAILOVER, KILLS, NETWORK, RESTORE, SERVER
+from benchmarks.recovery import show_recoveries
+from benchmarks.run import say
+from tests.support.campaign import Campaign, open_campaign
+from tests.support.faults import CLOCK, DESCRIPTORS, FAILOVER, KILLS, NETWORK, RESTORE, SERVER
 
 PLUGINS = Path(__file__).parents[1] / "tests" / "faults" / "plugins"
 ALL = (*KILLS, *SERVER, *NETWORK, *FAILOVER, *RESTORE, *DESCRIPTORS, *CLOCK)

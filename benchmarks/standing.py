@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from run import WORKERS, keep, say
 
 from anabranch.adapters.postgres.migrate import migrate
 from anabranch.bench.ground import lend_cluster, lend_folder
 from anabranch.bench.measure import Bench
 from anabranch.bench.run import man_bench
-from anabranch.engine.workflow import Node, Workflow
 from anabranch.logs import configure_logs
-from anabranch.testing.engine import open_harness
+from anabranch.workflows.definition import Node, Workflow
+from benchmarks.run import WORKERS, keep, say
+from tests.support.engine import open_harness
 
 TASKS = 10_000
 FINISHED = 1_000_000

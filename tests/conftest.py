@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-pytest_plugins = ["anabranch.testing.objects", "anabranch.testing.postgres"]
+pytest_plugins = ["tests.support.objects", "anabranch.testing.postgres"]
 
 # A shell that runs the tests in the background has SIGINT ignored, and so would the programs that they interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

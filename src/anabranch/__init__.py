@@ -4,7 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from anabranch.engine.errors import (
+    from anabranch.engine.model import Checkpoint
+    from anabranch.engine.worker.handler import (
+        Context,
+        HandlerContext,
+        HandlerResult,
+        TaskContext,
+        handler,
+        register_handler,
+    )
+    from anabranch.errors import (
         AnabranchError,
         BusinessLogicError,
         Conflict,
@@ -20,17 +29,8 @@ if TYPE_CHECKING:
         Transient,
         Unavailable,
     )
-    from anabranch.engine.from_stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
-    from anabranch.engine.handler import (
-        Context,
-        HandlerContext,
-        HandlerResult,
-        TaskContext,
-        handler,
-        register_handler,
-    )
-    from anabranch.engine.model import Checkpoint
-    from anabranch.engine.workflow import Retry
+    from anabranch.workflows.definition import Retry
+    from anabranch.workflows.stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
 
 __all__ = [
     "AnabranchError",
@@ -63,11 +63,11 @@ __all__ = [
 ]
 
 _HOMES = (
-    "anabranch.engine.errors",
-    "anabranch.engine.from_stages",
-    "anabranch.engine.handler",
+    "anabranch.errors",
+    "anabranch.workflows.stages",
+    "anabranch.engine.worker.handler",
     "anabranch.engine.model",
-    "anabranch.engine.workflow",
+    "anabranch.workflows.definition",
 )
 
 

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from anabranch.engine.errors import AnabranchError, InputError
-from anabranch.engine.secrecy import KEY
+from anabranch.errors import AnabranchError, InputError
+from anabranch.redaction import KEY
 
 __all__ = [
     "KEY",

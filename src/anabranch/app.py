@@ -23,28 +23,29 @@ from anabranch.adapters.postgres.signs import PostgresSigns
 from anabranch.adapters.postgres.storage_marks import PostgresMarks
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.audit import Leftovers
+from anabranch.canonical import Json
 from anabranch.controls import Controls
-from anabranch.engine.canonical import Json
-from anabranch.engine.children import Children
-from anabranch.engine.equipment import Equipment
-from anabranch.engine.errors import AnabranchError, Conflict, Denied, NotFound, Unavailable
-from anabranch.engine.from_stages import Declaration
-from anabranch.engine.mistakes import nearest
+from anabranch.engine.advancing import Advancer
 from anabranch.engine.model import SessionId, SessionKind
-from anabranch.engine.orchestrator import Advancer, Orchestrator
+from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Refused, Submitted, TakenRight
-from anabranch.engine.results import Results
 from anabranch.engine.retention import Keep, Purge
-from anabranch.engine.scratch import clear_scratch, make_scratch
 from anabranch.engine.session import Live, Part, keep_session
-from anabranch.engine.storage import Storage
-from anabranch.engine.storage_marks import join_storage
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
-from anabranch.engine.uploads import Uploads
-from anabranch.engine.worker import Worker, WorkerOptions
+from anabranch.engine.worker.children import Children
+from anabranch.engine.worker.resources import Equipment
+from anabranch.engine.worker.scratch import clear_scratch, make_scratch
+from anabranch.engine.worker.worker import Worker, WorkerOptions
+from anabranch.errors import AnabranchError, Conflict, Denied, NotFound, Unavailable
 from anabranch.settings import AREAS, Settings, forget
+from anabranch.storage.marks import join_storage
+from anabranch.storage.results import Results
+from anabranch.storage.tiers import Storage
+from anabranch.storage.uploads import Uploads
+from anabranch.workflows.mistakes import nearest
+from anabranch.workflows.stages import Declaration
 
 __all__ = [
     "CATALOG",

@@ -9,9 +9,9 @@ from hashlib import sha256
 from itertools import groupby, islice
 from typing import Protocol
 
-from anabranch.engine.attempt_keys import parse_key, segment
-from anabranch.engine.errors import NotFound
-from anabranch.engine.storage import Stat, Storage
+from anabranch.errors import NotFound
+from anabranch.storage.attempt_keys import parse_key, segment
+from anabranch.storage.tiers import Stat, Storage
 
 __all__ = ["Audit", "Fault", "Finding", "JobRecord", "Leftovers", "Published", "Records"]
 

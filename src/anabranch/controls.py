@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from anabranch.adapters.postgres.reads import PostgresReads
 from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, Conflict, NotFound, Unavailable
-from anabranch.engine.mistakes import nearest
+from anabranch.canonical import Json
+from anabranch.engine.advancing import end_orphans
 from anabranch.engine.model import TERMINAL, Job, JobState, Limit, LimitKind, SessionId
-from anabranch.engine.orchestrator import end_orphans
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import Again, choose_again
 from anabranch.engine.views import JobDetail, NodeDetail
-from anabranch.engine.workflow import Kind, Workflow
+from anabranch.errors import AnabranchError, Conflict, NotFound, Unavailable
+from anabranch.workflows.definition import Kind, Workflow
+from anabranch.workflows.mistakes import nearest
 
 __all__ = ["Controls", "NodeAgain", "Replayed", "Retry", "RetryPlan"]
 

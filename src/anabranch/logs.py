@@ -8,7 +8,7 @@ from contextlib import suppress
 import structlog
 
 from anabranch.access import redact
-from anabranch.engine.context import ids_of_task
+from anabranch.engine.worker.context import ids_of_task
 
 __all__ = ["configure_logs"]
 

@@ -31,8 +31,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from anabranch.engine.addresses import RESERVED
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
+from anabranch.storage.addresses import RESERVED
 
 __all__ = ["Origin", "Settings", "Storage", "forget", "load_settings", "origins", "unknown_variables"]
 

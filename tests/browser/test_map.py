@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import (
+from tests.support.serving import (
     Raster,
     Served,
     add_item,

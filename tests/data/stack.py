@@ -13,7 +13,7 @@ import structlog
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.embedded.supervisor import ChildSpec, Supervisor
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 
 
 def prepare(how: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.testing.crew import Stage, Start, open_stage
+from tests.support.crew import Stage, Start, open_stage
 
 PLUGINS = Path(__file__).parent / "plugins"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from anabranch.embedded.processes import family, marked
-from anabranch.testing.campaign import Problems, open_campaign
-from anabranch.testing.crew import Stage
-from anabranch.testing.faults import CLOCK, DESCRIPTORS, FAILOVER, KILLS, NETWORK, RESTORE, SERVER, handler_processes
+from tests.support.campaign import Problems, open_campaign
+from tests.support.crew import Stage
+from tests.support.faults import CLOCK, DESCRIPTORS, FAILOVER, KILLS, NETWORK, RESTORE, SERVER, handler_processes
 
 pytestmark = [pytest.mark.postgres, pytest.mark.campaign]
 PLUGINS = Path(__file__).parent / "plugins"

@@ -17,7 +17,7 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.engine.views import TaskDetail
 from anabranch.plugins.demo.phases import make_artifact
-from anabranch.testing.crew import Member, Stage, Start, open_stage, until_async
+from tests.support.crew import Member, Stage, Start, open_stage, until_async
 
 pytestmark = pytest.mark.postgres
 PLUGINS = Path(__file__).parent / "plugins"

@@ -3,7 +3,7 @@
 import pytest
 
 from anabranch.engine.model import JobState
-from anabranch.testing.crew import Stage, until_async
+from tests.support.crew import Stage, until_async
 
 pytestmark = pytest.mark.postgres
 

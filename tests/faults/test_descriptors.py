@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anabranch.testing.crew import Stage, until_async
-from anabranch.testing.serving import serve_api
+from tests.support.crew import Stage, until_async
+from tests.support.serving import serve_api
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 ACTS = ["heavy fine", "heavy large", "async opens", "quick opens", "plain fine"]

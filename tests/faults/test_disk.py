@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.postgres.migrate import migrate
+from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import Conflict, Unavailable
-from anabranch.testing.campaign import open_campaign
-from anabranch.testing.crew import Stage, Start, open_stage, until_async
-from anabranch.testing.faults import DISK, fill
+from anabranch.errors import Conflict, Unavailable
+from tests.support.campaign import open_campaign
+from tests.support.crew import Stage, Start, open_stage, until_async
+from tests.support.faults import DISK, fill
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 PLUGINS = Path(__file__).parent / "plugins"

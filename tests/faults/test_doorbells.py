@@ -6,8 +6,8 @@ import time
 import psycopg
 import pytest
 
-from anabranch.testing.crew import Stage
-from anabranch.testing.proxy import Proxy
+from tests.support.crew import Stage
+from tests.support.proxy import Proxy
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 

@@ -21,7 +21,7 @@ from anabranch.embedded.home import Home
 from anabranch.embedded.place import Place
 from anabranch.embedded.processes import working_in
 from anabranch.engine.lanes import internal_queue
-from anabranch.testing.crew import Stage, Start, open_stage, until_async
+from tests.support.crew import Stage, Start, open_stage, until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 PLUGINS = Path(__file__).parent / "plugins"

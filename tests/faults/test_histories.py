@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.testing.campaign import make_folder
-from anabranch.testing.crew import Start, open_stage, until_async
-from anabranch.testing.database_server import DatabaseServer
-from anabranch.testing.proxy import Proxy
+from tests.support.campaign import make_folder
+from tests.support.crew import Start, open_stage, until_async
+from tests.support.database_server import DatabaseServer
+from tests.support.proxy import Proxy
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 PLUGINS = Path(__file__).parent / "plugins"

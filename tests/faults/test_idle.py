@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from anabranch.testing.crew import Stage, until_async
+from tests.support.crew import Stage, until_async
 
 pytestmark = pytest.mark.postgres
 

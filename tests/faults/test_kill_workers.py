@@ -2,8 +2,8 @@
 
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.testing.crew import Stage, until_async
+from anabranch.canonical import Json
+from tests.support.crew import Stage, until_async
 
 pytestmark = pytest.mark.postgres
 

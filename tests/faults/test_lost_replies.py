@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from anabranch.testing.crew import Member, Stage, until_async
-from anabranch.testing.proxy import Lose, Proxy, Row
+from tests.support.crew import Member, Stage, until_async
+from tests.support.proxy import Lose, Proxy, Row
 
 pytestmark = pytest.mark.postgres
 LEASE = 3.0

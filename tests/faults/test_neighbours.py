@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from anabranch.canonical import Json
 from anabranch.embedded.processes import marked
-from anabranch.engine.canonical import Json
 from anabranch.engine.views import JobDetail
-from anabranch.testing.crew import Member, Stage, until_async
+from tests.support.crew import Member, Stage, until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 

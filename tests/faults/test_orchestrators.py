@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from anabranch.testing.crew import Stage, until_async
+from tests.support.crew import Stage, until_async
 
 pytestmark = pytest.mark.postgres
 LEASE = 3.0

@@ -8,10 +8,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import DefinitionError, InputError, NotFound
+from anabranch.canonical import Json
 from anabranch.engine.model import TERMINAL
-from anabranch.testing.campaign import Campaign, open_campaign
+from anabranch.errors import DefinitionError, InputError, NotFound
+from tests.support.campaign import Campaign, open_campaign
 
 pytestmark = [pytest.mark.postgres, pytest.mark.campaign, pytest.mark.slow]
 PLUGINS = Path(__file__).parent / "plugins"

@@ -18,8 +18,8 @@ import pytest
 import tifffile
 
 from anabranch.client import Client
-from anabranch.engine.errors import Unavailable
-from anabranch.testing.rasters import make_raster
+from anabranch.errors import Unavailable
+from tests.support.rasters import make_raster
 
 pytestmark = pytest.mark.postgres
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from anabranch.engine.errors import NotFound
-from anabranch.testing.crew import Stage, audit, until_async
+from anabranch.errors import NotFound
+from tests.support.crew import Stage, audit, until_async
 
 pytestmark = pytest.mark.postgres
 WIDTH = 100_000

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.testing.crew import Stage, Start, open_stage, until_async
-from anabranch.testing.database_server import DatabaseServer
+from anabranch.canonical import Json
+from tests.support.crew import Stage, Start, open_stage, until_async
+from tests.support.database_server import DatabaseServer
 
 pytestmark = pytest.mark.postgres
 PLUGINS = Path(__file__).parent / "plugins"

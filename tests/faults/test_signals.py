@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from anabranch.testing.crew import Stage, until_async
-from anabranch.testing.proxy import Proxy
+from tests.support.crew import Stage, until_async
+from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.postgres
 GRACE = 30

@@ -18,8 +18,8 @@ import pytest
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.files import Files
 from anabranch.adapters.postgres.migrate import migrate, status
-from anabranch.testing.crew import Crew, Start, open_stage, until_async
-from anabranch.testing.server import free_port
+from tests.support.crew import Crew, Start, open_stage, until_async
+from tests.support.server import free_port
 
 pytestmark = pytest.mark.postgres
 

@@ -29,10 +29,10 @@ from anabranch.cli.custody import Custodian
 from anabranch.client import Client, NotAllowed
 from anabranch.embedded.home import Home
 from anabranch.embedded.listener import listen
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out, open_harness
 
 OPEN = {"/livez", "/readyz", "/", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
 BASE = "http://anabranch.example"

@@ -16,14 +16,14 @@ from fastapi import FastAPI
 from anabranch.api import monitor
 from anabranch.api.main import create_app
 from anabranch.app import Gateway
+from anabranch.canonical import Json
 from anabranch.client import Client
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import InputError, NotFound
 from anabranch.engine.model import Claim, Report, SessionId, SessionKind
 from anabranch.engine.sweeper import Sweeper
+from anabranch.errors import InputError, NotFound
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, open_harness
-from anabranch.testing.server import serve
+from tests.support.engine import EngineHarness, open_harness
+from tests.support.server import serve
 
 BASE = "http://127.0.0.1:8787"
 PAIR = """

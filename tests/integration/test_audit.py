@@ -13,11 +13,11 @@ import pytest
 from anabranch.adapters.postgres.records import PostgresRecords
 from anabranch.app import open_purge, open_tiers
 from anabranch.audit import Audit, Fault
-from anabranch.engine.attempt_keys import attempt_key
-from anabranch.engine.errors import NotFound
+from anabranch.errors import NotFound
 from anabranch.settings import Settings
-from anabranch.testing.rasters import classes, make_raster
-from anabranch.testing.stack import open_stack
+from anabranch.storage.attempt_keys import attempt_key
+from tests.support.rasters import classes, make_raster
+from tests.support.stack import open_stack
 
 pytestmark = pytest.mark.postgres
 

@@ -15,11 +15,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from anabranch.api.main import create_app
+from anabranch.canonical import Json
 from anabranch.client import Client
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import NotFound
+from anabranch.errors import NotFound
 from anabranch.settings import Settings
-from anabranch.testing.proxy import Lose, Proxy
+from tests.support.proxy import Lose, Proxy
 
 pytestmark = pytest.mark.postgres
 FLOW = """

@@ -14,11 +14,11 @@ from fastapi import FastAPI
 from anabranch.api import bundle
 from anabranch.api.main import create_app
 from anabranch.client import AsyncClient, Client
-from anabranch.engine.errors import InputError, NotFound, Unavailable
 from anabranch.engine.model import Report
+from anabranch.errors import InputError, NotFound, Unavailable
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.server import serve
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.server import serve
 
 pytestmark = pytest.mark.postgres
 

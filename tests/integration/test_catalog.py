@@ -13,13 +13,13 @@ from psycopg.rows import dict_row
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.pgstac import drop_catalog, migrate_catalog
-from anabranch.engine.errors import Conflict, InputError, NotFound, Transient, Unavailable
+from anabranch.errors import Conflict, InputError, NotFound, Transient, Unavailable
 from anabranch.plugins.stac import catalog
 from anabranch.plugins.stac.catalog import Publication, ensure_collection, find_origin, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.renewal import Difference, Rebuilt, check, rebuild
-from anabranch.testing.items import raster_item
+from tests.support.items import raster_item
 
 JOB = "j" * 64
 

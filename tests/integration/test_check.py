@@ -13,8 +13,8 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.describe import Description, describe, describe_roles
 from anabranch.adapters.postgres.migrate import migrate, redeploy
 from anabranch.adapters.postgres.rows import ROWS
-from anabranch.engine.errors import Conflict
-from anabranch.testing.small_schema import SmallSchema
+from anabranch.errors import Conflict
+from tests.support.small_schema import SmallSchema
 
 
 def run(url: str, statement: str) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from anabranch.canonical import Json
 from anabranch.controls import Retry
-from anabranch.engine.canonical import Json
 from anabranch.engine.model import Checkpoint, Claim, JobState
 from anabranch.engine.views import TaskDetail
-from anabranch.testing.crew import until_async
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.stack import Stack, open_stack
+from tests.support.crew import until_async
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.child import Saved
-from anabranch.engine.children import Child, ChildDied, Children
-from anabranch.engine.context import TaskFacts
-from anabranch.engine.errors import TaskError
+from anabranch.canonical import Json
 from anabranch.engine.model import Purpose
-from anabranch.engine.perform import Call
+from anabranch.engine.worker.child import Saved
+from anabranch.engine.worker.children import Child, ChildDied, Children
+from anabranch.engine.worker.context import TaskFacts
+from anabranch.engine.worker.perform import Call
+from anabranch.errors import TaskError
 
 DEADLY = """
 import multiprocessing.forkserver as server, os
@@ -41,11 +41,11 @@ server.write_signed = die_once
 RUN = """
 import asyncio, json, sys
 from datetime import timedelta
-from anabranch.engine.children import Children
-from anabranch.engine.context import TaskFacts
-from anabranch.engine.errors import TaskError
+from anabranch.engine.worker.children import Children
+from anabranch.engine.worker.context import TaskFacts
+from anabranch.errors import TaskError
 from anabranch.engine.model import Purpose
-from anabranch.engine.perform import Call
+from anabranch.engine.worker.perform import Call
 from anabranch.engine.plugin import load_plugins
 
 class Listener:

@@ -12,7 +12,7 @@ from anabranch.plugins.stac.catalog import ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.handlers import build_publications
 from anabranch.plugins.stac.item import Origin
-from anabranch.testing.items import raster_item
+from tests.support.items import raster_item
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from anabranch.cli.main import call
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import fan_out, open_harness
+from tests.support.engine import fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 

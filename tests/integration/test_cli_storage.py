@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anabranch.cli.main import call
-from anabranch.testing.objects import Cloud
+from tests.support.objects import Cloud
 
 DIGEST = hashlib.sha256(b"data").hexdigest()
 Run = Callable[..., tuple[int, Any]]

@@ -15,11 +15,11 @@ from fastapi import FastAPI
 
 from anabranch.api.main import create_app
 from anabranch.client import Admin, AsyncAdmin, AsyncClient, Client, Event, JobProgress
-from anabranch.engine.errors import NotFound, Unavailable
+from anabranch.errors import NotFound, Unavailable
 from anabranch.settings import Settings
-from anabranch.testing.crew import Crew, Start, until_async
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.server import free_port, serve
+from tests.support.crew import Crew, Start, until_async
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.server import free_port, serve
 
 pytestmark = pytest.mark.postgres
 

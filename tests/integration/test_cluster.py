@@ -24,7 +24,7 @@ from anabranch.embedded.detach import stop
 from anabranch.embedded.home import STACK_MARK, Home
 from anabranch.embedded.place import Place
 from anabranch.embedded.processes import marked
-from anabranch.engine.errors import Conflict, Unavailable
+from anabranch.errors import Conflict, Unavailable
 
 pytestmark = pytest.mark.postgres
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes user")

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Tier, Validated, ValidateOptions
 from anabranch.sandbox import Limits, Sandbox
-from anabranch.testing.rasters import classes, hills, make_raster, picture
+from tests.support.rasters import classes, hills, make_raster, picture
 
 LIMITS = Limits(memory=3 * 2**30, cpu_seconds=60, file_bytes=64 * 2**20)
 OLDER_KERNEL = 2

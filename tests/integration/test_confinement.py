@@ -18,7 +18,7 @@ import pytest
 from structlog.testing import capture_logs
 
 import anabranch
-from anabranch.engine.errors import Permanent, TaskError, Transient
+from anabranch.errors import Permanent, TaskError, Transient
 from anabranch.sandbox import Limits, Sandbox
 from anabranch.sandbox.calls import ABSENT, ALLOWED, numbers_of
 

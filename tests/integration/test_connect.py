@@ -7,7 +7,7 @@ import pytest
 
 from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role, connect, connect_async, conninfo, mask
-from anabranch.engine.errors import AnabranchError, InputError, Unavailable
+from anabranch.errors import AnabranchError, InputError, Unavailable
 
 SETTINGS = ("role", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 

@@ -37,15 +37,15 @@ from anabranch.adapters.postgres.keys import open_keys
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.api.main import create_app
 from anabranch.app import Gateway, open_results, purge
+from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
-from anabranch.engine.canonical import Json
 from anabranch.engine.model import Claim, JobState, LimitKind, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.session import keep_session
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, open_harness
 from anabranch.testing.postgres import Databases
-from anabranch.testing.server import serve
+from tests.support.engine import EngineHarness, open_harness
+from tests.support.server import serve
 
 Answer = TypeVar("Answer")
 Test = TypeVar("Test", bound=Callable[..., None])

@@ -9,19 +9,19 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.audit import audit
-from anabranch.engine.canonical import Json
-from anabranch.engine.events import replay
+from anabranch.canonical import Json
+from anabranch.engine.child_jobs import Nursery
 from anabranch.engine.filling import Definitions
-from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import Answer, Claim, JobState, LimitKind, NodeState, Purpose
-from anabranch.engine.nesting import nest
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission
 from anabranch.engine.retry import choose_again
-from anabranch.engine.subworkflows import Nursery
-from anabranch.engine.workflow import Branch, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.workflows.definition import Branch, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
+from anabranch.workflows.nesting import nest
+from anabranch.workflows.stages import Declaration
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.replay import replay
 
 pytestmark = pytest.mark.postgres
 
@@ -267,7 +267,7 @@ class TestGates:
 
 
 async def take_free(engine: EngineHarness) -> int:
-    from anabranch.engine.orchestrator import Advancer
+    from anabranch.engine.advancing import Advancer
 
     return await Advancer(engine.store, engine.session, engine.results).take_free()
 

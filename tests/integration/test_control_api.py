@@ -10,7 +10,7 @@ import pytest
 from anabranch.api.main import create_app
 from anabranch.engine.model import Claim
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, open_harness
+from tests.support.engine import EngineHarness, open_harness
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anabranch.testing.crew import Member, Stage, Start, open_stage, until_async
+from tests.support.crew import Member, Stage, Start, open_stage, until_async
 
 pytestmark = pytest.mark.postgres
 PLUGIN = """

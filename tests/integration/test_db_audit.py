@@ -12,11 +12,11 @@ from anabranch.adapters.postgres.audit import GRACE, audit, checks
 from anabranch.adapters.postgres.connect import connect
 from anabranch.cli.database import cli
 from anabranch.cli.exits import exit_code
-from anabranch.engine.errors import AnabranchError
 from anabranch.engine.model import LimitKind
-from anabranch.engine.workflow import Kind, Node, Workflow
+from anabranch.errors import AnabranchError
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.workflows.definition import Kind, Node, Workflow
+from tests.support.engine import EngineHarness, fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 

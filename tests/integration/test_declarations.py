@@ -7,10 +7,10 @@ import psycopg
 import pytest
 
 from anabranch import InputError
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobDetail
-from anabranch.testing.stack import Stack, open_stack
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 ROOT = Path(__file__).parents[2]

@@ -10,12 +10,12 @@ import pytest
 
 from anabranch.adapters.postgres.audit import audit
 from anabranch.adapters.postgres.migrate import reset
-from anabranch.engine.errors import Conflict
 from anabranch.engine.model import Answer, InHand, JobState, NodeState, SessionKind
 from anabranch.engine.ports import Hands, SessionGone
-from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
+from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.workflows.definition import Node, OnFailure, Spread, Workflow
+from tests.support.engine import EngineHarness, fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 

@@ -14,20 +14,20 @@ from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.signs import PostgresSigns
 from anabranch.api.diagnosis import diagnose
-from anabranch.engine.canonical import encode
-from anabranch.engine.errors import Unavailable
+from anabranch.canonical import encode
+from anabranch.engine.child_jobs import Nursery
 from anabranch.engine.filling import Definitions
-from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import Answer, Claim, InHand, JobState, LimitKind, Report, Said, SessionKind
-from anabranch.engine.nesting import nest
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Refused, Submission, Wanted
-from anabranch.engine.reporter import Reporter
-from anabranch.engine.subworkflows import Nursery
-from anabranch.engine.workflow import Kind, Node, OnFailure, Spread, Workflow
+from anabranch.engine.worker.reporter import Reporter
+from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.stack import Stack, open_stack
+from anabranch.workflows.definition import Kind, Node, OnFailure, Spread, Workflow
+from anabranch.workflows.nesting import nest
+from anabranch.workflows.stages import Declaration
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")

@@ -14,15 +14,15 @@ from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.burst import BURSTS, KEPT_SECONDS
 from anabranch.adapters.postgres.storage_marks import PostgresMarks
 from anabranch.app import equip, open_tiers
-from anabranch.engine.attempt_keys import parse_key
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError
-from anabranch.engine.storage_marks import adopt_storage
+from anabranch.canonical import Json
 from anabranch.engine.views import TaskDetail
+from anabranch.errors import AnabranchError
 from anabranch.settings import Settings, load_settings, origins
-from anabranch.testing.crew import Start, open_stage
-from anabranch.testing.objects import Cloud
-from anabranch.testing.stack import Stack, open_stack
+from anabranch.storage.attempt_keys import parse_key
+from anabranch.storage.marks import adopt_storage
+from tests.support.crew import Start, open_stage
+from tests.support.objects import Cloud
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")

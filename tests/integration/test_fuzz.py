@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import JOB, Served, add_item, serve_api, write_rasters
+from tests.support.serving import JOB, Served, add_item, serve_api, write_rasters
 
 pytestmark = pytest.mark.postgres
 

@@ -5,8 +5,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.testing.stack import Stack, open_stack
+from anabranch.canonical import Json
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parents[1] / "data" / "plugins" / "handing")

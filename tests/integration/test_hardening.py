@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import rasterio
 
-from anabranch.engine.errors import TaskError
+from anabranch.errors import TaskError
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import ValidateOptions
 from anabranch.sandbox import Limits, Sandbox
-from anabranch.testing.rasters import hills, make_raster
+from tests.support.rasters import hills, make_raster
 
 SECRET = 4242
 LIMITS = Limits(memory=2 * 2**30, cpu_seconds=20, file_bytes=2**20)

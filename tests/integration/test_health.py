@@ -19,8 +19,8 @@ from anabranch.api.main import create_app
 from anabranch.engine.model import Report, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, open_harness
-from anabranch.testing.proxy import Proxy
+from tests.support.engine import EngineHarness, open_harness
+from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"

@@ -13,14 +13,14 @@ import pytest
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.api.main import create_app
-from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import JobState, SessionKind
 from anabranch.engine.ports import KeyTaken
 from anabranch.engine.submission import IdempotencyKey, Submission
+from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.proxy import Lose, Proxy
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.proxy import Lose, Proxy
 
 pytestmark = pytest.mark.postgres
 FLOW = """

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.events import Replayed, replay
+from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobDetail
-from anabranch.testing.stack import Stack, open_stack
+from tests.support.replay import Replayed, replay
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins" / "language")

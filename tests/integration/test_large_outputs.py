@@ -10,9 +10,9 @@ import pytest
 from anabranch.adapters.postgres import store
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.engine import evaluator, outputs
-from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import JobState
-from anabranch.testing.stack import Stack, open_stack
+from anabranch.errors import Unavailable
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 

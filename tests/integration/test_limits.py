@@ -13,7 +13,7 @@ import pytest
 
 from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.keys import open_keys
-from anabranch.testing.serving import Served, serve_api
+from tests.support.serving import Served, serve_api
 
 pytestmark = pytest.mark.postgres
 

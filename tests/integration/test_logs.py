@@ -10,7 +10,7 @@ from anabranch.adapters.postgres.calls import query_text
 from anabranch.adapters.postgres.connect import connect
 from anabranch.engine.model import Claim, Job, Report
 from anabranch.engine.views import Trace
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 

@@ -12,10 +12,10 @@ import pytest
 from pydantic import SecretStr
 
 from anabranch.app import Gateway
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.settings import Settings, Storage
-from anabranch.testing.crew import Member, Stage, Start, until_async
-from anabranch.testing.objects import Cloud
+from tests.support.crew import Member, Stage, Start, until_async
+from tests.support.objects import Cloud
 
 pytestmark = pytest.mark.postgres
 

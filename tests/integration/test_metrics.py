@@ -15,8 +15,8 @@ from anabranch.api import monitor
 from anabranch.api.exposition import METRICS, Sample, expose
 from anabranch.api.main import create_app
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.proxy import Proxy
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"

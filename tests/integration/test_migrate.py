@@ -20,10 +20,10 @@ from anabranch.adapters.postgres.files import ROOT, Files
 from anabranch.adapters.postgres.migrate import Applied, migrate, redeploy, reset, status
 from anabranch.adapters.postgres.transaction import hold_lock
 from anabranch.embedded.cluster import Cluster
-from anabranch.engine.errors import AnabranchError, Conflict, DefinitionError, InputError, Unavailable
+from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, Unavailable
 from anabranch.testing.postgres import Databases
 from anabranch.testing.shared_cluster import SharedCluster
-from anabranch.testing.small_schema import SmallSchema
+from tests.support.small_schema import SmallSchema
 
 SOON = timedelta(milliseconds=100)
 

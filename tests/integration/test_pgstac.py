@@ -13,7 +13,7 @@ from anabranch.adapters.postgres.migrate import migrate
 from anabranch.adapters.postgres.pgstac import PGSTAC, drop_catalog, find_catalog, migrate_catalog, require_catalog
 from anabranch.adapters.postgres.signs import PostgresSigns
 from anabranch.api.diagnosis import diagnose_catalog
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 
 def run(url: str, statement: str) -> None:

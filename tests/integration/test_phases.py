@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.engine.model import JobState
-from anabranch.testing.stack import Stack, open_stack
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 

@@ -20,16 +20,16 @@ from rasterio.enums import Resampling
 from rasterio.transform import from_origin
 
 from anabranch.api.main import create_app
-from anabranch.engine.errors import InputError, Permanent
 from anabranch.engine.model import JobState
-from anabranch.engine.storage import Stat
 from anabranch.engine.views import JobDetail
+from anabranch.errors import InputError, Permanent
 from anabranch.plugins.raster.plan import COLLECTION, Wishes, plan_work
 from anabranch.plugins.stac.names import check_collection_id
 from anabranch.settings import Settings
-from anabranch.testing.rasters import classes, hills, make_raster, picture
-from anabranch.testing.server import serve
-from anabranch.testing.stack import Stack, open_stack
+from anabranch.storage.tiers import Stat
+from tests.support.rasters import classes, hills, make_raster, picture
+from tests.support.server import serve
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 

@@ -10,8 +10,8 @@ import pytest
 from anabranch.api.schemas import JobView, TaskView
 from anabranch.engine.model import Said
 from anabranch.engine.views import JobDetail, TaskDetail
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.stack import Stack, open_stack
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")

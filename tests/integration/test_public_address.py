@@ -16,7 +16,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import JOB, Served, add_item, make_key, serve_api, write_rasters
+from tests.support.serving import JOB, Served, add_item, make_key, serve_api, write_rasters
 
 pytestmark = pytest.mark.postgres
 

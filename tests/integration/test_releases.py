@@ -17,8 +17,8 @@ from anabranch.adapters.postgres.check import check
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.files import ROOT, Files
 from anabranch.adapters.postgres.migrate import Applied, migrate, redeploy, status
-from anabranch.engine.errors import Conflict, DefinitionError
-from anabranch.testing.small_schema import SmallSchema
+from anabranch.errors import Conflict, DefinitionError
+from tests.support.small_schema import SmallSchema
 
 REPOSITORY = Path(__file__).parents[2]
 SOON = timedelta(milliseconds=300)

@@ -15,21 +15,21 @@ from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.files import FUNCTIONS
 from anabranch.adapters.postgres.retention import BYTES, ROWS
-from anabranch.engine.errors import Conflict, NotFound
+from anabranch.engine.child_jobs import Nursery
 from anabranch.engine.filling import Definitions
-from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import Claim, Report
-from anabranch.engine.nesting import nest
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission, Survey
-from anabranch.engine.results import Results
 from anabranch.engine.retention import EVERY, Keep, Purge, Purged, Retention
-from anabranch.engine.storage import Page
-from anabranch.engine.subworkflows import Nursery
-from anabranch.engine.workflow import Kind, Node, Workflow
+from anabranch.errors import Conflict, NotFound
+from anabranch.storage.results import Results
+from anabranch.storage.tiers import Page
 from anabranch.testing.clock import Clock
-from anabranch.testing.crew import audit
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.nesting import nest
+from anabranch.workflows.stages import Declaration
+from tests.support.crew import audit
+from tests.support.engine import EngineHarness, fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.testing.stack import Stack, open_stack
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 

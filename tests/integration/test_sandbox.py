@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.engine.errors import Interrupted, Permanent, Resource, TaskError, Transient
+from anabranch.errors import Interrupted, Permanent, Resource, TaskError, Transient
 from anabranch.sandbox import Limits, Sandbox
 
 STRANGERS = Path(__file__).parents[1] / "data" / "confined"

@@ -27,9 +27,9 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.objects.bucket import Bucket
 from anabranch.app import CATALOG
 from anabranch.embedded.cluster import Cluster
-from anabranch.testing.objects import Cloud
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import (
+from tests.support.objects import Cloud
+from tests.support.serving import (
     JOB,
     Raster,
     Served,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.engine.addresses import parse_address
-from anabranch.engine.errors import AnabranchError
-from anabranch.engine.sources import Sources
-from anabranch.engine.storage import Storage
-from anabranch.testing.objects import Cloud
+from anabranch.errors import AnabranchError
+from anabranch.storage.addresses import parse_address
+from anabranch.storage.sources import Sources
+from anabranch.storage.tiers import Storage
+from tests.support.objects import Cloud
 
 A = parse_address("bronze://a.tif")
 

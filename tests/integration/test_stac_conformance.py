@@ -16,7 +16,7 @@ from psycopg.rows import TupleRow
 from anabranch.embedded.cluster import Cluster
 from anabranch.plugins.stac.validation import known_schemas
 from anabranch.testing.postgres import Databases
-from anabranch.testing.serving import Raster, Served, add_item, serve_api, write_rasters
+from tests.support.serving import Raster, Served, add_item, serve_api, write_rasters
 
 pytestmark = pytest.mark.postgres
 

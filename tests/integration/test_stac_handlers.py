@@ -10,8 +10,8 @@ import pytest
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.engine.model import JobState
-from anabranch.testing.items import raster_facts
-from anabranch.testing.stack import Stack, open_stack
+from tests.support.items import raster_facts
+from tests.support.stack import Stack, open_stack
 
 WORKFLOW = """
 workflow_id: catalogue

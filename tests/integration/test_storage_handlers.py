@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.testing.stack import Stack, open_stack
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 

@@ -10,11 +10,11 @@ from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.migrate import reset
 from anabranch.adapters.postgres.storage_marks import PostgresMarks
 from anabranch.app import open_marks
-from anabranch.engine.errors import Conflict
-from anabranch.engine.storage import Storage
-from anabranch.engine.storage_marks import adopt_storage, check_storage, join_storage
+from anabranch.errors import Conflict
 from anabranch.settings import AREAS, Settings
-from anabranch.testing.objects import Cloud
+from anabranch.storage.marks import adopt_storage, check_storage, join_storage
+from anabranch.storage.tiers import Storage
+from tests.support.objects import Cloud
 
 pytestmark = pytest.mark.postgres
 

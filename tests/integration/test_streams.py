@@ -21,9 +21,9 @@ from anabranch.client.sse import Message, Messages
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobHead
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.proxy import Proxy
-from anabranch.testing.server import serve
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.proxy import Proxy
+from tests.support.server import serve
 
 pytestmark = pytest.mark.postgres
 

@@ -9,15 +9,15 @@ import pytest
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.app import Gateway
-from anabranch.engine.canonical import Json
-from anabranch.engine.gatherer import Gatherer
+from anabranch.canonical import Json
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import Claim, JobState
 from anabranch.engine.ports import Refused, Submitted
 from anabranch.engine.submission import Order, Submission
+from anabranch.engine.submit_batcher import Gatherer
 from anabranch.settings import Settings
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.proxy import Proxy
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.postgres
 FLOW = """

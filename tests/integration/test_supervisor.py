@@ -23,7 +23,7 @@ from anabranch.embedded.home import STACK_MARK, Home, Stack
 from anabranch.embedded.logfiles import open_log, trim_logs
 from anabranch.embedded.place import Place
 from anabranch.embedded.processes import Process, alive, boot_id, identify, marked, working_in
-from anabranch.engine.errors import Conflict, Unavailable
+from anabranch.errors import Conflict, Unavailable
 
 pytestmark = pytest.mark.postgres
 

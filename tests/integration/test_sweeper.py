@@ -12,21 +12,21 @@ from anabranch.adapters.postgres.signs import PostgresSigns
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.api.diagnosis import Part, diagnose
 from anabranch.engine import sweeper
-from anabranch.engine.errors import Unavailable
+from anabranch.engine.child_jobs import Nursery, collect_children
 from anabranch.engine.filling import Definitions
-from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import Claim, InHand, JobState, LimitKind, SessionId, SessionKind
-from anabranch.engine.nesting import nest
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Submission, TakenRight
 from anabranch.engine.retention import Keep, Purge
 from anabranch.engine.session import Live
-from anabranch.engine.subworkflows import Nursery, collect_children
 from anabranch.engine.sweeper import Sweeper
-from anabranch.engine.workflow import Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
+from anabranch.workflows.definition import Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.workflows.nesting import nest
+from anabranch.workflows.stages import Declaration
+from tests.support.engine import EngineHarness, fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 

@@ -11,10 +11,10 @@ import pytest
 from anabranch.adapters.objects.bucket import Bucket
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.engine.errors import AnabranchError, Unavailable
-from anabranch.engine.storage import Tier
-from anabranch.testing.objects import Cloud
+from anabranch.errors import AnabranchError, Unavailable
+from anabranch.storage.tiers import Tier
 from anabranch.testing.tier_suite import TierSuite, code_of
+from tests.support.objects import Cloud
 
 SECRET = "hunter2hunter2"
 

@@ -17,16 +17,16 @@ from anabranch.adapters.postgres.keys import open_keys
 from anabranch.adapters.postgres.migrate import migrate
 from anabranch.api.main import create_app
 from anabranch.api.schemas import EventView
+from anabranch.canonical import Json
 from anabranch.client.history import Event
 from anabranch.engine import model
-from anabranch.engine.canonical import Json
 from anabranch.engine.model import NodeState, Report
 from anabranch.engine.retry import Again
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.interleave import call, open_connections, pin
-from anabranch.testing.stack import open_stack
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.interleave import call, open_connections, pin
+from tests.support.stack import open_stack
 
 pytestmark = pytest.mark.postgres
 BASE = "http://anabranch.example"

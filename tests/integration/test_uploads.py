@@ -17,12 +17,12 @@ from anabranch.adapters.objects.folder import Folder
 from anabranch.api.main import create_app
 from anabranch.app import open_tiers
 from anabranch.client import AsyncClient, Client
-from anabranch.engine.errors import InputError
-from anabranch.engine.filenames import check_file_name
+from anabranch.errors import InputError
 from anabranch.settings import Settings, Storage, load_settings, origins, unknown_variables
-from anabranch.testing.crew import Crew, Start, until_async
-from anabranch.testing.objects import Cloud
-from anabranch.testing.server import free_port, serve
+from anabranch.storage.filenames import check_file_name
+from tests.support.crew import Crew, Start, until_async
+from tests.support.objects import Cloud
+from tests.support.server import free_port, serve
 
 pytestmark = pytest.mark.postgres
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.engine import clearing
-from anabranch.engine.attempt_keys import attempt_key
-from anabranch.engine.canonical import Json
-from anabranch.engine.clearing import Clearing
-from anabranch.engine.errors import ContractViolationError
-from anabranch.engine.storage import Storage
-from anabranch.engine.task_storage import Writer
-from anabranch.engine.work import WorkFiles
-from anabranch.engine.workflow import Node, Workflow
+from anabranch.canonical import Json
+from anabranch.engine.worker import work_cleaner as clearing
+from anabranch.engine.worker.work_cleaner import Clearing
+from anabranch.errors import ContractViolationError
+from anabranch.storage.attempt_keys import attempt_key
+from anabranch.storage.task_storage import Writer
+from anabranch.storage.tiers import Storage
+from anabranch.storage.work_files import WorkFiles
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, open_harness
+from anabranch.workflows.definition import Node, Workflow
+from tests.support.engine import EngineHarness, open_harness
 
 pytestmark = pytest.mark.postgres
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.engine.model import JobState
-from anabranch.engine.results import Results
-from anabranch.testing.stack import Stack, open_stack
+from anabranch.storage.results import Results
+from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")

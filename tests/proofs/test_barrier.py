@@ -11,11 +11,11 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect_async
 from anabranch.adapters.postgres.migrate import migrate
+from anabranch.canonical import encode
 from anabranch.embedded.cluster import Cluster
-from anabranch.engine.canonical import encode
 from anabranch.engine.model import Claim
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
 from anabranch.testing.shared_cluster import SharedCluster
+from tests.support.engine import EngineHarness, fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 

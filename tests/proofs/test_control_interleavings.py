@@ -11,17 +11,17 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.wire import write_batch
-from anabranch.engine.canonical import encode
+from anabranch.canonical import encode
 from anabranch.engine.evaluator import plan
-from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import Claim, LimitKind, RightView
-from anabranch.engine.nesting import nest
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, LaneEnded, SetJob, SetNode, Transition
-from anabranch.engine.workflow import Kind, Node, Spread, Workflow
-from anabranch.testing.engine import EngineHarness, open_harness
-from anabranch.testing.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
+from anabranch.workflows.definition import Kind, Node, Spread, Workflow
+from anabranch.workflows.nesting import nest
+from anabranch.workflows.stages import Declaration
+from tests.support.engine import EngineHarness, open_harness
+from tests.support.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
 
 pytestmark = pytest.mark.postgres
 

@@ -10,12 +10,12 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.engine.canonical import encode
+from anabranch.canonical import encode
 from anabranch.engine.model import JobState, NodeState, RightView, SessionId
 from anabranch.engine.transitions import SetJob, SetNode, Transition
-from anabranch.engine.workflow import Node, OnFailure, Spread, Workflow
-from anabranch.testing.engine import EngineHarness, fan_out, open_harness
-from anabranch.testing.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
+from anabranch.workflows.definition import Node, OnFailure, Spread, Workflow
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
 
 pytestmark = pytest.mark.postgres
 

@@ -26,12 +26,9 @@ from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.pulse import PostgresPulse
 from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.canonical import Json, encode
 from anabranch.engine import model as engine
-from anabranch.engine.canonical import Json, encode
-from anabranch.engine.errors import Conflict
 from anabranch.engine.evaluator import plan
-from anabranch.engine.events import Replayed, replay
-from anabranch.engine.from_stages import Declaration
 from anabranch.engine.model import (
     Event,
     InHand,
@@ -44,15 +41,18 @@ from anabranch.engine.model import (
     SessionKind,
     TaskKey,
 )
-from anabranch.engine.nesting import nest
 from anabranch.engine.ports import Hands, SessionGone, Spawned, TakenRight, Wanted
 from anabranch.engine.retry import choose_again
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, Needs, Transition
-from anabranch.engine.workflow import Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
-from anabranch.testing.machine import LEASE, Model
-from anabranch.testing.machine_parts import Attempt, LaneKey, Session
+from anabranch.workflows.definition import Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.workflows.nesting import nest
+from anabranch.workflows.stages import Declaration
+from tests.support.machine import LEASE, Model
+from tests.support.machine_parts import Attempt, LaneKey, Session
+from tests.support.replay import Replayed, replay
 
 pytestmark = pytest.mark.postgres
 

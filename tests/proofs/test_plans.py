@@ -10,8 +10,8 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.calls import call_text, query_text
 from anabranch.adapters.postgres.connect import connect
-from anabranch.engine.canonical import encode
-from anabranch.testing.engine import fan_out, open_harness
+from anabranch.canonical import encode
+from tests.support.engine import fan_out, open_harness
 
 pytestmark = pytest.mark.postgres
 

@@ -7,8 +7,8 @@ import pytest
 from anabranch.adapters.postgres.calls import query_text
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.engine.views import TaskDetail
-from anabranch.engine.workflow import Node, Spread, Workflow
-from anabranch.testing.engine import EngineHarness, open_harness
+from anabranch.workflows.definition import Node, Spread, Workflow
+from tests.support.engine import EngineHarness, open_harness
 
 pytestmark = pytest.mark.postgres
 

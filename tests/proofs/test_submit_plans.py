@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.wire import write_batch
 from anabranch.engine.submission import IdempotencyKey, Submission
-from anabranch.testing.engine import fan_out
+from tests.support.engine import fan_out
 
 pytestmark = pytest.mark.postgres
 BATCH, MANY = 50, 50_000

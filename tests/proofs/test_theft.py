@@ -14,13 +14,13 @@ from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect, connect_async
 from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.engine.canonical import encode
+from anabranch.canonical import encode
+from anabranch.engine.advancing import Advancer
 from anabranch.engine.model import Answer, Claim, Report, SessionId, SessionKind
-from anabranch.engine.orchestrator import Advancer
 from anabranch.engine.ports import SessionGone, TakenRight, Wanted
-from anabranch.engine.results import Results
-from anabranch.testing.engine import fan_out, open_harness
-from anabranch.testing.interleave import AUDIT
+from anabranch.storage.results import Results
+from tests.support.engine import fan_out, open_harness
+from tests.support.interleave import AUDIT
 
 RESULTS = Results(Folder(Path("unused")))
 pytestmark = pytest.mark.postgres

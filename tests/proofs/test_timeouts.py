@@ -9,9 +9,9 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.engine.model import Answer, Claim, InHand, JobState, SessionId
 from anabranch.engine.ports import Hands
 from anabranch.engine.views import TaskDetail
-from anabranch.engine.workflow import Node, OnFailure, Retry, Spread, Workflow
 from anabranch.testing.clock import Clock
-from anabranch.testing.engine import EngineHarness, open_harness
+from anabranch.workflows.definition import Node, OnFailure, Retry, Spread, Workflow
+from tests.support.engine import EngineHarness, open_harness
 
 pytestmark = pytest.mark.postgres
 

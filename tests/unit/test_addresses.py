@@ -2,9 +2,9 @@
 
 import pytest
 
-from anabranch.engine.addresses import Address, check_path, parse_address, parse_folder
-from anabranch.engine.attempt_keys import AttemptKey, attempt_key, parse_key
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
+from anabranch.storage.addresses import Address, check_path, parse_address, parse_folder
+from anabranch.storage.attempt_keys import AttemptKey, attempt_key, parse_key
 
 HOSTILE = [
     "",

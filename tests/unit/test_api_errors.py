@@ -14,7 +14,9 @@ from anabranch.access import NotAuthenticated, Scope
 from anabranch.api.errors import respond, status_of
 from anabranch.api.main import app_from_environment, create_app
 from anabranch.embedded.listener import is_loopback
-from anabranch.engine.errors import (
+from anabranch.engine.model import SessionId
+from anabranch.engine.ports import Refused, SessionGone
+from anabranch.errors import (
     AnabranchError,
     Conflict,
     DefinitionError,
@@ -23,8 +25,6 @@ from anabranch.engine.errors import (
     Transient,
     Unavailable,
 )
-from anabranch.engine.model import SessionId
-from anabranch.engine.ports import Refused, SessionGone
 from anabranch.settings import Settings
 
 BASE = "http://127.0.0.1:8787"

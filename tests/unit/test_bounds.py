@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from anabranch.engine.canonical import decode
-from anabranch.engine.errors import DefinitionError, InputError
-from anabranch.engine.from_stages import Declaration, declare
-from anabranch.engine.from_yaml import load_yaml
-from anabranch.engine.handler import handler
-from anabranch.engine.validator import require_sound
-from anabranch.engine.workflow import Node, Retry, Spread, Workflow
+from anabranch.canonical import decode
+from anabranch.engine.worker.handler import handler
+from anabranch.errors import DefinitionError, InputError
+from anabranch.workflows.definition import Node, Retry, Spread, Workflow
+from anabranch.workflows.stages import Declaration, declare
+from anabranch.workflows.validation import require_sound
+from anabranch.workflows.yaml import load_yaml
 
 OUT_OF_BOUNDS: list[tuple[str, Any, str]] = [
     ("max_attempts", 1001, "1,?000"),

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.from_stages import Declaration
-from anabranch.engine.from_yaml import FileMistake, Loaded, load_yaml
-from anabranch.engine.handler import handlers_in
-from anabranch.engine.mistakes import MAX_MISTAKES
-from anabranch.engine.workflow import Node, Workflow
-from anabranch.engine.yaml_keys import INPUT_KEYS, NODE_KEYS, RETRY_KEYS, WORKFLOW_KEYS
+from anabranch.canonical import Json
+from anabranch.engine.worker.handler import handlers_in
 from anabranch.plugins.demo import handlers as demo
+from anabranch.workflows.definition import Node, Workflow
+from anabranch.workflows.mistakes import MAX_MISTAKES
+from anabranch.workflows.stages import Declaration
+from anabranch.workflows.yaml import FileMistake, Loaded, load_yaml
+from anabranch.workflows.yaml_keys import INPUT_KEYS, NODE_KEYS, RETRY_KEYS, WORKFLOW_KEYS
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "broken").glob("*.yaml"))
 DEMOS = sorted((Path(demo.__file__).parent / "workflows").glob("*.yaml"))

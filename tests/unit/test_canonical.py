@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from anabranch.engine.canonical import canonical, decode, encode
+from anabranch.canonical import canonical, decode, encode
 
 
 def test_canonical_text_is_the_same_for_the_same_value() -> None:

@@ -31,7 +31,8 @@ from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
 from anabranch.embedded.processes import Process, boot_id, identify
 from anabranch.embedded.supervisor import Supervisor
-from anabranch.engine.errors import (
+from anabranch.engine.ports import SessionGone
+from anabranch.errors import (
     AnabranchError,
     Conflict,
     DefinitionError,
@@ -40,7 +41,6 @@ from anabranch.engine.errors import (
     Permanent,
     Unavailable,
 )
-from anabranch.engine.ports import SessionGone
 from anabranch.settings import load_settings
 
 HEAVY = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.cli.parameters import read_parameters
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from anabranch.client import Client, NotAllowed, TimedOut
-from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 
 DROP = 0
 COUNTS = dict.fromkeys(("total", "ready", "running", "due", "completed", "failed", "cancelled"), 0)
@@ -353,7 +353,7 @@ def test_waiting_for_a_job_that_is_not_there_ends_at_once(server: Script, client
 def test_the_client_loads_only_what_it_needs() -> None:
     program = """
 import sys, anabranch.client
-early = {"httpx", "pydantic", "anabranch.engine.canonical"} & sys.modules.keys()
+early = {"httpx", "pydantic", "anabranch.canonical"} & sys.modules.keys()
 anabranch.client.Client("http://127.0.0.1:1").close()
 late = {"rich", "click", "pydantic"} & sys.modules.keys()
 import httpx._main

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import access
+from anabranch import access, errors
 from anabranch.api import errors as api_errors
 from anabranch.api.errors import InvalidRequest, respond, status_of
 from anabranch.cli import exits
 from anabranch.cli.exits import exit_code
 from anabranch.client import errors as client_errors
 from anabranch.codes import CODES, Code, Kind, find_code
-from anabranch.engine import errors, ports
-from anabranch.engine.errors import AnabranchError, TaskError
+from anabranch.engine import ports
 from anabranch.engine.failure import describe_error, next_delay
+from anabranch.errors import AnabranchError, TaskError
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "anabranch"

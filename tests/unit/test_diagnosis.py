@@ -18,8 +18,8 @@ from anabranch.api.diagnosis import (
     worst,
 )
 from anabranch.api.watch import Watch
-from anabranch.engine.errors import Unavailable
 from anabranch.engine.views import Duty, Horizon, StuckJobs, Vitals
+from anabranch.errors import Unavailable
 
 WELL = Vitals(
     workers=1,

@@ -4,10 +4,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from anabranch.engine.diagram import TIMES, workflow_svg, workflow_text
-from anabranch.engine.from_yaml import load_yaml
 from anabranch.engine.plugin import load_plugins
-from anabranch.engine.workflow import Node, Spread, Workflow
+from anabranch.workflows.definition import Node, Spread, Workflow
+from anabranch.workflows.drawing.diagram import TIMES, workflow_svg, workflow_text
+from anabranch.workflows.yaml import load_yaml
 
 DEMO = load_plugins()
 

@@ -4,10 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from anabranch.canonical import Json
 from anabranch.engine import evaluator
-from anabranch.engine.canonical import Json
-from anabranch.engine.expressions import Missing, Reference, walk
-from anabranch.engine.from_yaml import load_yaml
 from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import JobState, NodeState, Purpose
 from anabranch.engine.transitions import (
@@ -25,7 +23,9 @@ from anabranch.engine.transitions import (
     TimeUp,
     Transition,
 )
-from anabranch.engine.workflow import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
+from anabranch.workflows.definition import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
+from anabranch.workflows.expressions import Missing, Reference, walk
+from anabranch.workflows.yaml import load_yaml
 
 ERROR: dict[str, Json] = {"code": "handler.permanent", "message": "no"}
 

@@ -9,9 +9,8 @@ from typing import TypeVar
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.engine.evaluator import plan
-from anabranch.engine.expressions import Missing, Reference, walk
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
 from anabranch.engine.transitions import (
@@ -30,9 +29,10 @@ from anabranch.engine.transitions import (
     Transition,
     Values,
 )
-from anabranch.engine.validator import find_workflow_mistakes
-from anabranch.engine.workflow import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
-from anabranch.testing.naive import Ending, Meaning, interpret, output_of
+from anabranch.workflows.definition import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
+from anabranch.workflows.expressions import Missing, Reference, walk
+from anabranch.workflows.validation import find_workflow_mistakes
+from tests.support.naive import Ending, Meaning, interpret, output_of
 
 Thing = TypeVar("Thing")
 MOST_NODES = 9

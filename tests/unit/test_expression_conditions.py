@@ -2,8 +2,8 @@
 
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.expressions import (
+from anabranch.canonical import Json
+from anabranch.workflows.expressions import (
     ExpressionError,
     Reference,
     check,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.expressions import ExpressionError, Reference, TypeName, check, evaluate, read_template, walk
-from anabranch.engine.expressions.syntax import CHAINS, FUNCTIONS, OPERATORS, ROOTS
+from anabranch.canonical import Json
+from anabranch.workflows.expressions import ExpressionError, Reference, TypeName, check, evaluate, read_template, walk
+from anabranch.workflows.expressions.syntax import CHAINS, FUNCTIONS, OPERATORS, ROOTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "expressions.md").read_text()
 WORLD: dict[str, Json] = json.loads(re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[0])

@@ -5,8 +5,8 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.engine.canonical import Json, encode
-from anabranch.engine.expressions import (
+from anabranch.canonical import Json, encode
+from anabranch.workflows.expressions import (
     ExpressionError,
     Missing,
     Reference,
@@ -19,7 +19,7 @@ from anabranch.engine.expressions import (
     read_template,
     walk,
 )
-from anabranch.engine.expressions.syntax import CHAINS, FUNCTIONS, OPERATORS, ROOTS
+from anabranch.workflows.expressions.syntax import CHAINS, FUNCTIONS, OPERATORS, ROOTS
 
 PARTS = [".x", ".output", "[0]", "[-1]", "['k']", "?", "true", "null", "1", "-1", "0.5", "''", '"b\\n"', "'{}'"]
 SIGNS = ["(", ")", "[", "]", ",", ".", "'", '"', "\\", "{{", "}}", "=", "&", "é"]

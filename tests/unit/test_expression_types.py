@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch.engine.expressions import (
+from anabranch.workflows.expressions import (
     ExpressionError,
     Reference,
     TypeName,

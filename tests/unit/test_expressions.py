@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.expressions import (
+from anabranch.canonical import Json
+from anabranch.workflows.expressions import (
     ExpressionError,
     Missing,
     Reference,

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from anabranch import ContractViolationError, Permanent, Resource, TaskError, Throttled, Transient
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.engine.failure import describe_error, next_delay
 
 FIXED: dict[str, Json] = {"backoff": "fixed", "initial_delay_seconds": 10, "max_delay_seconds": 60}

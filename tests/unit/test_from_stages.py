@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field
 from structlog.testing import capture_logs
 
 from anabranch import ContractViolationError, DefinitionError, InputError, Job, TaskSpec, register_job
-from anabranch.engine.from_stages import classes_in, declare
 from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.engine.workflow import Spread, Workflow
+from anabranch.workflows.definition import Spread, Workflow
+from anabranch.workflows.stages import classes_in, declare
 
 JOB = "ab" * 32
 

@@ -12,12 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import DefinitionError
-from anabranch.engine.from_yaml import load_yaml
-from anabranch.engine.handler import handlers_in
-from anabranch.engine.inputs import Input
-from anabranch.engine.workflow import (
+from anabranch.canonical import Json
+from anabranch.engine.worker.handler import handlers_in
+from anabranch.errors import DefinitionError
+from anabranch.plugins.demo import handlers as demo
+from anabranch.workflows.definition import (
     Backoff,
     Branch,
     Fold,
@@ -29,7 +28,8 @@ from anabranch.engine.workflow import (
     Tolerance,
     Workflow,
 )
-from anabranch.plugins.demo import handlers as demo
+from anabranch.workflows.inputs import Input
+from anabranch.workflows.yaml import load_yaml
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "workflows.md"
 DEMOS = sorted((Path(demo.__file__).parent / "workflows").glob("*.yaml"))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.engine.graph import Box, Edge, Layout, Route, Vertex, draw
-from anabranch.engine.graph.measure import clean, columns, fit, pixels
+from anabranch.workflows.drawing import Box, Edge, Layout, Route, Vertex, draw
+from anabranch.workflows.drawing.measure import clean, columns, fit, pixels
 
 
 def graph_of(arrows: str) -> tuple[list[Vertex], list[Edge]]:

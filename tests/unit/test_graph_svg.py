@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.engine.graph import STYLE, Edge, Vertex, draw, to_svg
+from anabranch.workflows.drawing import STYLE, Edge, Vertex, draw, to_svg
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 KINDS = ["task", "start", "end", "conditional", "fan_out", "fan_in", "gate", "wait", "workflow"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.engine.graph import Edge, Vertex, draw, to_text
-from anabranch.engine.graph.measure import columns
+from anabranch.workflows.drawing import Edge, Vertex, draw, to_text
+from anabranch.workflows.drawing.measure import columns
 
 ARMS = {"┌": "dr", "┐": "dl", "└": "ur", "┘": "ul", "├": "udr", "┤": "udl", "┬": "dlr", "┴": "ulr", "┼": "udlr"}
 STEPS = {"d": (1, 0), "l": (0, -1), "r": (0, 1)}

@@ -12,7 +12,7 @@ from anabranch.api.edge import Edge
 from anabranch.api.guard import Guard
 from anabranch.api.security.address import AllowedHosts, PublicAddress
 from anabranch.api.security.limits import Limits
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 
 

@@ -13,10 +13,11 @@ from anabranch import (
     Transient,
     handler,
 )
-from anabranch.engine.canonical import Json
-from anabranch.engine.context import Silence, TaskFacts
-from anabranch.engine.errors import TaskError
-from anabranch.engine.handler import Handler, Runs, call_handler, check_result, describe_handler, handlers_in
+from anabranch.canonical import Json
+from anabranch.engine.worker.context import Silence, TaskFacts
+from anabranch.engine.worker.handler import call_handler, check_result, describe_handler, handlers_in
+from anabranch.errors import TaskError
+from anabranch.workflows.handlers import Handler, Runs
 
 if TYPE_CHECKING:
     from decimal import Decimal

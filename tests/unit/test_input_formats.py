@@ -2,9 +2,9 @@
 
 import pytest
 
-from anabranch.engine.errors import DefinitionError, InputError
-from anabranch.engine.inputs import Input, check_inputs, inputs_schema, read_input
 from anabranch.engine.plugin import load_plugins
+from anabranch.errors import DefinitionError, InputError
+from anabranch.workflows.inputs import Input, check_inputs, inputs_schema, read_input
 
 SOURCE = "bronze://uploads/00/dem.tif"
 

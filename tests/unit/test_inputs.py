@@ -1,8 +1,8 @@
 import pytest
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import DefinitionError, InputError
-from anabranch.engine.inputs import check_inputs, inputs_schema, read_input
+from anabranch.canonical import Json
+from anabranch.errors import DefinitionError, InputError
+from anabranch.workflows.inputs import check_inputs, inputs_schema, read_input
 
 DECLARED = {
     "n": read_input("n", {"type": "int", "min": 1, "max": 1000, "default": 3}),

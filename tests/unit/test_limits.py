@@ -14,7 +14,7 @@ from anabranch.api.security import rates
 from anabranch.api.security.forwarding import Forwarded, Proxies
 from anabranch.api.security.limits import Limits
 from anabranch.api.security.rates import Rate, network_of
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 from anabranch.settings import OWN_PATHS, Settings, load_settings
 
 

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from anabranch import NotFound
-from anabranch.engine.from_stages import Declaration
-from anabranch.engine.nesting import nest
 from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.engine.workflow import Kind, Node, Workflow
+from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.nesting import nest
+from anabranch.workflows.stages import Declaration
 
 GOOD = '''
 from anabranch import Job, register_handler, register_job

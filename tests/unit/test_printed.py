@@ -4,7 +4,7 @@ import os
 from multiprocessing import Pipe
 
 from anabranch.access import Credential
-from anabranch.engine.printed import Printed
+from anabranch.engine.worker.captured_output import Printed
 
 
 def test_s5_a_secret_that_a_handler_prints_is_not_kept() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from anabranch.engine.errors import Conflict, InputError
 from anabranch.engine.model import NodeState
 from anabranch.engine.retry import Again, choose_again
-from anabranch.engine.workflow import Branch, Kind, Node, Workflow
+from anabranch.errors import Conflict, InputError
+from anabranch.workflows.definition import Branch, Kind, Node, Workflow
 
 FORK = Workflow(
     "fork",

@@ -7,12 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-from anabranch.engine.scratch import clear_scratch, make_scratch
+from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from anabranch.engine.scratch import make_scratch
+from anabranch.engine.worker.scratch import make_scratch
 folder = make_scratch(Path(sys.argv[1]))
 (folder / "half-written.tif").write_text("x")
 print(folder, flush=True)

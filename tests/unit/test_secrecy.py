@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from anabranch.engine.secrecy import hide_secrets
+from anabranch.redaction import hide_secrets
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from anabranch.engine import tracebacks
-from anabranch.engine.secrecy import hide_secrets
-from anabranch.engine.tracebacks import LONGEST, tell_traceback
+from anabranch.engine.worker import tracebacks
+from anabranch.engine.worker.tracebacks import LONGEST, tell_traceback
+from anabranch.redaction import hide_secrets
 
 
 def catch(act: Callable[[], object]) -> BaseException:

@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 from anabranch.serving.turns import Turns
 
 SCOPE = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}

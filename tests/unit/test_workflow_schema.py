@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from anabranch.engine import inputs, yaml_keys
-from anabranch.engine.from_yaml import load_yaml
-from anabranch.engine.workflow import Kind
-from anabranch.engine.workflow_schema import workflow_schema
 from anabranch.plugins import demo
+from anabranch.workflows import inputs, yaml_keys
+from anabranch.workflows.definition import Kind
+from anabranch.workflows.json_schema import workflow_schema
+from anabranch.workflows.yaml import load_yaml
 
 ROOT = Path(__file__).parents[2]
 BROKEN = ROOT / "tests" / "data" / "broken"

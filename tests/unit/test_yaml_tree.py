@@ -7,9 +7,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.engine import yaml_tree
-from anabranch.engine.canonical import Json
-from anabranch.engine.yaml_tree import Mistake, Position, Tree, TreeError, read_tree
+from anabranch.canonical import Json
+from anabranch.workflows import yaml_tree
+from anabranch.workflows.yaml_tree import Mistake, Position, Tree, TreeError, read_tree
 
 PARSERS = [pytest.param(yaml.CSafeLoader, id="c"), pytest.param(yaml_tree._PureLoader, id="pure")]
 

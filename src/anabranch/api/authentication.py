@@ -8,7 +8,7 @@ import structlog
 from anabranch.access import Credential, KnownKey, NotAuthenticated, Principal
 from anabranch.adapters.postgres.keys import PostgresKeys
 from anabranch.api.security.limits import Limits
-from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.errors import AnabranchError, Unavailable
 
 __all__ = ["Authenticator"]
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from anabranch.access import holds_key
 from anabranch.api.deps import CurrentSettings
 from anabranch.api.errors import InvalidRequest
-from anabranch.engine.canonical import Json, decode
-from anabranch.engine.errors import InputError
+from anabranch.canonical import Json, decode
+from anabranch.errors import InputError
 
 __all__ = ["YAML_TYPES", "JsonObject", "YamlText", "check_body", "check_media_type", "parse_object", "too_large"]
 

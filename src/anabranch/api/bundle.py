@@ -16,10 +16,10 @@ from pydantic import BaseModel
 from anabranch.api.openapi import Responses
 from anabranch.api.schemas import EventView, JobView, LogView, TaskView
 from anabranch.app import Gateway
-from anabranch.engine.canonical import decode
-from anabranch.engine.errors import AnabranchError
+from anabranch.canonical import decode
 from anabranch.engine.model import Job
 from anabranch.engine.views import JobDetail
+from anabranch.errors import AnabranchError
 from anabranch.settings import origins
 
 __all__ = ["BUNDLED", "pack"]

@@ -10,12 +10,13 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from anabranch.api.root import at_root
 from anabranch.api.schemas import View
 from anabranch.app import Reloaded
-from anabranch.engine.canonical import decode
-from anabranch.engine.from_stages import Declaration
-from anabranch.engine.from_yaml import FileMistake
-from anabranch.engine.handler import Handler, describe_handler
-from anabranch.engine.inputs import inputs_schema
+from anabranch.canonical import decode
 from anabranch.engine.plugin import Registry
+from anabranch.engine.worker.handler import describe_handler
+from anabranch.workflows.handlers import Handler
+from anabranch.workflows.inputs import inputs_schema
+from anabranch.workflows.stages import Declaration
+from anabranch.workflows.yaml import FileMistake
 
 __all__ = ["CatalogueView", "HandlerView", "MistakeView", "ReloadView", "VerdictView", "WorkflowView", "schema_of"]
 

@@ -16,7 +16,7 @@ from anabranch.api.monitor import Monitor
 from anabranch.api.security.limits import Limits
 from anabranch.api.tick import Tick
 from anabranch.app import Gateway
-from anabranch.engine.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError, InputError
 from anabranch.serving.mounts import Serving
 from anabranch.settings import Settings
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from anabranch.adapters.postgres.pgstac import Catalog
-from anabranch.engine.errors import AnabranchError
 from anabranch.engine.views import ClockStep, Duty, StuckJobs, Trouble, Vitals
+from anabranch.errors import AnabranchError
 
 __all__ = [
     "Onsets",

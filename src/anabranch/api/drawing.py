@@ -10,8 +10,8 @@ from anabranch.api.etags import KEPT, answer_once
 from anabranch.api.openapi import Responses
 from anabranch.api.root import at_root
 from anabranch.api.schemas import View
-from anabranch.engine.graph import Box, Layout, Route
 from anabranch.engine.model import Job, JobState, NodeState
+from anabranch.workflows.drawing import Box, Layout, Route
 
 __all__ = ["DRAWN", "GraphView", "answer_svg"]
 

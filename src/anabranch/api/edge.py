@@ -20,7 +20,7 @@ from anabranch.api.security.address import AllowedHosts, route_path
 from anabranch.api.security.framing import is_ambiguous, refuse_ambiguous
 from anabranch.api.security.limits import Limits
 from anabranch.embedded.listener import is_address, is_loopback
-from anabranch.engine.errors import AnabranchError, InputError, Unavailable
+from anabranch.errors import AnabranchError, InputError, Unavailable
 
 __all__ = ["CORRELATION_ID", "Edge"]
 

@@ -17,8 +17,8 @@ from starlette.routing import Match
 from anabranch.access import NotAuthenticated, redact
 from anabranch.api.root import at_root
 from anabranch.codes import find_code
-from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 from anabranch.engine.ports import Refused, SessionGone
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 
 __all__ = [
     "STATUS",

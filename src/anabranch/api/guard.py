@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 __all__ = ["Guard", "silent"]
 

@@ -9,9 +9,9 @@ from typing import Protocol
 import structlog
 
 from anabranch.api.schemas import TaskCounts
-from anabranch.engine.errors import AnabranchError, Unavailable
 from anabranch.engine.model import TERMINAL, Event
 from anabranch.engine.views import JobHead, NodeDetail
+from anabranch.errors import AnabranchError, Unavailable
 
 __all__ = ["Lookout", "Reads", "Watch"]
 

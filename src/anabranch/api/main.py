@@ -53,7 +53,7 @@ from anabranch.api.signals import when_told_to_stop
 from anabranch.api.tick import Tick
 from anabranch.app import CATALOG, Gateway
 from anabranch.embedded.listener import asks_for_keys
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 from anabranch.logs import configure_logs
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.mounts import Serving

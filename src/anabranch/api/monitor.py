@@ -20,8 +20,8 @@ from anabranch.api.diagnosis import (
 from anabranch.api.tick import Tick
 from anabranch.api.watch import Watch
 from anabranch.app import Gateway
-from anabranch.engine.errors import AnabranchError
 from anabranch.engine.views import Gauges, StuckJobs, Vitals
+from anabranch.errors import AnabranchError
 
 __all__ = ["Monitor"]
 

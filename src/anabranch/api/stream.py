@@ -12,8 +12,8 @@ from starlette.types import Receive, Scope, Send
 from anabranch.api.lookout import Lookout, Watch
 from anabranch.api.openapi import Responses
 from anabranch.api.schemas import EventView
-from anabranch.engine.errors import AnabranchError
 from anabranch.engine.views import JobHead
+from anabranch.errors import AnabranchError
 
 __all__ = ["STREAMED", "EventStream"]
 

@@ -15,7 +15,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.bench.eyes import query_text
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 __all__ = ["BareFigures", "BareLoop", "run_bare_loop"]
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 
 __all__ = ["CogFigures", "run_cog_bench"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from anabranch.embedded.logfiles import open_log, read_tail
 from anabranch.embedded.supervisor import LISTEN_FD
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 
 __all__ = ["Crew", "run_crew", "write_plugin"]

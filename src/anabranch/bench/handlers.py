@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from anabranch.engine.handler import handler
+from anabranch.engine.worker.handler import handler
 
 __all__ = ["KINDS", "count", "list_items", "step_async", "step_plain", "step_quick"]
 

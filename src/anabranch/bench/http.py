@@ -14,10 +14,10 @@ from pathlib import Path
 from anabranch.bench.crew import Crew, run_crew, write_plugin
 from anabranch.bench.ground import lend_database, lend_folder
 from anabranch.bench.workflows import ONE
+from anabranch.canonical import Json
 from anabranch.client import Client
 from anabranch.embedded.listener import api_url, listen
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.errors import AnabranchError, Unavailable
 from anabranch.settings import Settings, load_settings
 
 __all__ = ["HttpFigures", "Load", "Standing", "await_ready", "run_http_bench"]

@@ -14,8 +14,8 @@ from anabranch.bench.eyes import Eyes
 from anabranch.bench.handlers import KINDS
 from anabranch.bench.pictures import make_pictures
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.canonical import Json
+from anabranch.errors import AnabranchError, Unavailable
 from anabranch.settings import Settings
 
 __all__ = ["Bench", "ChainFigures", "FanOutFigures", "Hops", "JobFigures", "open_bench"]

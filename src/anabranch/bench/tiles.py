@@ -20,7 +20,7 @@ from anabranch.bench.http import await_ready
 from anabranch.bench.pictures import make_pictures
 from anabranch.client import Client
 from anabranch.embedded.listener import api_url, listen
-from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.errors import AnabranchError, Unavailable
 from anabranch.settings import load_settings
 
 __all__ = ["Drawn", "TileFigures", "run_tile_bench"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from anabranch.bench import handlers
 from anabranch.bench.handlers import KINDS
-from anabranch.engine.from_stages import Job, register_job
+from anabranch.workflows.stages import Job, register_job
 
 __all__ = ["CHAIN", "EXPRESSIONS", "FAN_OUT", "ONE", "declare_workflows"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from anabranch.canonical import encode
 from anabranch.cli.parameters import parse_object
 from anabranch.cli.show import escape, note, print_json, print_line
-from anabranch.engine.canonical import encode
-from anabranch.engine.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError, InputError
 
 if TYPE_CHECKING:
     from anabranch.client import Client

@@ -9,7 +9,7 @@ from anabranch.adapters.postgres.migrate import migrate
 from anabranch.adapters.postgres.pgstac import migrate_catalog
 from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.embedded.home import Home
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 
 __all__ = ["Undertaker"]
 

@@ -9,7 +9,7 @@ from anabranch.cli.options import Json, Yes
 from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, print_json, print_line
-from anabranch.engine.errors import Conflict
+from anabranch.errors import Conflict
 
 __all__ = ["cli"]
 

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.cli.show import note
-from anabranch.engine.errors import InputError, NotFound
+from anabranch.errors import InputError, NotFound
 
 if TYPE_CHECKING:
-    from anabranch.engine.canonical import Json
-    from anabranch.engine.from_stages import Declaration
+    from anabranch.canonical import Json
     from anabranch.engine.plugin import Registry
+    from anabranch.workflows.stages import Declaration
 
 __all__ = [
     "describe",
@@ -35,7 +35,7 @@ def load() -> "Registry":
 
 def find_declaration(registry: "Registry", workflow_id: str) -> "Declaration":
     """The workflow of this id; NotFound names the nearest and all that are known."""
-    from anabranch.engine.mistakes import nearest
+    from anabranch.workflows.mistakes import nearest
 
     try:
         return registry.declaration(workflow_id)
@@ -60,7 +60,7 @@ def summarize(declared: "Declaration") -> "dict[str, Json]":
 
 def describe(declared: "Declaration") -> "dict[str, Json]":
     """A workflow with its canonical definition and the JSON Schema of its inputs; the HTTP API tells the same."""
-    from anabranch.engine.canonical import decode
+    from anabranch.canonical import decode
 
     return {**summarize(declared), "inputs": schema_of(declared), "definition": decode(declared.workflow.text)}
 
@@ -93,7 +93,7 @@ def schema_of(declared: "Declaration") -> "dict[str, Json]":
     """The JSON Schema of a workflow's inputs; any object where it declares none."""
     from pydantic.errors import PydanticInvalidForJsonSchema
 
-    from anabranch.engine.inputs import inputs_schema
+    from anabranch.workflows.inputs import inputs_schema
 
     anything: dict[str, Json] = {"type": "object"}
     if declared.model is None:

@@ -25,9 +25,9 @@ from anabranch.cli.setup import find_unknown, prepare
 from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
 from anabranch.embedded.orphans import find_orphans
-from anabranch.engine.errors import AnabranchError, Conflict
-from anabranch.engine.storage_marks import check_storage
+from anabranch.errors import AnabranchError, Conflict
 from anabranch.settings import Settings
+from anabranch.storage.marks import check_storage
 
 if TYPE_CHECKING:
     from anabranch.client import Worker

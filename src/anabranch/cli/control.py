@@ -10,7 +10,7 @@ from anabranch.cli.options import After, JobId, Json, ParameterList, ParametersF
 from anabranch.cli.parameters import read_parameters
 from anabranch.cli.place import connect
 from anabranch.cli.show import age, cut, note, print_json, print_line, print_table, spell_error
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 if TYPE_CHECKING:
     from anabranch.client import Client, Retry

@@ -9,7 +9,7 @@ import structlog
 from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.keys import open_keys
 from anabranch.embedded.home import Home
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 
 __all__ = ["Custodian"]
 

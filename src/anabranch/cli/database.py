@@ -12,7 +12,7 @@ from anabranch.cli.place import database_url
 from anabranch.cli.purge import purge, read_age
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, note, print_json, print_line
-from anabranch.engine.errors import AnabranchError, Conflict
+from anabranch.errors import AnabranchError, Conflict
 
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.migrate import Applied, Status

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from anabranch.canonical import encode
 from anabranch.cli.catalogue import schema_of, summarize
 from anabranch.cli.show import in_one_line, print_json, print_line, print_table
-from anabranch.engine.canonical import encode
-from anabranch.engine.from_stages import Declaration
-from anabranch.engine.workflow import DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
+from anabranch.workflows.definition import DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
+from anabranch.workflows.stages import Declaration
 
 __all__ = ["show_definition"]
 

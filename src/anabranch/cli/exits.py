@@ -5,7 +5,7 @@ import sys
 
 from anabranch.cli.show import escape
 from anabranch.codes import find_code
-from anabranch.engine.errors import (
+from anabranch.errors import (
     AnabranchError,
     Conflict,
     DefinitionError,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 
 __all__ = ["Finding", "Status", "guarded"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch.cli.exits import JobFailed
 from anabranch.cli.parameters import Parameters
 from anabranch.cli.show import note, print_json, span, spell_error
-from anabranch.engine.errors import InputError, Unavailable
+from anabranch.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.client import Client

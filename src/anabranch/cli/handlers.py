@@ -14,7 +14,7 @@ cli = typer.Typer()
 @cli.command()
 def handlers(json: Json = False) -> None:
     """List the handlers that tasks can call."""
-    from anabranch.engine.handler import describe_handler
+    from anabranch.engine.worker.handler import describe_handler
 
     registry = load()
     found = [registry.handlers[name] for name in sorted(registry.handlers)]

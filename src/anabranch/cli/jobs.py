@@ -107,7 +107,7 @@ def tasks(
 
 
 def _warn_if_unknown(client: "Client", workflow: str) -> None:
-    from anabranch.engine.mistakes import nearest
+    from anabranch.workflows.mistakes import nearest
 
     known = [one.workflow_id for one in client.workflows().items]
     if workflow not in known:
@@ -156,8 +156,8 @@ def _show_nodes(job: JobView) -> None:
 
 
 def _show_graph(graph: "Graph") -> None:
-    from anabranch.engine.graph import Edge, Vertex, draw, to_text
-    from anabranch.engine.graph.text import MARKS
+    from anabranch.workflows.drawing import Edge, Vertex, draw, to_text
+    from anabranch.workflows.drawing.text import MARKS
 
     vertices = [Vertex(node.id, node.label, node.kind, node.note) for node in graph.nodes]
     edges = [Edge(edge.tail, edge.head, edge.label) for edge in graph.edges]

@@ -13,7 +13,7 @@ from anabranch.embedded.account import choose_account
 from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.home import Home
 from anabranch.embedded.place import Place
-from anabranch.engine.errors import TaskError
+from anabranch.errors import TaskError
 from anabranch.sandbox import Locks, Sandbox
 from anabranch.settings import Settings
 

@@ -31,7 +31,7 @@ from anabranch.cli import (
 )
 from anabranch.cli.exits import INTERNAL, INTERRUPTED, UsageMistake, exit_code, tell
 from anabranch.cli.show import note, print_line
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 
 __all__ = ["call", "cli", "main"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.show import note
-from anabranch.engine.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError, InputError
 
 if TYPE_CHECKING:
     from anabranch.client import Client
@@ -97,7 +97,7 @@ def _read_file(file: Path) -> dict[str, JsonValue]:
 
 
 def _parse_yaml(text: str, where: str) -> dict[str, JsonValue]:
-    from anabranch.engine.yaml_tree import TreeError, read_tree
+    from anabranch.workflows.yaml_tree import TreeError, read_tree
 
     try:
         values = read_tree(text, where).value

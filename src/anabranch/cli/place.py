@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.embedded.home import Home, Stack
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 if TYPE_CHECKING:
     from anabranch.client import Client

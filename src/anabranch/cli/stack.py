@@ -18,7 +18,7 @@ from anabranch.cli.place import find_home, is_ready
 from anabranch.cli.setup import prepare, warn_of_unknown
 from anabranch.cli.show import note, print_json, print_line
 from anabranch.embedded.home import Home, Stack
-from anabranch.engine.errors import DefinitionError
+from anabranch.errors import DefinitionError
 
 if TYPE_CHECKING:
     from anabranch.settings import Settings

@@ -14,7 +14,7 @@ from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.audit import Finding
-    from anabranch.engine.storage import Stat, Storage
+    from anabranch.storage.tiers import Stat, Storage
 
 __all__ = ["cli"]
 
@@ -36,7 +36,7 @@ def ls(
     """List the objects below a folder, in the order of their names; of an object's own address, that object."""
     from itertools import chain
 
-    from anabranch.engine.addresses import parse_address, parse_folder
+    from anabranch.storage.addresses import parse_address, parse_folder
 
     storage, tier = _open(), parse_folder(folder).tier
     if all:
@@ -58,7 +58,7 @@ def ls(
 @cli.command()
 def stat(address: Object, json: Json = False) -> None:
     """Show what is known of an object."""
-    from anabranch.engine.addresses import parse_address
+    from anabranch.storage.addresses import parse_address
 
     at = parse_address(address)
     told = _tell(at.tier, _open().stat(at))
@@ -132,7 +132,7 @@ def audit(
 def adopt(yes: Yes = False, json: Json = False) -> None:
     """Make the tiers and the work area of these settings those of the database, after they were moved or emptied."""
     from anabranch.app import open_marks
-    from anabranch.engine.storage_marks import adopt_storage
+    from anabranch.storage.marks import adopt_storage
 
     if not yes:
         raise UsageMistake(
@@ -149,7 +149,7 @@ def adopt(yes: Yes = False, json: Json = False) -> None:
 
 
 def _report(found: "list[Finding]", swept: int, *, json: bool) -> None:
-    from anabranch.engine.errors import Conflict
+    from anabranch.errors import Conflict
 
     if json:
         rows = [{"fault": one.fault, "address": one.address, "size": one.size} for one in found]
@@ -177,8 +177,8 @@ def _itself(storage: "Storage", folder: str) -> "list[Stat]":
     """The object of this very address, if there is one."""
     from contextlib import suppress
 
-    from anabranch.engine.addresses import parse_folder
-    from anabranch.engine.errors import NotFound
+    from anabranch.errors import NotFound
+    from anabranch.storage.addresses import parse_folder
 
     at = parse_folder(folder)
     with suppress(NotFound):
@@ -209,7 +209,7 @@ def _copy(storage: "Storage", source: str, target: str, *, overwrite: bool) -> t
 def _upload(storage: "Storage", file: Path, target: str, *, overwrite: bool) -> tuple[int, str]:
     from mimetypes import guess_type
 
-    from anabranch.engine.errors import InputError, NotFound
+    from anabranch.errors import InputError, NotFound
 
     try:
         stored = storage.upload(target, file, if_absent=not overwrite, media_type=guess_type(target)[0])
@@ -222,8 +222,8 @@ def _upload(storage: "Storage", file: Path, target: str, *, overwrite: bool) -> 
 
 def _download(storage: "Storage", source: str, file: Path, *, overwrite: bool) -> tuple[int, str]:
     """Write aside and rename, so that a file is whole or not there (W7)."""
-    from anabranch.engine.addresses import parse_address
-    from anabranch.engine.errors import Conflict, Unavailable
+    from anabranch.errors import Conflict, Unavailable
+    from anabranch.storage.addresses import parse_address
 
     place = file / parse_address(source).name if file.is_dir() else file
     if place.exists() and not overwrite:
@@ -243,7 +243,7 @@ def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> 
     """Remove an object or all below a folder, batch by batch; how many, also where it is only counted."""
     from itertools import islice
 
-    from anabranch.engine.addresses import parse_address, parse_folder
+    from anabranch.storage.addresses import parse_address, parse_folder
 
     if not recursive:
         _require_object(storage, address)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.cli.catalogue import read_file
-from anabranch.engine.errors import InputError
-from anabranch.engine.from_stages import Declaration
-from anabranch.engine.from_yaml import Loaded, load_yaml
-from anabranch.engine.mistakes import Mistake
 from anabranch.engine.plugin import Registry
+from anabranch.errors import InputError
+from anabranch.workflows.mistakes import Mistake
+from anabranch.workflows.stages import Declaration
+from anabranch.workflows.yaml import Loaded, load_yaml
 
 __all__ = ["Found", "Verdict", "judge_files", "judge_registry"]
 

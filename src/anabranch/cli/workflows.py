@@ -19,7 +19,7 @@ from anabranch.cli.catalogue import (
 from anabranch.cli.options import Json, WorkflowName
 from anabranch.cli.place import connect
 from anabranch.cli.show import in_one_line, note, print_json, print_line, print_table
-from anabranch.engine.errors import DefinitionError, InputError
+from anabranch.errors import DefinitionError, InputError
 
 __all__ = ["cli"]
 
@@ -54,7 +54,7 @@ def show(workflow: WorkflowName, json: Json = False) -> None:
 @cli.command()
 def schema() -> None:
     """Print the JSON Schema of workflow files, for editors."""
-    from anabranch.engine.workflow_schema import workflow_schema
+    from anabranch.workflows.json_schema import workflow_schema
 
     print_json(workflow_schema())
 
@@ -91,8 +91,8 @@ def graph(
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE, not to stdout.")] = None,
 ) -> None:
     """Draw a workflow."""
-    from anabranch.engine.diagram import workflow_svg, workflow_text
-    from anabranch.engine.from_yaml import load_yaml
+    from anabranch.workflows.drawing.diagram import workflow_svg, workflow_text
+    from anabranch.workflows.yaml import load_yaml
 
     if "/" in workflow or workflow.endswith((".yaml", ".yml")):
         drawn = load_yaml(read_file(Path(workflow)), workflow).require()

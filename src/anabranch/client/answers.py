@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from anabranch.client.errors import error_of
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 
 __all__ = [
     "BulkAnswer",

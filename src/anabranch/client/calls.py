@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from anabranch.client.answers import Page
 from anabranch.client.files import FileBody
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 
 __all__ = ["Batches", "Call", "Operation", "Pages", "Pause", "Run", "Step", "Steps"]
 

@@ -12,7 +12,7 @@ from anabranch.client.history import Event
 from anabranch.client.method import named_after
 from anabranch.client.named import named_api
 from anabranch.client.transport import Transport
-from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.errors import AnabranchError, Unavailable
 
 __all__ = ["Admin", "Client"]
 

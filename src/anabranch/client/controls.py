@@ -9,7 +9,7 @@ from anabranch.client.control import DeadLetter, Limit, Paused, Queue, Replay, R
 from anabranch.client.paths import encode_body, job_path, list_of, segment
 
 if TYPE_CHECKING:
-    from anabranch.engine.canonical import Json
+    from anabranch.canonical import Json
 
 __all__ = [
     "dead_letters",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from anabranch.engine.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 
 __all__ = ["NotAllowed", "TimedOut", "error_of"]
 

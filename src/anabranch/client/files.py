@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.client.answers import Raw
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["FileBody", "Uploaded", "written_aside"]
 

@@ -11,7 +11,7 @@ from anabranch.client.history import Event
 from anabranch.client.operations import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PATIENCE_SECONDS
 from anabranch.client.paths import job_path
 from anabranch.client.sse import Messages
-from anabranch.engine.errors import AnabranchError, Unavailable
+from anabranch.errors import AnabranchError, Unavailable
 
 __all__ = ["Follow", "JobProgress"]
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["Named", "named_api"]
 

@@ -25,10 +25,10 @@ from anabranch.client.files import FileBody, Uploaded
 from anabranch.client.graph import Graph
 from anabranch.client.history import Event, Log
 from anabranch.client.paths import encode_body, job_path, list_of, workflow_path
-from anabranch.engine.errors import AnabranchError, InputError, Unavailable
+from anabranch.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
-    from anabranch.engine.canonical import Json
+    from anabranch.canonical import Json
 
 __all__ = [
     "all_events",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from anabranch.engine.errors import InputError, NotFound
+from anabranch.errors import InputError, NotFound
 
 __all__ = ["encode_body", "encode_part", "job_path", "list_of", "segment", "workflow_path"]
 
@@ -49,7 +49,7 @@ def list_of(read: Callable[[Any], Item]) -> Callable[[Any], list[Item]]:  # JSON
 
 def encode_body(value: object) -> bytes:
     """A value as a body; InputError for what JSON can't hold."""
-    from anabranch.engine.canonical import encode
+    from anabranch.canonical import encode
 
     try:
         return encode(value).encode()

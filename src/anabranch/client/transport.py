@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from anabranch.client.calls import Call
 from anabranch.client.errors import error_of
 from anabranch.client.files import FileBody, written_aside
-from anabranch.engine.errors import AnabranchError, InputError, Unavailable
+from anabranch.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
     import httpx

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 __all__ = ["Account", "choose_account"]
 

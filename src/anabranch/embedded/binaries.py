@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.embedded.account import Account
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 __all__ = ["OLDEST", "Binaries", "find_binaries"]
 

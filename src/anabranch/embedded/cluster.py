@@ -19,7 +19,7 @@ from anabranch.embedded.logfiles import open_log, read_tail
 from anabranch.embedded.place import PORT, STATE, Place
 from anabranch.embedded.postmaster import Mode, clear_leftovers, drop_stale_lock, find_postmaster, shut_down
 from anabranch.embedded.processes import Process
-from anabranch.engine.errors import Conflict, Unavailable
+from anabranch.errors import Conflict, Unavailable
 
 __all__ = ["Cluster"]
 

@@ -12,7 +12,7 @@ from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
 from anabranch.embedded.logfiles import open_log, read_tail, trim_logs
 from anabranch.embedded.orphans import clear_orphans
 from anabranch.embedded.processes import Process, alive, end
-from anabranch.engine.errors import Conflict, Unavailable
+from anabranch.errors import Conflict, Unavailable
 
 __all__ = ["Stopped", "SupervisorEnded", "start_detached", "stop"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.embedded.processes import Process, alive, boot_id
-from anabranch.engine.errors import Conflict, InputError
+from anabranch.errors import Conflict, InputError
 
 __all__ = ["CHILD_MARK", "STACK_MARK", "Child", "Home", "Stack", "conflict"]
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from anabranch.embedded.home import Home
-from anabranch.engine.addresses import RESERVED
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
+from anabranch.storage.addresses import RESERVED
 
 __all__ = ["remove_leavings"]
 

@@ -4,7 +4,7 @@ import errno
 import ipaddress
 import socket
 
-from anabranch.engine.errors import Conflict, InputError
+from anabranch.errors import Conflict, InputError
 
 __all__ = ["api_url", "asks_for_keys", "is_address", "is_loopback", "listen"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anabranch.embedded.account import Account
 from anabranch.embedded.home import Home
-from anabranch.engine.errors import Conflict, Unavailable
+from anabranch.errors import Conflict, Unavailable
 
 __all__ = ["PORT", "STATE", "Place"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import structlog
 
-from anabranch.engine.errors import AnabranchError
 from anabranch.engine.ports import JobStore
+from anabranch.errors import AnabranchError
 
 __all__ = ["Bell"]
 

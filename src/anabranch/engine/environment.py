@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 __all__ = ["Environment", "exhausted", "is_exhausted"]
 

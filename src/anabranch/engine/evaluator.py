@@ -3,21 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from anabranch.engine.bounds import MAX_TASKS
-from anabranch.engine.canonical import Json, encode
-from anabranch.engine.errors import InputError
-from anabranch.engine.expressions import (
-    Condition,
-    Expression,
-    ExpressionError,
-    Missing,
-    Reference,
-    Template,
-    evaluate,
-    references,
-    sole_reference,
-    walk,
-)
+from anabranch.canonical import Json, encode
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import KeepLane, OpenLane, aggregate_lane, fan_in_lane, plan_lane, work_lane, work_queue
 from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
@@ -38,7 +24,21 @@ from anabranch.engine.transitions import (
     Transition,
     Values,
 )
-from anabranch.engine.workflow import Kind, Node, OnFailure, Spread, Workflow
+from anabranch.errors import InputError
+from anabranch.workflows.bounds import MAX_TASKS
+from anabranch.workflows.definition import Kind, Node, OnFailure, Spread, Workflow
+from anabranch.workflows.expressions import (
+    Condition,
+    Expression,
+    ExpressionError,
+    Missing,
+    Reference,
+    Template,
+    evaluate,
+    references,
+    sole_reference,
+    walk,
+)
 
 __all__ = ["plan"]
 

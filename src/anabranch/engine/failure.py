@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Mapping
 from datetime import timedelta
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, ContractViolationError, TaskError, Throttled
-from anabranch.engine.secrecy import hide_secrets
-from anabranch.engine.workflow import Backoff
+from anabranch.canonical import Json
+from anabranch.errors import AnabranchError, ContractViolationError, TaskError, Throttled
+from anabranch.redaction import hide_secrets
+from anabranch.workflows.definition import Backoff
 
 __all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]
 

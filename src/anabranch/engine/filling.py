@@ -4,9 +4,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Protocol
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.expressions import Missing, Reference, evaluate, walk
-from anabranch.engine.workflow import Node, Workflow
+from anabranch.canonical import Json
+from anabranch.workflows.definition import Node, Workflow
+from anabranch.workflows.expressions import Missing, Reference, evaluate, walk
 
 __all__ = ["Definitions", "Given", "fill_in"]
 

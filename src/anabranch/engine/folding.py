@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import Permanent
-from anabranch.engine.workflow import Fold, Folding
+from anabranch.canonical import Json
+from anabranch.errors import Permanent
+from anabranch.workflows.definition import Fold, Folding
 
 __all__ = ["fold_results", "read_folding"]
 

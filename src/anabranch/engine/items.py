@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, overload
 
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 
 __all__ = ["Items", "find_items"]
 

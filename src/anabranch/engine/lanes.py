@@ -3,11 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from anabranch.engine.bounds import MAX_TASKS
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import InputError
+from anabranch.canonical import Json
 from anabranch.engine.model import Purpose
-from anabranch.engine.workflow import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.errors import InputError
+from anabranch.workflows.bounds import MAX_TASKS
+from anabranch.workflows.definition import (
+    DEFAULT_QUEUE,
+    DEFAULT_TIMEOUT,
+    Kind,
+    Node,
+    OnFailure,
+    Retry,
+    Spread,
+    Workflow,
+)
 
 __all__ = [
     "CHILD_JOB",

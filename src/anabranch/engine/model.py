@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, NewType
 
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 
 __all__ = [
     "TERMINAL",

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from anabranch.engine.canonical import Json, decode
-from anabranch.engine.expressions import Missing, Reference, walk
+from anabranch.canonical import Json, decode
 from anabranch.engine.items import find_items
 from anabranch.engine.ports import JobStore, StoredValue
-from anabranch.engine.results import REFERENCE, Results
 from anabranch.engine.transitions import (
     ABSENT,
     MOST_ITEMS,
@@ -20,6 +18,8 @@ from anabranch.engine.transitions import (
     Transition,
     Value,
 )
+from anabranch.storage.results import REFERENCE, Results
+from anabranch.workflows.expressions import Missing, Reference, walk
 
 __all__ = ["Outputs"]
 

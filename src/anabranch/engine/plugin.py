@@ -13,15 +13,16 @@ from types import ModuleType
 
 import structlog
 
-from anabranch.engine.errors import DefinitionError, NotFound
-from anabranch.engine.from_stages import Declaration, classes_in, declare
-from anabranch.engine.from_yaml import Loaded, load_yaml
-from anabranch.engine.handler import Handler, handlers_in
 from anabranch.engine.lanes import INTERNAL, internal_queue, is_internal_queue
-from anabranch.engine.mistakes import Mistake
-from anabranch.engine.nesting import nest
-from anabranch.engine.validator import find_handler_mistakes
-from anabranch.engine.workflow import DEFAULT_QUEUE, Node, Workflow
+from anabranch.engine.worker.handler import handlers_in
+from anabranch.errors import DefinitionError, NotFound
+from anabranch.workflows.definition import DEFAULT_QUEUE, Node, Workflow
+from anabranch.workflows.handlers import Handler
+from anabranch.workflows.mistakes import Mistake
+from anabranch.workflows.nesting import nest
+from anabranch.workflows.stages import Declaration, classes_in, declare
+from anabranch.workflows.validation import find_handler_mistakes
+from anabranch.workflows.yaml import Loaded, load_yaml
 
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, Conflict
-from anabranch.engine.expressions import Reference
+from anabranch.canonical import Json
 from anabranch.engine.model import (
     Answer,
     Attempt,
@@ -29,7 +27,9 @@ from anabranch.engine.model import (
 from anabranch.engine.retry import Again
 from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.transitions import Transition
-from anabranch.engine.workflow import Workflow
+from anabranch.errors import AnabranchError, Conflict
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.expressions import Reference
 
 __all__ = [
     "Applied",

@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.errors import AnabranchError
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Remains, RetentionStore, Survey
-from anabranch.engine.results import Results
+from anabranch.errors import AnabranchError
+from anabranch.storage.results import Results
 
 __all__ = ["Keep", "Purge", "Purged", "Remove", "Retention"]
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from anabranch.engine.errors import Conflict, InputError
-from anabranch.engine.mistakes import nearest
 from anabranch.engine.model import NodeState
-from anabranch.engine.workflow import Workflow
+from anabranch.errors import Conflict, InputError
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.mistakes import nearest
 
 __all__ = ["Again", "choose_again"]
 

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import structlog
 
-from anabranch.engine.errors import Unavailable
-from anabranch.engine.heart import Heart
+from anabranch.engine.heartbeat import Heart
 from anabranch.engine.model import Attempt, InHand, RightId, SessionId, SessionKind
 from anabranch.engine.ports import Hands, Pulse, Refused, SessionGone, Store
+from anabranch.errors import Unavailable
 
 __all__ = ["Live", "Part", "keep_session"]
 

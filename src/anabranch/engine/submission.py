@@ -8,12 +8,12 @@ from typing import Self
 
 import structlog
 
-from anabranch.engine.canonical import Json, canonical, sha256
-from anabranch.engine.errors import InputError
+from anabranch.canonical import Json, canonical, sha256
 from anabranch.engine.evaluator import plan
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.transitions import Facts, Needs, Started, Transition
-from anabranch.engine.workflow import Workflow
+from anabranch.errors import InputError
+from anabranch.workflows.definition import Workflow
 
 __all__ = ["IdempotencyKey", "Order", "Submission"]
 

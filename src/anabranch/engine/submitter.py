@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from anabranch.engine.errors import AnabranchError, InputError, NotFound
-from anabranch.engine.from_stages import Declaration
-from anabranch.engine.gatherer import Answer, Gatherer
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import JobStore, Submitted
 from anabranch.engine.submission import IdempotencyKey, Order, Submission
+from anabranch.engine.submit_batcher import Answer, Gatherer
+from anabranch.errors import AnabranchError, InputError, NotFound
+from anabranch.workflows.stages import Declaration
 
 __all__ = ["Submitter"]
 

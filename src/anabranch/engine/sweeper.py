@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.errors import AnabranchError
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import ClockReading, TaskQueue
+from anabranch.errors import AnabranchError
 
 __all__ = ["Sweeper"]
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.expressions import Reference
+from anabranch.canonical import Json
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import JobState, NodeState, Purpose
+from anabranch.workflows.expressions import Reference
 
 __all__ = [
     "ABSENT",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.engine.model import Job, JobState, NodeState, SessionKind
 
 __all__ = [

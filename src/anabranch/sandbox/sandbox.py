@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import structlog
 
-from anabranch.engine.errors import Interrupted, Permanent, Resource, TaskError, Throttled, Transient
+from anabranch.errors import Interrupted, Permanent, Resource, TaskError, Throttled, Transient
 from anabranch.sandbox.confine import Limits
 from anabranch.sandbox.locks import Locks
 from anabranch.sandbox.wire import MOST_BYTES, Garbled, Said, TooMuch, Wire

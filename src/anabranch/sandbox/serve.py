@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from anabranch.engine.failure import describe_error
-from anabranch.engine.lifeline import die_with_parent
+from anabranch.engine.worker.parent_death import die_with_parent
 from anabranch.sandbox.calls import can_filter_calls
 from anabranch.sandbox.confine import Limits, drop_privileges, leave_network, set_limits
 from anabranch.sandbox.landlock import find_landlock, restrict_files

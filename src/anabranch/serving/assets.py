@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anabranch.engine.canonical import encode
-from anabranch.engine.errors import NotFound
+from anabranch.canonical import encode
+from anabranch.errors import NotFound
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote

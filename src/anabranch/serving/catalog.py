@@ -13,7 +13,7 @@ import structlog
 from psycopg.conninfo import conninfo_to_dict
 
 from anabranch.adapters.postgres.connect import Role, conninfo
-from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 
 if TYPE_CHECKING:
     import asyncpg

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 from anabranch.serving.memory import CACHE_BYTES
 
 __all__ = ["ALLOWED", "CONFIG", "check_drivers", "close_drivers"]

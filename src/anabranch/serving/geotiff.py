@@ -17,7 +17,7 @@ from rio_tiler.io.base import SpatialMixin
 from rio_tiler.models import BandStatistics, ImageData, PointData
 from rio_tiler.utils import non_alpha_indexes, output_size
 
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 from anabranch.plugins.raster.alpha import Alpha, opaque_of, stretch_alpha
 from anabranch.serving.around import Box, move, moves_of, pixel_in, turn_of, within_globe
 from anabranch.serving.objects import Remote

@@ -8,7 +8,7 @@ from importlib import import_module
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 from anabranch.serving.assets import Assets
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.drivers import close_drivers

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import structlog
 
-from anabranch.engine.errors import AnabranchError, InputError, NotFound, Unavailable
-from anabranch.engine.storage import Storage
+from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.storage.tiers import Storage
 
 __all__ = ["Objects", "Remote", "TierObjects"]
 

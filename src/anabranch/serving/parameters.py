@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from fastapi import Request
 
-from anabranch.engine.canonical import decode
-from anabranch.engine.errors import InputError, NotFound
+from anabranch.canonical import decode
+from anabranch.errors import InputError, NotFound
 from anabranch.serving.stretch import MOST_BANDS
 
 __all__ = ["check_parameters"]

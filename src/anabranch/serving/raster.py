@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from titiler.core import dependencies
 from titiler.core.factory import TilerFactory
 
-from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.around import for_maps
 from anabranch.serving.assets import Assets
 from anabranch.serving.drawing import DrawnRoute, Purpose, nothing, rasters_of_request

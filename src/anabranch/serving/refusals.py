@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.errors import AnabranchError, InputError, NotFound
 
 __all__ = ["Translate", "let_out", "translate_framework"]
 

@@ -33,7 +33,7 @@ from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.epsg import add_epsg
 from anabranch.serving.links import OPENAPI, add_tiles, complete_landing, root_of

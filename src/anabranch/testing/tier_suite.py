@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.engine.errors import AnabranchError
-from anabranch.engine.storage import Stored, Tier
+from anabranch.errors import AnabranchError
+from anabranch.storage.tiers import Stored, Tier
 
 __all__ = ["TierSuite", "code_of"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from attacks import ATTACKS  # type: ignore[import-not-found]  # it lies beside this file, in no package
 
-from anabranch.engine.errors import TaskError
+from anabranch.errors import TaskError
 from anabranch.sandbox import Limits, Sandbox
 
 LIMITS = Limits(memory=512 * 2**20, cpu_seconds=20, file_bytes=2**20)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 
 __all__ = [
     "add", "answer_much", "babble", "burn", "call_out", "call_socket", "change_mode", "die", "eat", "fill", "fork",

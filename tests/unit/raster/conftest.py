@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog import write_cog
 from anabranch.plugins.raster.models import CogOptions, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.validate import validate

@@ -14,14 +14,14 @@ from affine import Affine
 from rasterio.enums import ColorInterp
 from rasterio.warp import transform_bounds
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog import write_cog
 from anabranch.plugins.raster.models import CogOptions, Kind, Mends, Tier, Window
 from anabranch.plugins.raster.profiles import profile_of
 from anabranch.plugins.raster.split import needs_tiles, plan_tiles
 from anabranch.plugins.raster.tiff import read_nodata
 from anabranch.plugins.raster.verify import verify
-from anabranch.testing.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
+from tests.support.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
 
 Publish = Callable[..., tuple[Path, CogOptions]]
 PALETTE = {value: (value, 90, 255 - value, 255) for value in range(256)}

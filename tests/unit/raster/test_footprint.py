@@ -16,14 +16,14 @@ from rasterio.crs import CRS
 from rasterio.enums import ColorInterp
 from rasterio.transform import from_bounds, from_origin
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.crs import to_degrees
 from anabranch.plugins.raster.drivers import ALLOWED, gdal_environment
 from anabranch.plugins.raster.footprint import Footprint, footprint
 from anabranch.plugins.raster.models import Kind, Validated
 from anabranch.plugins.raster.preview import preview
 from anabranch.plugins.raster.reader import quiet
-from anabranch.testing.rasters import GRID, classes, hills, make_raster, picture
+from tests.support.rasters import GRID, classes, hills, make_raster, picture
 
 PALETTE = {value: (value, 90, 255 - value, 255) for value in range(256)}
 

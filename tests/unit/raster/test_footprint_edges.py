@@ -15,7 +15,7 @@ from rasterio.transform import from_origin
 from anabranch.plugins.raster.crs import to_degrees
 from anabranch.plugins.raster.footprint import Footprint, footprint
 from anabranch.plugins.stac.boxes import Box, box_of, covers
-from anabranch.testing.rasters import make_raster
+from tests.support.rasters import make_raster
 
 EDGE = 20037508.342789244
 Grid = tuple[str, float, float, float, int, int]

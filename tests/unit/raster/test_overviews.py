@@ -11,11 +11,11 @@ import tifffile
 from rasterio.enums import Resampling
 from rasterio.shutil import copy
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog import write_cog
 from anabranch.plugins.raster.models import CogOptions, Kind, Tier
 from anabranch.plugins.raster.verify import verify
-from anabranch.testing.rasters import classes, hills, make_raster, picture
+from tests.support.rasters import classes, hills, make_raster, picture
 
 Publish = Callable[..., tuple[Path, CogOptions]]
 

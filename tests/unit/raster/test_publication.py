@@ -12,8 +12,8 @@ from anabranch.plugins.raster.publication import Span, describe_item
 from anabranch.plugins.raster.validate import validate
 from anabranch.plugins.stac.item import Origin, build_item
 from anabranch.plugins.stac.validation import find_mistakes
-from anabranch.testing.items import raster_item
-from anabranch.testing.rasters import GRID, hills, make_raster
+from tests.support.items import raster_item
+from tests.support.rasters import GRID, hills, make_raster
 
 ODD = "+proj=laea +lat_0=12 +lon_0=34 +datum=WGS84"
 

@@ -15,13 +15,13 @@ from affine import Affine
 from rasterio.crs import CRS
 from rasterio.enums import ColorInterp
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Kind
 from anabranch.plugins.raster.projection import project
 from anabranch.plugins.raster.verify import verify
 from anabranch.plugins.stac.facts import CODE
-from anabranch.testing.rasters import GRID, PLACED, classes, hills, make_raster, picture
+from tests.support.rasters import GRID, PLACED, classes, hills, make_raster, picture
 
 Refuse = Callable[..., Permanent]
 Publish = Callable[..., tuple[Path, CogOptions]]
@@ -160,7 +160,7 @@ def test_tr_a_failed_comparison_is_said_in_words_and_never_to_be_run_again(tmp_p
 
 CALLED = """
 import sys
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster import work
 options = {"kind": "dem"}
 for call in (

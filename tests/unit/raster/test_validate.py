@@ -17,12 +17,12 @@ from rasterio.enums import ColorInterp
 from rasterio.rpc import RPC
 from rasterio.transform import from_bounds, from_origin
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Tier, Validated, ValidateOptions
 from anabranch.plugins.raster.validate import validate
 from anabranch.plugins.raster.verify import verify
-from anabranch.testing.rasters import GRID, band_masked_tiff, classes, foreign_tiff, hills, make_raster, picture
+from tests.support.rasters import GRID, band_masked_tiff, classes, foreign_tiff, hills, make_raster, picture
 
 Refuse = Callable[..., Permanent]
 Publish = Callable[..., tuple[Path, CogOptions]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anabranch.serving.geotiff import GeoTiff
-from anabranch.testing.rasters import make_raster
+from tests.support.rasters import make_raster
 
 
 def draw(path: Path, **options: Any) -> Any:

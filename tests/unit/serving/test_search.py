@@ -9,7 +9,7 @@ from itertools import chain, count, takewhile
 
 import pytest
 
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 from anabranch.serving.search.bounds import BOUNDS
 from anabranch.serving.search.cql2 import check_filter, check_text, parse_filter
 from anabranch.serving.search.geojson import check_bbox, check_geometry

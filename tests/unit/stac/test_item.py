@@ -7,11 +7,11 @@ import pystac
 import pytest
 from pydantic import ValidationError
 
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 from anabranch.plugins.stac.item import EXTENSIONS, Origin, build_item, find_outputs
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
 from anabranch.plugins.stac.validation import find_mistakes, known_schemas, validate
-from anabranch.testing.items import raster_facts, raster_item
+from tests.support.items import raster_facts, raster_item
 
 ORIGIN = Origin("j" * 64, "process_raster", "w" * 64)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from anabranch.adapters.objects.aside import Aside, clear_asides
 from anabranch.adapters.objects.faults import changed, exists, explain
 from anabranch.adapters.objects.options import Options, open_store
-from anabranch.engine.addresses import RESERVED
-from anabranch.engine.errors import Conflict, NotFound
-from anabranch.engine.storage import Downloaded, Page, Stat, Stored
+from anabranch.errors import Conflict, NotFound
+from anabranch.storage.addresses import RESERVED
+from anabranch.storage.tiers import Downloaded, Page, Stat, Stored
 
 if TYPE_CHECKING:
     from obstore import GetResult, ObjectMeta

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from anabranch.engine.errors import AnabranchError, Changed, Conflict, Denied, Full, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Changed, Conflict, Denied, Full, InputError, NotFound, Unavailable
 
 __all__ = ["changed", "exists", "explain", "leads_out", "no_container", "not_found", "told"]
 

@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 from anabranch.adapters.objects.aside import Aside, clear_asides
 from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, told
-from anabranch.engine.addresses import RESERVED
-from anabranch.engine.storage import Downloaded, Page, Stat, Stored
+from anabranch.storage.addresses import RESERVED
+from anabranch.storage.tiers import Downloaded, Page, Stat, Stored
 
 __all__ = ["Folder"]
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from anabranch.engine.errors import InputError, Unavailable
+from anabranch.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.objects.options import Options
-from anabranch.engine.storage import Storage, Tier
+from anabranch.storage.tiers import Storage, Tier
 
 __all__ = ["Place", "open_storage"]
 

@@ -1,7 +1,7 @@
 """The budget of connections: all our processes together take at most half of what the server allows (E19)."""
 
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["check_budget"]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 if TYPE_CHECKING:
     from psycopg import Connection

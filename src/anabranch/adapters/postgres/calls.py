@@ -15,9 +15,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from anabranch.adapters.postgres.connect import Role, breaks_connection, conninfo, unreachable
 from anabranch.adapters.postgres.files import QUERIES, Files
-from anabranch.engine.errors import Unavailable
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
+from anabranch.errors import Unavailable
 
 __all__ = ["Database", "call_text", "query_text", "translate"]
 

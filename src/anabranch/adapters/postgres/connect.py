@@ -9,7 +9,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
-from anabranch.engine.errors import InputError, Unavailable
+from anabranch.errors import InputError, Unavailable
 
 __all__ = [
     "Role", "breaks_connection", "connect", "connect_async", "conninfo", "mask", "unreachable", "without_secrets"

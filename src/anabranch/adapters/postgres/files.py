@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from anabranch.engine.errors import DefinitionError
+from anabranch.errors import DefinitionError
 
 __all__ = ["FUNCTIONS", "QUERIES", "Files", "Migration", "Release", "SqlFile", "digest"]
 

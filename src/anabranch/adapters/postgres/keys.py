@@ -10,7 +10,7 @@ from psycopg.rows import DictRow, TupleRow, dict_row
 from anabranch.access import Credential, Key, KeyRequest, KnownKey, Scope
 from anabranch.adapters.postgres.calls import call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect_async
-from anabranch.engine.errors import NotFound
+from anabranch.errors import NotFound
 
 __all__ = ["PostgresKeys", "open_keys"]
 

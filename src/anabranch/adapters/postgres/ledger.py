@@ -7,7 +7,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow, class_row
 
 from anabranch.adapters.postgres.files import Files, Migration, SqlFile
-from anabranch.engine.errors import Conflict
+from anabranch.errors import Conflict
 
 __all__ = [
     "LEDGER",

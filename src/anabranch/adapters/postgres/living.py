@@ -7,7 +7,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.calls import query_text
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.transaction import take_role
-from anabranch.engine.errors import Conflict
+from anabranch.errors import Conflict
 
 __all__ = ["refuse_living"]
 

@@ -29,7 +29,7 @@ from anabranch.adapters.postgres.outside import apply_outside
 from anabranch.adapters.postgres.roles import make_roles, not_allowed
 from anabranch.adapters.postgres.script import execute
 from anabranch.adapters.postgres.transaction import PATIENCE, hold_lock, patiently, take_role
-from anabranch.engine.errors import AnabranchError, Conflict, DefinitionError, Unavailable
+from anabranch.errors import AnabranchError, Conflict, DefinitionError, Unavailable
 
 __all__ = ["Applied", "Status", "connected", "migrate", "redeploy", "require_migrated", "reset", "status"]
 

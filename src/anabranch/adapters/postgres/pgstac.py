@@ -20,7 +20,7 @@ from anabranch.adapters.postgres.connect import Role, conninfo
 from anabranch.adapters.postgres.files import QUERIES
 from anabranch.adapters.postgres.migrate import connected
 from anabranch.adapters.postgres.transaction import PATIENCE, hold_lock
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 __all__ = [
     "EXTENSIONS", "PGSTAC", "Catalog", "Found", "drop_catalog", "find_catalog", "judge", "migrate_catalog",

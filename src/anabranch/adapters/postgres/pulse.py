@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.calls import call_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.wire import write_in_hand, write_token
-from anabranch.engine.canonical import encode
+from anabranch.canonical import encode
 from anabranch.engine.model import Attempt, Said, SessionId, TaskKey
 from anabranch.engine.ports import Hands
 

@@ -10,13 +10,9 @@ from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.outputs import PostgresOutputs
 from anabranch.adapters.postgres.wire import index_of, read_definition
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import Conflict, InputError, NotFound
-from anabranch.engine.expressions import ExpressionError
+from anabranch.canonical import Json
 from anabranch.engine.filling import Definitions, Given, fill_in
-from anabranch.engine.mistakes import nearest, quote
 from anabranch.engine.model import TERMINAL, Event, Job, JobState, Limit, LimitKind, NodeState, SessionKind, Tombstone
-from anabranch.engine.results import Results
 from anabranch.engine.views import (
     DeadLetter,
     JobDetail,
@@ -28,7 +24,11 @@ from anabranch.engine.views import (
     TaskRow,
     Trace,
 )
-from anabranch.engine.workflow import Workflow
+from anabranch.errors import Conflict, InputError, NotFound
+from anabranch.storage.results import Results
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.expressions import ExpressionError
+from anabranch.workflows.mistakes import nearest, quote
 
 __all__ = ["PostgresReads"]
 

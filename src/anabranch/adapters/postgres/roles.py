@@ -6,7 +6,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.files import SqlFile
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["make_roles", "not_allowed"]
 

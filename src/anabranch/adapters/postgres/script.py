@@ -9,7 +9,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.files import SqlFile
-from anabranch.engine.errors import DefinitionError
+from anabranch.errors import DefinitionError
 
 __all__ = ["SCHEMA", "blaming", "execute", "moved"]
 

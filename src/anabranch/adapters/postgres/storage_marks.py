@@ -6,7 +6,7 @@ from psycopg.rows import dict_row
 
 from anabranch.adapters.postgres.calls import call_text, query_text, translate
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.engine.storage_marks import Mark
+from anabranch.storage.marks import Mark
 
 __all__ = ["PostgresMarks"]
 

@@ -31,9 +31,7 @@ from anabranch.adapters.postgres.wire import (
     write_report,
     write_reports,
 )
-from anabranch.engine.canonical import Json, decode, encode
-from anabranch.engine.errors import NotFound, Unavailable
-from anabranch.engine.expressions import Reference
+from anabranch.canonical import Json, decode, encode
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import (
@@ -69,7 +67,9 @@ from anabranch.engine.ports import (
 from anabranch.engine.retry import Again
 from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.transitions import Transition
-from anabranch.engine.workflow import Workflow
+from anabranch.errors import NotFound, Unavailable
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.expressions import Reference
 
 __all__ = ["PostgresStore"]
 

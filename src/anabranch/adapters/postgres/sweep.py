@@ -10,10 +10,10 @@ from typing import Any
 import structlog
 
 from anabranch.adapters.postgres.calls import Database
-from anabranch.engine.canonical import Json, encode
-from anabranch.engine.errors import AnabranchError
+from anabranch.canonical import Json, encode
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, Swept
+from anabranch.errors import AnabranchError
 
 __all__ = ["LAST_LANE", "PostgresSweep"]
 

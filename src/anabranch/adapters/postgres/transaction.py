@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role
-from anabranch.engine.errors import Conflict
+from anabranch.errors import Conflict
 
 __all__ = ["PATIENCE", "hold_lock", "patiently", "take_role", "too_busy"]
 

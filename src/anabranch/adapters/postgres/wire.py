@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from anabranch.engine.canonical import Json, encode
-from anabranch.engine.errors import Unavailable
+from anabranch.canonical import Json, encode
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import KeepLane, OpenLane, Source
 from anabranch.engine.model import (
@@ -27,7 +26,8 @@ from anabranch.engine.model import (
 from anabranch.engine.ports import KeyTaken, Submitted, TakenRight, Verdict
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import OpenWait, SetJob, SetNode, Transition
-from anabranch.engine.workflow import Workflow
+from anabranch.errors import Unavailable
+from anabranch.workflows.definition import Workflow
 
 __all__ = [
     "index_of",

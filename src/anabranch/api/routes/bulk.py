@@ -25,9 +25,9 @@ from anabranch.api.openapi import body, keyed, problems
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
 from anabranch.app import Gateway
-from anabranch.engine.errors import AnabranchError, InputError
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submission import Order
+from anabranch.errors import AnabranchError, InputError
 
 __all__ = ["router"]
 

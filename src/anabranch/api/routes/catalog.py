@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from anabranch.access import Scope as Right
 from anabranch.api.body import JsonObject
 from anabranch.api.deps import CurrentServing, needs
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.serving.mounts import Mounted
 
 __all__ = ["router"]

@@ -14,7 +14,7 @@ from anabranch.api.paths import JobId, NodeName
 from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
 from anabranch.api.schemas import JobView, Page
 from anabranch.controls import Retry
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["router"]
 

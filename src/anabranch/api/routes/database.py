@@ -18,7 +18,7 @@ from anabranch.api.inspection import (
 from anabranch.api.openapi import problems
 from anabranch.api.paths import JobId
 from anabranch.api.schemas import Page
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["router"]
 

@@ -7,8 +7,8 @@ from anabranch.api.openapi import problems
 from anabranch.api.paths import ErrorCode
 from anabranch.api.schemas import View
 from anabranch.codes import CODES, Code, find_code
-from anabranch.engine.errors import NotFound
-from anabranch.engine.mistakes import nearest
+from anabranch.errors import NotFound
+from anabranch.workflows.mistakes import nearest
 
 __all__ = ["router"]
 

@@ -14,7 +14,7 @@ from anabranch.api.deps import CurrentGateway, CurrentServing, needs
 from anabranch.api.errors import respond
 from anabranch.api.etags import IfNoneMatch
 from anabranch.api.paths import JobId
-from anabranch.engine.errors import AnabranchError, InputError, NotFound
+from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.etags import has
 from anabranch.serving.mounts import Serving
 

@@ -11,8 +11,8 @@ from anabranch.api.etags import IfNoneMatch
 from anabranch.api.openapi import problems
 from anabranch.api.paths import JobId
 from anabranch.app import Gateway
-from anabranch.engine.diagram import draw_workflow, workflow_svg
 from anabranch.engine.model import Job, NodeState
+from anabranch.workflows.drawing.diagram import draw_workflow, workflow_svg
 
 __all__ = ["router"]
 

@@ -12,7 +12,7 @@ from anabranch.access import Scope
 from anabranch.api.deps import CurrentGateway, CurrentMonitor, CurrentTick, needs
 from anabranch.api.diagnosis import OLDEST_TICK_SECONDS, Part, Status, worst
 from anabranch.api.openapi import problems
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 
 __all__ = ["router"]
 

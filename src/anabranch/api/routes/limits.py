@@ -10,11 +10,11 @@ from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi import body, problems
 from anabranch.api.paths import Kind, LimitedName
 from anabranch.api.requests import LimitRequest, PauseRequest
+from anabranch.api.unknown_names import warn_of_unknown
 from anabranch.app import Gateway
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import NotFound
-from anabranch.engine.limited import warn_of_unknown
+from anabranch.canonical import Json
 from anabranch.engine.model import LimitKind
+from anabranch.errors import NotFound
 
 __all__ = ["router"]
 

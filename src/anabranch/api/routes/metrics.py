@@ -9,8 +9,8 @@ from anabranch.api.deps import CurrentMonitor, CurrentRequests, CurrentTick, nee
 from anabranch.api.exposition import CONTENT_TYPE, Sample, expose
 from anabranch.api.measure import measure_process
 from anabranch.api.openapi import problems
-from anabranch.engine.errors import AnabranchError
 from anabranch.engine.views import Gauges
+from anabranch.errors import AnabranchError
 
 __all__ = ["router"]
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from anabranch.api.deps import CurrentServing
 from anabranch.api.etags import IfNoneMatch, answer_once
-from anabranch.engine.errors import NotFound
+from anabranch.errors import NotFound
 
 __all__ = ["router"]
 

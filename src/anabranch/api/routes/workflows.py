@@ -13,8 +13,8 @@ from anabranch.api.drawing import DRAWN, answer_svg
 from anabranch.api.etags import KEPT, IfNoneMatch, answer_once
 from anabranch.api.openapi import body, problems
 from anabranch.api.paths import WorkflowId
-from anabranch.engine.diagram import workflow_svg
-from anabranch.engine.from_yaml import load_yaml
+from anabranch.workflows.drawing.diagram import workflow_svg
+from anabranch.workflows.yaml import load_yaml
 
 __all__ = ["router"]
 

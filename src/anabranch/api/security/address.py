@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from anabranch.api.root import ROOT
 from anabranch.api.security.forwarding import HEADERS, Forwarded, Proxies
 from anabranch.embedded.listener import is_loopback
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 from anabranch.settings import Settings
 
 __all__ = ["AllowedHosts", "PublicAddress", "route_path"]

@@ -2,7 +2,7 @@
 
 from starlette.datastructures import Headers
 
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["is_ambiguous", "refuse_ambiguous"]
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from anabranch.access import Principal
 from anabranch.api.errors import TooMany
 from anabranch.api.security.rates import Rate, network_of
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 from anabranch.settings import Settings
 
 __all__ = ["JobCount", "Limits"]

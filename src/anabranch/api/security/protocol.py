@@ -12,7 +12,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from anabranch.api.errors import respond
-from anabranch.engine.errors import AnabranchError
+from anabranch.errors import AnabranchError
 from anabranch.settings import Settings
 
 __all__ = ["BoundedProtocol", "Bounds"]

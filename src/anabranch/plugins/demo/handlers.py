@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch import Context, Permanent, Resource, Throttled, Transient, handler
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.plugins.demo.phases import work_in_phases
 
 __all__ = ["chunk_processor", "echo", "fail", "flaky", "list_items", "memory_hog", "multi_phase", "size_check", "sleep"]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from anabranch import Context, Interrupted, Transient
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 
 __all__ = ["make_artifact", "work_in_phases"]
 

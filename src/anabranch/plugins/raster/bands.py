@@ -9,7 +9,7 @@ from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.alpha import opaque_of
 from anabranch.plugins.raster.models import Band, Mends, Notice, to_nodata
 from anabranch.plugins.raster.pixels import Totals, read_window

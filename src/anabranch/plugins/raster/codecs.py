@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.tiff import read_images
 
 __all__ = ["missing_codec", "say"]

@@ -12,7 +12,7 @@ from rasterio.enums import Resampling
 from rasterio.errors import RasterioError
 from rasterio.shutil import copy
 
-from anabranch.engine.errors import Permanent, Resource
+from anabranch.errors import Permanent, Resource
 from anabranch.plugins.raster.codecs import say
 from anabranch.plugins.raster.models import CogOptions
 from anabranch.plugins.raster.modes import write_modes

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anabranch.engine.context import Context
+from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.sandbox import Limits, Sandbox
 from anabranch.settings import Settings, load_settings

@@ -8,7 +8,7 @@ import numpy as np
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.models import Notice
 from anabranch.plugins.raster.pixels import Array, Mask, Totals, data_bands, read_valid, spread, windows
 

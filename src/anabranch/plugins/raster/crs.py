@@ -12,7 +12,7 @@ from rasterio.crs import CRS
 from rasterio.errors import CRSError, RasterioError
 from rasterio.warp import transform
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.models import CRS_PATTERN, Mends, Notice
 
 __all__ = ["WGS84", "Resolved", "coincide", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]

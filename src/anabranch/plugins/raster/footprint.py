@@ -11,7 +11,7 @@ from rasterio.crs import CRS
 from rasterio.enums import Resampling
 from rasterio.warp import reproject
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.cells import valid_cells
 from anabranch.plugins.raster.crs import WGS84, Degrees
 from anabranch.plugins.raster.degrees import border, find_extent, find_pole, hull_of, place, round_trip

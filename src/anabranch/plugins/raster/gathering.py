@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from anabranch.engine.context import Context
+from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.models import Band, Notice
 from anabranch.plugins.raster.plan import name_cog
 from anabranch.plugins.raster.publication import ASSETS, COG_TYPE, Product, describe_item, find_span, name_item

@@ -11,7 +11,7 @@ from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
 from rasterio.warp import transform_bounds
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.crs import WGS84, name_crs, to_degrees
 from anabranch.plugins.raster.models import Box, Mends, Notice
 

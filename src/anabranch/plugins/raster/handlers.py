@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from anabranch.engine.context import Context
-from anabranch.engine.errors import AnabranchError, NotFound, Permanent
-from anabranch.engine.handler import handler
+from anabranch.engine.worker.context import Context
+from anabranch.engine.worker.handler import handler
+from anabranch.errors import AnabranchError, NotFound, Permanent
 from anabranch.plugins.raster.confined import run_confined
 from anabranch.plugins.raster.gathering import gather
 from anabranch.plugins.raster.models import CogOptions, Limits, Notice, Tier, Validated, ValidateOptions

@@ -7,7 +7,7 @@ import numpy as np
 from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.bands import palette_of
 from anabranch.plugins.raster.content import FEW, Content
 from anabranch.plugins.raster.models import Kind, Notice

@@ -6,7 +6,7 @@ from pathlib import PurePath
 import numpy as np
 from rasterio.io import DatasetReader
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.models import Limits
 
 __all__ = ["check_limits", "check_target", "check_whole", "raw_bytes"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 
 __all__ = ["raise_all"]
 

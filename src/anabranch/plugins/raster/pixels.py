@@ -12,7 +12,7 @@ from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.codecs import missing_codec, say
 from anabranch.plugins.raster.models import Statistics
 

@@ -8,13 +8,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from anabranch.engine.errors import AnabranchError, Permanent
-from anabranch.engine.storage import Stat
+from anabranch.errors import AnabranchError, Permanent
 from anabranch.plugins.raster.mistakes import raise_all
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Tier
 from anabranch.plugins.raster.publication import slug
 from anabranch.plugins.raster.signs import SUFFIXES, how_to_convert
 from anabranch.settings import Settings
+from anabranch.storage.tiers import Stat
 
 __all__ = ["Plan", "Wishes", "name_cog", "plan_work", "require_single", "require_words", "tiers_of"]
 

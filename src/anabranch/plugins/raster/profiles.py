@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from rasterio.enums import Resampling
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.models import Kind, Tier
 
 __all__ = ["Profile", "profile_of"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from anabranch.engine.canonical import Json, canonical, sha256
+from anabranch.canonical import Json, canonical, sha256
 from anabranch.plugins.raster.models import Band, Kind, Notice, Tier, Validated
 
 __all__ = ["COG_TYPE", "Product", "Span", "describe_item", "find_span", "name_item", "slug"]

@@ -9,7 +9,7 @@ import rasterio
 from rasterio.errors import NotGeoreferencedWarning, RasterioIOError
 from rasterio.io import DatasetReader
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.codecs import missing_codec, say
 from anabranch.plugins.raster.drivers import ALLOWED, CACHE_SHARE
 from anabranch.plugins.raster.signs import name_content

@@ -9,7 +9,7 @@ from rasterio.crs import CRS
 from rasterio.io import DatasetReader
 from rasterio.transform import array_bounds
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.bands import (
     check_alpha,
     check_dtype,

@@ -13,7 +13,7 @@ from rasterio.enums import ColorInterp, Resampling
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.bands import Palette, colours_of, describe_bands, mask_kind, palette_of
 from anabranch.plugins.raster.crs import coincide, name_crs
 from anabranch.plugins.raster.levels import check_levels

@@ -15,7 +15,7 @@ from rasterio.transform import from_origin
 from rasterio.vrt import WarpedVRT
 from rasterio.windows import Window
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.bands import mask_kind
 from anabranch.plugins.raster.codecs import say
 from anabranch.plugins.raster.crs import parse_crs

@@ -11,7 +11,7 @@ import rasterio.warp
 from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
 from rasterio.errors import RasterioError
 
-from anabranch.engine.errors import Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster import cog, footprint, preview, projection, validate, verify, view
 from anabranch.plugins.raster.codecs import say
 from anabranch.plugins.raster.models import CogOptions, Kind, Tier, Validated, ValidateOptions

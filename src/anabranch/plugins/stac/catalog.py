@@ -11,9 +11,9 @@ import psycopg
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import AnabranchError, Conflict, InputError, Interrupted, NotFound, Transient, Unavailable
+from anabranch.canonical import Json
 from anabranch.engine.model import Attempt
+from anabranch.errors import AnabranchError, Conflict, InputError, Interrupted, NotFound, Transient, Unavailable
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.names import check_collection_id, check_item_id

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.plugins.stac.boxes import Box, covers, unite
 from anabranch.plugins.stac.item import STAC_VERSION, write_time
 from anabranch.plugins.stac.names import check_collection_id

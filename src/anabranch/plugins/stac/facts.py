@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from anabranch.engine.canonical import Json
+from anabranch.canonical import Json
 from anabranch.plugins.stac.boxes import Box, box_of, covers, rounded
 
 __all__ = ["Band", "Footprint", "Output", "RasterItem", "Render", "Source", "Statistics"]

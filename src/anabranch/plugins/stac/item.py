@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel
 
-from anabranch.engine.canonical import Json
-from anabranch.engine.errors import InputError
+from anabranch.canonical import Json
+from anabranch.errors import InputError
 from anabranch.plugins.stac.facts import Band, Output, RasterItem
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
 

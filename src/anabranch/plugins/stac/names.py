@@ -2,7 +2,7 @@
 
 import re
 
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["check_collection_id", "check_item_id", "split_address"]
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from anabranch.engine.errors import Unavailable
+from anabranch.errors import Unavailable
 from anabranch.plugins.stac.catalog import Work, run
 from anabranch.plugins.stac.collection import covers_items
 

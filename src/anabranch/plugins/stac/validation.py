@@ -11,7 +11,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import NoSuchResource
 from referencing.jsonschema import DRAFT7
 
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 from anabranch.plugins.stac.item import EXTENSIONS
 
 __all__ = ["find_mistakes", "known_schemas", "validate"]

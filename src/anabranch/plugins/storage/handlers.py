@@ -4,9 +4,9 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from anabranch.engine.context import Context
-from anabranch.engine.errors import Permanent
-from anabranch.engine.handler import handler
+from anabranch.engine.worker.context import Context
+from anabranch.engine.worker.handler import handler
+from anabranch.errors import Permanent
 
 __all__ = ["list_files", "stage"]
 

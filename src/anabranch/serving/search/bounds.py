@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import NoReturn, TypeGuard
 
-from anabranch.engine.errors import InputError
+from anabranch.errors import InputError
 
 __all__ = ["BOUNDS", "Bounds", "is_finite", "refuse"]
 

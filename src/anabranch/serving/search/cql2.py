@@ -7,7 +7,7 @@ a text of 20 brackets takes it seconds. Its `validate` compiles a schema each ti
 
 import re
 
-from anabranch.engine.canonical import Json, decode
+from anabranch.canonical import Json, decode
 from anabranch.serving.search.bounds import BOUNDS, refuse
 from anabranch.serving.search.geojson import check_geometry
 

@@ -5,7 +5,7 @@ from urllib.parse import unquote_plus
 
 from fastapi import Request
 
-from anabranch.engine.canonical import decode
+from anabranch.canonical import decode
 from anabranch.serving.search.bounds import BOUNDS, refuse
 from anabranch.serving.search.cql2 import check_filter, check_values
 from anabranch.serving.search.geojson import check_bbox, check_geometry

@@ -1,0 +1,31 @@
+"""Names that are limited or paused, and nothing has: they may come later, or be misspelt."""
+
+from collections.abc import Collection, Sequence
+
+from anabranch.engine.model import LimitKind
+from anabranch.engine.plugin import Registry
+from anabranch.engine.views import QueueDetail
+from anabranch.workflows.mistakes import nearest
+
+__all__ = ["warn_of_unknown"]
+
+
+def warn_of_unknown(kind: LimitKind, name: str, registry: Registry, queues: Sequence[QueueDetail]) -> str | None:
+    """What to say of a name that no workflow, handler or worker has; None where one does, or may."""
+    known = _known(kind, registry, queues)
+    if known is None or name in known:
+        return None
+    what = "no node names the" if kind is LimitKind.KEY else "there is no"
+    return f"{what} {kind} {name!r} yet. {nearest(name, sorted(known))}".strip()
+
+
+def _known(kind: LimitKind, registry: Registry, queues: Sequence[QueueDetail]) -> Collection[str] | None:
+    """The names of a kind; None where they can't be known."""
+    if kind is LimitKind.WORKFLOW:
+        return registry.declarations
+    if kind is LimitKind.HANDLER:
+        return registry.handlers
+    if kind is LimitKind.QUEUE:
+        return {*registry.queues, *(queue.name for queue in queues if queue.workers or queue.ready or queue.running)}
+    keys = {node.limit for workflow in registry.workflows for node in workflow.nodes if node.limit is not None}
+    return None if any("{{" in str(key) for key in keys) else {str(key) for key in keys}

@@ -1,0 +1,222 @@
+"""Advance jobs: load what a right's holder needs, plan, apply."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+import structlog
+
+from anabranch.canonical import Json
+from anabranch.engine.bell import Bell
+from anabranch.engine.child_jobs import collect_children
+from anabranch.engine.environment import exhausted
+from anabranch.engine.evaluator import plan
+from anabranch.engine.failure import describe_error
+from anabranch.engine.filling import Definitions
+from anabranch.engine.lanes import KeepLane, OpenLane
+from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose, RightId, RightView, SessionId
+from anabranch.engine.outputs import Outputs
+from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, TakenRight
+from anabranch.engine.transitions import (
+    Event,
+    Facts,
+    LaneEnded,
+    Needs,
+    SetJob,
+    SetNode,
+    Signalled,
+    Started,
+    TimeUp,
+    Transition,
+    Value,
+    Values,
+)
+from anabranch.errors import AnabranchError, Unavailable
+from anabranch.storage.results import Results
+from anabranch.workflows.definition import Workflow
+
+__all__ = ["Advancer", "end_orphans"]
+
+log = structlog.get_logger()
+PAUSES_SECONDS = (0.1, 0.2, 0.5, 1, 1, 1, 1, 2, 2, 2, 2, 2)
+LONGEST_BACKOFF = timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """How many rights were applied, and which are left over, each with the reason."""
+
+    applied: int
+    left: Mapping[TakenRight, str]
+
+
+class Advancer:
+    """Spends rights for one session; the last one out turns off the lights."""
+
+    def __init__(self, store: JobStore, session: SessionId, results: Results) -> None:
+        """For this session only: a new session needs a new one."""
+        self._store = store
+        self._outputs = Outputs(store, results)
+        self._session = session
+        self._bell = Bell(store)
+        self._definitions = Definitions(store)
+        self._in_hand: set[RightId] = set()
+
+    def in_hand(self) -> Sequence[RightId]:
+        """The rights that are being spent or wait to be; the heart renews them, however long that takes."""
+        return list(self._in_hand)
+
+    async def advance(self, rights: Sequence[TakenRight]) -> Spent:
+        """Spend rights and those that come of them; those that can't be spent now are left over, still in hand."""
+        waiting, applied, left = deque(rights), 0, dict[TakenRight, str]()
+        self._in_hand.update(right.id for right in rights)
+        while waiting:
+            right, known = waiting.popleft(), dict[str, str]()
+            try:
+                spent = await self._advance_one(right, known)
+            except SessionGone:
+                raise
+            except AnabranchError as error:
+                log.warning("advance.interrupted", right=right.id, **known, reason=error.message)
+                left[right] = error.message
+                continue
+            except Exception as error:  # a poison job hurts only itself (E10)
+                log.exception("advance.failed", right=right.id, **known)
+                left[right] = f"{type(error).__name__}: {error}"
+                continue
+            self._in_hand.discard(right.id)
+            self._in_hand.update(made.id for made in spent.rights)
+            applied += spent.applied is True
+            waiting.extend(spent.rights)
+        return Spent(applied, left)
+
+    async def advance_patiently(self, rights: Sequence[TakenRight]) -> None:
+        """Spend rights, again and again while the store is away; in the end, leave them to others."""
+        left: Mapping[TakenRight, str] = dict.fromkeys(rights, "")
+        for pause in PAUSES_SECONDS:
+            left = (await self.advance(list(left))).left
+            if not left:
+                return
+            await asyncio.sleep(pause)
+        await self._free(left)
+
+    async def take_free(self, limit: int = 100) -> int:
+        """Take rights that nobody holds, and those of child jobs that ended, and spend them; answers how many were.
+
+        One that can't be spent is free to take again after a time that doubles with every try, so that it keeps
+        nobody busy.
+        """
+        applied = 0
+        for take in (partial(self._store.take_rights, self._session, limit), self.collect):
+            spent = await self.advance(await take())
+            applied += spent.applied
+            await self._free(spent.left)
+        return applied
+
+    async def _free(self, left: Mapping[TakenRight, str]) -> None:
+        self._in_hand.difference_update(right.id for right in left)  # if this fails, their lease ends
+        for right, reason in left.items():
+            delay = min(timedelta(seconds=2.0 ** min(right.takes - 1, 10)), LONGEST_BACKOFF)
+            await self._store.free_rights(self._session, [right], reason=reason, delay=delay)
+
+    async def _advance_one(self, right: TakenRight, known: dict[str, str]) -> Applied:
+        """Spend one right; what is known of its job, for log lines, is put into `known`."""
+        while True:
+            view = await self._store.load_right(right, self._session)
+            if view is None:
+                return Applied(None, ())
+            known.update(_ids(view))
+            transitions = await self._plan(view)
+            try:
+                applied = await self._store.apply(right, self._session, view, transitions)
+            except Refused as error:
+                transitions = _fail_job(view, describe_error(error))
+                applied = await self._store.apply(right, self._session, view, transitions)
+            if applied.applied:
+                self._ring(view, transitions)
+                return Applied(True, (*applied.rights, *await self._follow(view, transitions)))
+            if applied.applied is None:
+                return applied
+
+    async def _follow(self, view: RightView, transitions: Sequence[Transition]) -> list[TakenRight]:
+        """After a job's end: end the jobs that ran for it, and report to the one that it ran for."""
+        if not any(isinstance(change, SetJob) and change.state in TERMINAL for change in transitions):
+            return []
+        if (await self._definitions.get(view.workflow_hash)).parts:
+            await end_orphans(self._store)
+        return await self.collect() if view.is_child else []
+
+    async def collect(self) -> list[TakenRight]:
+        """Report for child jobs that ended; the rights that come of it."""
+        return await collect_children(self._store, self._session, self._outputs.results)
+
+    async def _plan(self, view: RightView) -> tuple[Transition, ...]:
+        try:
+            planned = await self._evaluate(await self._definitions.get(view.workflow_hash), view)
+            return await self._outputs.put_aside(view.job_id, planned)
+        except (Unavailable, Refused):  # what can't be read now is not the job's fault
+            raise
+        except OSError as error:
+            raise exhausted(error) from error
+        except Exception as error:  # a poison job hurts only itself (E10)
+            log.exception("job.plan_failed", **_ids(view))
+            return _fail_job(view, describe_error(error))
+
+    async def _evaluate(self, workflow: Workflow, view: RightView) -> tuple[Transition, ...]:
+        """Plan, and load the outputs that turn out to be needed, until nothing is missing."""
+        values: Values = {}
+        facts = Facts(
+            view.job_id, view.parameters, view.states, view.taken, view.failure, state=view.state, kept=view.kept
+        )
+        while True:
+            planned = plan(workflow, facts, _event(view), values)
+            if not isinstance(planned, Needs):
+                return planned
+            found: dict[tuple[str | int, ...], Value] = {}
+            for ref in planned.references:
+                look_up = self._outputs.look_up_items if ref in planned.sources else self._outputs.look_up
+                found[ref.path] = await look_up(view.job_id, ref)
+            values = {**values, **found}
+
+    def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:
+        for change in transitions:
+            if isinstance(change, SetJob):
+                log.info("job.moved", **_ids(view), state=change.state)
+        self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane | KeepLane)})
+
+
+async def end_orphans(store: JobStore) -> None:
+    """Cancel the child jobs whose task is over, and theirs."""
+    while await store.cancel_orphans():
+        pass
+
+
+def _ids(view: RightView) -> dict[str, str]:
+    return {"job": view.job_id, "correlation_id": view.correlation_id}
+
+
+def _event(view: RightView) -> Event:
+    match view.purpose:
+        case Purpose.START:
+            return Started()
+        case Purpose.GATE | Purpose.WAIT:  # a gate that was told in its last moment was told
+            return Signalled(view.node, view.signal[0]) if view.signal else TimeUp(view.node)
+        case _:
+            return LaneEnded(view.node, view.purpose, view.failed or 0, view.error, view.width or 0)
+
+
+def _fail_job(view: RightView, error: dict[str, Json]) -> tuple[Transition, ...]:
+    if view.state in TERMINAL:
+        return ()
+    open_nodes = (name for name, state in view.states.items() if state in (NodeState.PENDING, NodeState.RUNNING))
+    nodes = (SetNode(name, _fate(view, name), error if name == view.node else None) for name in open_nodes)
+    return (*nodes, SetJob(JobState.FAILED, error))
+
+
+def _fate(view: RightView, name: str) -> NodeState:
+    if name == view.node:
+        return NodeState.FAILED
+    return NodeState.SKIPPED if view.states[name] is NodeState.PENDING else NodeState.CANCELLED

@@ -1,0 +1,115 @@
+"""Tasks whose work is a job: begun by the worker that claims one, reported by whoever sees that it ended."""
+
+import asyncio
+
+import structlog
+
+from anabranch.canonical import Json, encode
+from anabranch.engine.failure import describe_error, next_delay
+from anabranch.engine.filling import Definitions
+from anabranch.engine.model import ChildJob, Claim, JobState, Report, SessionId
+from anabranch.engine.plugin import Registry
+from anabranch.engine.ports import JobStore, Refused, SessionGone, Spawned, TakenRight, TaskQueue
+from anabranch.engine.submission import Submission
+from anabranch.errors import AnabranchError, Unavailable
+from anabranch.storage.results import Results
+from anabranch.workflows.stages import Declaration
+
+__all__ = ["Nursery", "collect_children", "is_child_job"]
+
+log = structlog.get_logger()
+BATCH = 50
+MOST_UNAVAILABLE = 3  # then it is the database that is away
+
+
+def is_child_job(claim: Claim) -> bool:
+    """Whether the work of a task is a job."""
+    return "workflow" in claim.lane.policy
+
+
+class Nursery:
+    """Begins child jobs for one session."""
+
+    def __init__(self, queue: TaskQueue, registry: Registry, definitions: Definitions, session: SessionId) -> None:
+        """With these parts; definitions are the pinned ones."""
+        self._queue = queue
+        self._registry = registry
+        self._definitions = definitions
+        self._session = session
+
+    async def spawn(self, claim: Claim, params: dict[str, Json]) -> Spawned | None:
+        """Trade a claim for the job it asks for; None when the claim was lost, InputError when it can't be."""
+        lane = claim.lane
+        workflow = await self._definitions.get(str(lane.policy["workflow"]))
+        known = self._registry.declarations.get(workflow.id)
+        declared = known if known and known.workflow.hash == workflow.hash else Declaration(workflow)
+        scope = f"job:{lane.job_id}/{lane.node}/{claim.index}/{lane.generation}"
+        checked = await asyncio.to_thread(declared.check, params)
+        child = Submission(workflow, checked, scope, workflow.priority, False, lane.correlation_id, begins=True).sound()
+        return await self._queue.spawn(claim, child, self._session)
+
+
+async def collect_children(store: JobStore, session: SessionId, results: Results) -> list[TakenRight]:
+    """Report for child jobs that ended; the rights that come of it.
+
+    One that can't be reported keeps no other (E10): it is taken again when the session's lease is over.
+    """
+    rights: list[TakenRight] = []
+    failed = 0
+    for child in await store.take_children(session, BATCH):
+        try:
+            report = await asyncio.to_thread(_report, child, results)
+        except OSError as error:  # another process, or this one later, takes it again
+            log.warning("child.unreported", job=child.job_id, reason=str(error))
+            continue
+        try:
+            rights += await _end_child(store, child, report, session)
+        except SessionGone:
+            raise
+        except AnabranchError as error:
+            log.warning("child.not_reported", job=child.parent_id, child=child.job_id, reason=error.message)
+            failed += isinstance(error, Unavailable)
+            if failed >= MOST_UNAVAILABLE:
+                break
+    return rights
+
+
+async def _end_child(store: JobStore, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
+    try:
+        return await store.end_child(child, report, session)
+    except Refused as error:
+        return await store.end_child(child, _failed(child, describe_error(error)), session)
+
+
+def _report(child: ChildJob, results: Results) -> Report:
+    if child.state is not JobState.COMPLETED:
+        return _failed(child, _error(child))
+    try:
+        return _completed(child, results)
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a poison job hurts only itself (E10)
+        return _failed(child, describe_error(error))
+
+
+def _completed(child: ChildJob, results: Results) -> Report:
+    name = f"{child.fence.key.lane}-{child.fence.key.place}-{child.fence.number}"
+    body, reference = results.copy(child.parent_id, child.node, name, child.result)
+    if reference is not None:
+        return Report(child.fence, "referenced", reference)
+    return Report(child.fence, "completed", body)
+
+
+def _failed(child: ChildJob, error: dict[str, Json]) -> Report:
+    delay = next_delay(child.policy, child.failures, error)
+    return Report(child.fence, "failed" if delay is None else "retry", encode(error), delay)
+
+
+def _error(child: ChildJob) -> dict[str, Json]:
+    """Why a task failed whose job did; it is tried as often as the node says, unless somebody cancelled the job."""
+    cause, name = dict(child.error or {}), f"job {child.job_id[:12]}"
+    more: dict[str, Json] = {"job_id": child.job_id, "cause": cause}
+    if child.state is JobState.CANCELLED:
+        return {"code": "child.cancelled", "message": f"{name} was cancelled", "category": "permanent", **more}
+    message = f"{name} failed: {cause.get('message', '')}"
+    return {"code": "child.failed", "message": message, "category": "child", **more}

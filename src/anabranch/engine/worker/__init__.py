@@ -1,0 +1,1 @@
+"""What claims tasks, runs their handlers and reports how that went."""

@@ -1,0 +1,49 @@
+"""What an attempt printed, as much of it as is worth keeping."""
+
+import os
+from multiprocessing.connection import Connection
+
+from anabranch.redaction import hide_secrets
+
+__all__ = ["Printed"]
+
+
+class Printed:
+    """Reads what comes out of a pipe and keeps the beginning and the end of it."""
+
+    KEPT = 32 * 1024
+    MOST = 256 * 2**20
+
+    def __init__(self, output: Connection) -> None:
+        """Read from this pipe; what an earlier attempt left in it was read by that one."""
+        self._output = output
+        self._head = b""
+        self._tail = b""
+        self._size = 0
+
+    def read(self) -> bool:
+        """Take what is there; False when it was more than anybody should print."""
+        try:
+            chunk = os.read(self._output.fileno(), 1 << 20)
+        except OSError:
+            return True
+        self._size += len(chunk)
+        room = self.KEPT - len(self._head)
+        self._head += chunk[:room]
+        self._tail = (self._tail + chunk[max(room, 0) :])[-self.KEPT :]
+        return self._size <= self.MOST
+
+    def text(self, more: str | None = None) -> str | None:
+        """What is kept, with more behind it; None if nothing was printed and there is no more."""
+        while self._output.poll() and self._size <= self.MOST:
+            before = self._size
+            self.read()
+            if self._size == before:
+                break
+        if not self._size:
+            return more
+        left_out = self._size - len(self._head) - len(self._tail)
+        middle = f"\n… {left_out} bytes left out …\n".encode() if left_out else b""
+        kept = (self._head + middle + self._tail).decode("utf-8", "replace").replace("\x00", "\\x00")
+        kept = hide_secrets(kept)
+        return kept if more is None else kept.removesuffix("\n") + "\n" + more

@@ -1,0 +1,296 @@
+"""What a handler knows about its task, and what it may say while it runs."""
+
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from anabranch.canonical import Json, decode, encode
+from anabranch.engine.model import Attempt, Checkpoint
+from anabranch.engine.worker.resources import BARE, Equipment
+from anabranch.errors import ContractViolationError, Permanent
+from anabranch.storage.task_storage import TaskStorage, Writer
+from anabranch.storage.work_files import WorkFiles
+
+__all__ = ["CURRENT", "Context", "Saving", "Silence", "TaskFacts", "Voice", "ids_of_task"]
+
+MOST_HANDED = 64_000
+MOST_SAVED = 64_000
+LONGEST_PHASE = 200
+LONGEST_MESSAGE = 1_000
+
+
+@dataclass(slots=True)
+class TaskFacts:
+    """A task as its handler sees it; it travels to the process that runs it."""
+
+    job_id: str
+    task_id: str
+    node_id: str
+    index: int | str
+    attempt: int
+    params: dict[str, Json]
+    correlation_id: str
+    predecessor: list[Json] | None
+    scratch: str
+    checkpoint: Checkpoint | None = None
+    fence: Attempt | None = None
+
+
+# The task whose handler runs here now. Setting it costs next to nothing; what a log line needs of it is found when one
+# is written (O3).
+CURRENT: ContextVar[TaskFacts | None] = ContextVar("anabranch_task", default=None)
+
+
+def ids_of_task() -> dict[str, str | int]:
+    """What every log line of the task that runs here carries; nothing where none does."""
+    task = CURRENT.get()
+    if task is None:
+        return {}
+    return {
+        "job": task.job_id, "task": task.task_id, "attempt": task.attempt, "correlation_id": task.correlation_id
+    }  # fmt: skip
+
+
+class Voice(Protocol):
+    """The line between a handler and its worker."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task was cancelled."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker is about to stop."""
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        """Say how far the task is."""
+
+    def save(self, phase: str, state: str) -> Callable[[], Awaitable[None]] | None:
+        """Save a checkpoint, its state as JSON text; what a handler in a loop must await for it, or None when it is
+        saved already. Interrupted when the attempt is not the current one: from then on it is cancelled, too."""
+
+
+class Silence:
+    """The line of a handler that is too short to say or hear anything."""
+
+    cancelled = False
+    stopping = False
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        """Nobody listens."""
+
+    def save(self, phase: str, state: str) -> None:
+        """Such a handler has nothing to go on from."""
+        raise ContractViolationError("ctx.checkpoint is not for quick handlers: declare this one without quick=True")
+
+
+class Saving:
+    """A checkpoint of an async handler, durable when it was awaited. Elsewhere it is durable already, and awaiting it
+    does nothing."""
+
+    __slots__ = ("_then", "_wait")
+
+    def __init__(self, wait: Callable[[], Awaitable[None]] | None, then: Callable[[], None]) -> None:
+        """Made by the context; `then` is called when it is durable."""
+        self._wait = wait
+        self._then = then
+        if wait is None:
+            then()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Wait until it is durable."""
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            yield from wait().__await__()
+            self._then()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it must still be awaited."""
+        return self._wait is not None
+
+
+class Context:
+    """What a handler knows about its task, and what it may say while it runs."""
+
+    __slots__ = ("_checkpoint", "_equipment", "_facts", "_saving", "_voice", "handed", "has_scratch", "metrics")
+
+    def __init__(self, facts: TaskFacts, voice: Voice, equipment: Equipment = BARE) -> None:
+        """Made by the engine for each attempt."""
+        self._facts = facts
+        self._equipment = equipment
+        self._voice = voice
+        self._checkpoint = facts.checkpoint
+        self._saving: Saving | None = None
+        self.metrics: dict[str, Json] = {}
+        self.handed: dict[str, Json] = {}
+        self.has_scratch = False
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self._facts.job_id
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self._facts.task_id
+
+    @property
+    def node_id(self) -> str:
+        """The node's name."""
+        return self._facts.node_id
+
+    @property
+    def index(self) -> int | str:
+        """The task's index in its node."""
+        return self._facts.index
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._facts.attempt
+
+    @property
+    def fence(self) -> Attempt | None:
+        """What tells this attempt from every other, where the engine runs it (E3)."""
+        return self._facts.fence
+
+    @property
+    def params(self) -> Mapping[str, Json]:
+        """The task's parameters."""
+        return self._facts.params
+
+    @property
+    def correlation_id(self) -> str:
+        """The id that ties log lines, events and answers of a job together."""
+        return self._facts.correlation_id
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose lines are kept with the attempt, or in the worker's log where the handler runs in it."""
+        return logging.LoggerAdapter(logging.getLogger("anabranch.task"), {"task": self._facts.task_id})
+
+    @property
+    def scratch(self) -> Path:
+        """A folder of this attempt's own, removed after it (W6)."""
+        self.has_scratch = True
+        folder = Path(self._facts.scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def work(self) -> WorkFiles:
+        """Files that outlive the attempt, for the next one and for other tasks of the job, on any machine.
+
+        They are removed some time after the job has ended.
+        """
+        return WorkFiles(self._equipment.storage, self._writer, lambda: self.scratch)
+
+    @property
+    def storage(self) -> TaskStorage:
+        """The tiers: fetch sources, and put what this attempt makes."""
+        return TaskStorage(self._equipment.storage, self._equipment.sources, self._writer, lambda: self.scratch)
+
+    def database(self) -> AbstractContextManager[Any]:  # a connection of psycopg's, which the engine does not know
+        """A connection for one short burst: it commits at the end of its `with`, and rolls back by an exception.
+
+        Few handlers of a worker have one at the same time; open it when all is computed.
+        """
+        return self._equipment.database()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task was cancelled, or is no longer this attempt's: stop soon, or be killed after the grace."""
+        return self._voice.cancelled
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker is about to stop: save what you can within the grace, and raise Interrupted."""
+        return self._voice.stopping
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the task is, for all to see within a second or two; a heartbeat timeout must hear it in time."""
+        if not (_is_number(done) and (total is None or _is_number(total))):
+            raise ContractViolationError(f"ctx.progress was told {done!r} of {total!r}; both are numbers")
+        said: dict[str, Json] = {"done": done, "total": total, "message": str(message)[:LONGEST_MESSAGE]}
+        try:
+            encode(said)
+        except ValueError as error:
+            raise ContractViolationError(f"ctx.progress was told what can't be stored: {error}") from error
+        self._voice.progress(said)
+
+    def checkpoint(self, phase: str, state: Json = None) -> Saving:
+        """Save what the next attempt needs to go on from here; it is durable when this returns, and in an async handler
+        when it was awaited. Interrupted when the task is no longer this attempt's.
+
+        While the database is away this waits, as long as the task's time allows.
+        """
+        phase = str(phase)
+        if not 0 < len(phase) <= LONGEST_PHASE:
+            raise ContractViolationError(f"ctx.checkpoint: a phase has a name of 1 to {LONGEST_PHASE} characters")
+        try:
+            encode(phase)
+            text = encode(state)
+        except ValueError as error:
+            raise ContractViolationError(f"ctx.checkpoint was given what can't be stored: {error}") from error
+        if (size := len(text.encode())) > MOST_SAVED:
+            raise ContractViolationError(
+                f"ctx.checkpoint was given {size} bytes; at most {MOST_SAVED} are kept: store larger things as a file"
+                " by ctx.work.put, and save what it returns"
+            )
+        self.require_awaited()
+        point = Checkpoint(phase, decode(text), self.attempt)
+        self._saving = Saving(self._voice.save(phase, text), lambda: self._resume_from(point))
+        return self._saving
+
+    def resume(self) -> Checkpoint | None:
+        """The last checkpoint that was saved, by this attempt or an earlier one; None when there is none."""
+        return self._checkpoint
+
+    def require_awaited(self) -> None:
+        """Refuse a checkpoint that nobody waited for: it would never be saved."""
+        if self._saving is not None and self._saving.is_pending:
+            raise ContractViolationError("ctx.checkpoint was not awaited: in an async handler, await it")
+
+    @property
+    def _writer(self) -> Writer:
+        return Writer(self.job_id, self.node_id, self.index, self.attempt)
+
+    def _resume_from(self, point: Checkpoint) -> None:
+        self._checkpoint = point
+
+    def hand_over(self, **params: Json) -> None:
+        """Give parameters to the task of the same index of the next stage; they count if this attempt's result does."""
+        handed = {**self.handed, **params}
+        try:
+            size = len(encode(handed))
+        except ValueError as error:
+            raise ContractViolationError(f"ctx.hand_over was given what can't be stored: {error}") from error
+        if size > MOST_HANDED:
+            raise ContractViolationError(f"ctx.hand_over was given {size} characters; at most {MOST_HANDED} are kept")
+        self.handed = handed
+
+    def predecessor(self) -> Any:  # as the handler of the stage before returned it
+        """The result of the task with the same index in the stage before."""
+        if not self._facts.predecessor:
+            raise Permanent(
+                f"task {self.task_id} has no predecessor",
+                code="task.no_predecessor",
+                remedy="Declare uses_lineage on the stage, and give both stages the same indexes.",
+            )
+        return self._facts.predecessor[0]
+
+    def has_predecessor(self) -> bool:
+        """Whether the stage before has a result with the same index."""
+        return bool(self._facts.predecessor)
+
+    get_predecessor_result = predecessor
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)

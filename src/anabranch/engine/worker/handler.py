@@ -1,0 +1,287 @@
+"""@handler, the Context a handler sees, and the call that runs one."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from typing import Any, Literal, TypeVar, get_origin, get_type_hints
+
+from pydantic import BaseModel, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from anabranch.canonical import Json
+from anabranch.engine.worker.context import Context
+from anabranch.engine.worker.result_file import Spool
+from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
+from anabranch.workflows.bounds import find_seconds_mistake
+from anabranch.workflows.definition import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry, find_retry_mistakes
+from anabranch.workflows.handlers import Handler, Runs
+
+__all__ = [
+    "Context",
+    "HandlerContext",
+    "HandlerResult",
+    "TaskContext",
+    "call_handler",
+    "check_result",
+    "describe_handler",
+    "handler",
+    "handlers_in",
+    "place_of",
+    "register_handler",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])  # a handler's own types are checked when it is registered
+_MARK = "__anabranch_handlers__"
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_ENVELOPE = {"success", "result", "error", "retry"}
+
+
+@dataclass
+class HandlerResult:
+    """How a handler says in one value how it went; returning the output, or raising, says the same."""
+
+    success: bool
+    output: Any = field(default_factory=dict)  # JSON or a model, checked as any result is
+    error_message: str | None = None
+    metrics: dict[str, Json] = field(default_factory=dict)
+
+
+TaskContext = Context
+HandlerContext = Context
+
+
+def handler(
+    name: str,
+    *,
+    queue: str = DEFAULT_QUEUE,
+    timeout_seconds: float = DEFAULT_TIMEOUT.total_seconds(),
+    retry: Retry | None = None,
+    heavy: bool = False,
+    quick: bool = False,
+) -> Callable[[Function], Function]:
+    """Declare a function, or a class with `execute`, as the handler of this name.
+
+    `heavy`: a fresh child with limits for each task. `quick`: in the worker itself; for code that takes well under a
+    second and calls nothing that could block or crash.
+    """
+
+    mistakes = (find_seconds_mistake("timeout_seconds", timeout_seconds), *find_retry_mistakes(retry or Retry()))
+    if said := "; ".join(mistake for mistake in mistakes if mistake):
+        raise DefinitionError("handler.unsupported", f"handler {name!r}: {said}")
+
+    def register(function: Function) -> Function:
+        form = _form(name, function)
+        runs = _where(name, form, heavy=heavy, quick=quick)
+        declared = _declare(name, form, queue, timedelta(seconds=timeout_seconds), retry or Retry(), runs)
+        marks = [*getattr(function, _MARK, ()), declared]
+        setattr(function, _MARK, marks)
+        return function
+
+    return register
+
+
+register_handler = handler
+
+
+def handlers_in(namespace: Mapping[str, object]) -> list[Handler]:
+    """The handlers that a module declares, by decorator or in its `ALL_HANDLERS`."""
+    found = {mark.name: mark for value in namespace.values() for mark in getattr(value, _MARK, ())}
+    listed = namespace.get("ALL_HANDLERS", {})
+    if not isinstance(listed, dict):
+        raise DefinitionError("plugin.invalid", "ALL_HANDLERS must be a dict of names and functions")
+    for name, function in listed.items():
+        marked = {mark.name: mark for mark in getattr(function, _MARK, ())}
+        found.setdefault(name, marked.get(name) or _list(name, function))
+    return list(found.values())
+
+
+def describe_handler(declared: Handler) -> dict[str, Json]:
+    """A handler as people and programs look it up: JSON, with the schemas of its models."""
+    retry = declared.retry
+    return {
+        "name": declared.name,
+        "summary": declared.summary,
+        "queue": declared.queue,
+        "timeout_seconds": declared.timeout.total_seconds(),
+        "retry": {
+            "max_attempts": retry.max_attempts,
+            "backoff": retry.backoff.value,
+            "initial_delay_seconds": retry.initial_delay.total_seconds(),
+            "max_delay_seconds": retry.max_delay.total_seconds(),
+        },
+        "runs": declared.runs.value,
+        "parameters": _schema(declared.model, "validation", by_alias=True),
+        "result": _schema(declared.result, "serialization", by_alias=False),
+    }
+
+
+def place_of(declared: Handler) -> str:
+    """Where a handler is written."""
+    function = declared.function
+    written = getattr(function.made, "execute", None) if isinstance(function, _Executed) else inspect.unwrap(function)
+    code = getattr(written, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}" if code else declared.name
+
+
+def call_handler(declared: Handler, context: Context) -> Any:  # what the handler returns, checked by the caller
+    """Call a handler with what it asks for; for an async one, the coroutine to await."""
+    given: dict[str, object] = {"params": _parameters(declared, context.params), "ctx": context}
+    return declared.function(*(given[name] for name in declared.arguments))
+
+
+def check_result(declared: Handler, value: object, metrics: dict[str, Json]) -> Json | TaskError:
+    """The handler's result as JSON can hold it, or the failure it tells of; what it measured goes to `metrics`."""
+    if isinstance(value, HandlerResult):
+        metrics.update(value.metrics)
+        if not value.success:
+            return _failure(value.error_message)
+        value = value.output
+    elif isinstance(value, dict) and isinstance(value.get("success"), bool) and value.keys() <= _ENVELOPE:
+        if not value["success"]:
+            return _failure(value.get("error"), again=bool(value.get("retry")))
+        value = value.get("result")
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if value is not None and not isinstance(value, bool | int | float | str | list | dict | tuple):
+        raise ContractViolationError(f"{declared.name} returned a {type(value).__name__}; return a dict or a model")
+    return value  # type: ignore[return-value]  # its depth is checked when it is encoded
+
+
+def _failure(said: object, *, again: bool = False) -> TaskError:
+    kind = Transient if again else TaskError
+    return kind(str(said) if said else "the handler says that it failed")
+
+
+def _parameters(declared: Handler, params: Mapping[str, Json]) -> object:
+    if declared.model is None:
+        return dict(params)
+    try:
+        return declared.model.model_validate(dict(_listed(params)))
+    except ValidationError as error:
+        mistakes = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'parameters'}: {e['msg']}" for e in error.errors())
+        raise Permanent(f"{declared.name} refused its parameters: {mistakes}", code="handler.parameters") from error
+
+
+def _listed(params: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """The parameters with results in a list, as a model asks for them."""
+    for key, value in params.items():
+        yield key, list(value) if isinstance(value, Spool) else value
+
+
+def _list(name: str, function: object) -> Handler:
+    form = _form(name, function)
+    return _declare(name, form, DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry(), _where(name, form))
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A handler as it is written: what is called, and the function that shows how."""
+
+    call: Callable[..., Any]  # called with what the written function takes
+    written: Callable[..., Any]  # its own types are checked when it is registered
+    is_method: bool
+    summary: str
+
+
+def _form(name: str, given: object) -> _Form:
+    if not name or not callable(given):
+        raise DefinitionError("handler.unsupported", f"handler {name!r} must be a function, not {given!r}")
+    if not inspect.isclass(given):
+        return _Form(given, given, is_method=False, summary=_summary(given))
+    execute = getattr(given, "execute", None)
+    if not callable(execute):
+        raise DefinitionError("handler.unsupported", f"handler {name!r} is a class without a method execute")
+    if any(_is_required(parameter) for parameter in inspect.signature(given).parameters.values()):
+        raise DefinitionError("handler.unsupported", f"handler {name!r}: {given.__name__} is made without arguments")
+    is_method = inspect.isfunction(inspect.getattr_static(given, "execute"))
+    return _Form(_Executed(given), execute, is_method, _summary(given) or _summary(execute))
+
+
+@dataclass(frozen=True)
+class _Executed:
+    """Calls `execute` of the one instance of a class in this process, made when its first task runs."""
+
+    made: type
+
+    def __call__(self, *arguments: object) -> object:
+        return _instance(self.made).execute(*arguments)
+
+
+@cache
+def _instance(made: type) -> Any:  # it has the method execute
+    return made()
+
+
+def _summary(documented: object) -> str:
+    return (inspect.getdoc(documented) or "").split("\n")[0]
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and not is_open
+
+
+def _where(name: str, form: _Form, *, heavy: bool = False, quick: bool = False) -> Runs:
+    if inspect.iscoroutinefunction(form.written):
+        if heavy or quick:
+            raise DefinitionError("handler.unsupported", f"handler {name!r} is async, and so neither heavy nor quick")
+        return Runs.IN_LOOP
+    if heavy and quick:
+        raise DefinitionError("handler.unsupported", f"handler {name!r} can't be both heavy and quick")
+    return Runs.HEAVILY if heavy else Runs.QUICKLY if quick else Runs.IN_CHILD
+
+
+def _declare(name: str, form: _Form, queue: str, timeout: timedelta, retry: Retry, runs: Runs) -> Handler:
+    try:
+        hints = get_type_hints(form.written)
+        parameters = list(inspect.signature(form.written).parameters.values())
+    except (NameError, TypeError, ValueError) as error:
+        raise DefinitionError(
+            "handler.signature",
+            f"handler {name!r}: {error}",
+            remedy="A handler is a function or a class, and all that its annotations name is there when it is loaded.",
+        ) from error
+    arguments, model = _arguments(name, parameters[form.is_method :], hints)
+    result = _model(hints.get("return"))
+    return Handler(name, form.call, arguments, model, queue, timeout, retry, runs, form.summary, result)
+
+
+def _arguments(
+    name: str, parameters: list[inspect.Parameter], hints: Mapping[str, object]
+) -> tuple[tuple[str, ...], type[BaseModel] | None]:
+    names, model = [], None
+    for parameter in parameters:
+        role = "ctx" if _is_context(parameter.name, hints.get(parameter.name)) else "params"
+        if role in names and not _is_required(parameter):
+            continue
+        names.append(role if parameter.kind in _POSITIONAL else f"*{role}")
+        if role == "params":
+            model = _model(hints.get(parameter.name))
+    if sorted(names) not in (["params"], ["ctx"], ["ctx", "params"]):
+        raise DefinitionError(
+            "handler.signature",
+            f"handler {name!r} takes ({', '.join(parameter.name for parameter in parameters)})",
+            remedy="A handler takes (params), (params, ctx) or (ctx).",
+        )
+    return tuple(names), model
+
+
+def _is_context(name: str, hint: object) -> bool:
+    """Told by the annotation, or by the name where that leaves it open."""
+    kind = get_origin(hint) or hint
+    if isinstance(kind, type) and issubclass(kind, Context | BaseModel | Mapping):
+        return issubclass(kind, Context)
+    return name in ("ctx", "context")
+
+
+def _model(hint: object) -> type[BaseModel] | None:
+    return hint if isinstance(hint, type) and issubclass(hint, BaseModel) else None
+
+
+def _schema(model: type[BaseModel] | None, mode: Literal["validation", "serialization"], *, by_alias: bool) -> Json:
+    try:
+        return None if model is None else model.model_json_schema(by_alias=by_alias, mode=mode)
+    except PydanticInvalidForJsonSchema:
+        return None

@@ -1,0 +1,91 @@
+"""Send reports, and claim with them; what the store can't hold is found and ends alone."""
+
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from anabranch.canonical import Json, encode
+from anabranch.engine.model import Answer, InHand, Report, SessionId
+from anabranch.engine.ports import Refused, TaskQueue, Turn, Wanted
+from anabranch.errors import Unavailable
+
+__all__ = ["Reporter"]
+
+log = structlog.get_logger()
+NOTHING = Wanted((), 0, {})
+
+
+class Reporter:
+    """Reports and claims for one session.
+
+    Only what the store refuses as data is a report's fault, and only when it was sent alone, without a claim and on a
+    fresh connection. Everything else is the environment's: it raises Unavailable, and all reports are sent again.
+    """
+
+    def __init__(self, store: TaskQueue, session: SessionId, in_hand: Callable[[], Sequence[InHand]]) -> None:
+        """For this session only: it is part of every report's fence (E3)."""
+        self._store = store
+        self._session = session
+        self._in_hand = in_hand
+        self._claims_failed = False
+        self._reply_lost = False
+
+    async def send(self, batch: Sequence[Report], wanted: Wanted) -> Turn:
+        """Report a batch and claim; what was claimed by a call whose reply was lost goes back before the next."""
+        if self._reply_lost:
+            await self._store.reconcile(self._session, self._in_hand())
+        self._reply_lost = True
+        turn = await (self._send(batch, wanted) if wanted.limit else self._report(batch))
+        self._reply_lost = False
+        return turn
+
+    async def _send(self, batch: Sequence[Report], wanted: Wanted) -> Turn:
+        """Report and claim in one call. Where that fails, the claim is made apart until one passes, so that its error
+        is no report's."""
+        if not self._claims_failed:
+            try:
+                return await self._store.turn(self._session, batch, wanted)
+            except Refused as error:
+                log.warning("turn.refused", reason=error.message)
+            except Unavailable as error:
+                if error.code != "database.interrupted":
+                    raise
+                log.warning("turn.interrupted", reason=error.message)
+        self._claims_failed = True
+        reported = await self._report(batch) if batch else Turn([], [], [])
+        try:
+            claims = await self._store.claim_apart(self._session, wanted.queues)
+        except Unavailable:
+            if not batch:
+                raise
+            return reported
+        self._claims_failed = False
+        return Turn(reported.answers, reported.rights, claims)
+
+    async def _report(self, batch: Sequence[Report]) -> Turn:
+        """Report without a claim; halve a batch that is refused until the culprit stands alone."""
+        try:
+            return await self._store.turn(self._session, batch, NOTHING)
+        except Refused as error:
+            if len(batch) == 1:
+                return await self._report_alone(batch[0], error)
+        middle = len(batch) // 2
+        first, second = await self._report(batch[:middle]), await self._report(batch[middle:])
+        return Turn([*first.answers, *second.answers], [*first.rights, *second.rights], [])
+
+    async def _report_alone(self, report: Report, error: Refused) -> Turn:
+        """Report what was refused once more on a fresh connection; then that it can't be stored, as a failure or at
+        least as a crash. What can't be stored in any form is set aside, so that others can go on."""
+        await self._store.renew()
+        reason: dict[str, Json] = {"code": "task.unstorable", "message": error.message, "category": "bug"}
+        for form in (
+            report,
+            Report(report.attempt, "failed", encode(reason)),
+            Report(report.attempt, "crashed", encode(reason)),
+        ):
+            try:
+                return await self._store.turn(self._session, [form], NOTHING)
+            except Refused as refused:
+                error = refused
+        log.error("report.set_aside", attempt=report.attempt, ended=report.ended, reason=error.message)
+        return Turn([Answer.REFUSED], [], [])

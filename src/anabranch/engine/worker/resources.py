@@ -1,0 +1,51 @@
+"""What handlers are given besides their task; it travels to the processes that run them, and opens there."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from anabranch.errors import ContractViolationError
+from anabranch.storage.sources import Sources
+from anabranch.storage.tiers import Storage
+
+__all__ = ["BARE", "Connect", "Equipment"]
+
+Connect = Callable[[], AbstractContextManager[Any]]  # a connection of psycopg's, which the engine does not know
+
+
+class Equipment:
+    """Storage, a cache of sources, and connections to the database; secrets travel in it and not by the environment."""
+
+    def __init__(self, open_storage: Callable[[], Storage], connect: Connect, cache: Path, cache_bytes: int) -> None:
+        """Both functions must be such as can be pickled; the cache is a folder that processes of a machine share."""
+        self._open_storage = open_storage
+        self.database = connect
+        self._cache = cache
+        self._cache_bytes = cache_bytes
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Open stores stay in their process."""
+        return Equipment, (self._open_storage, self.database, self._cache, self._cache_bytes)
+
+    @cached_property
+    def storage(self) -> Storage:
+        """The tiers, opened when they are first asked for in a process."""
+        return self._open_storage()
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The cache of what was fetched."""
+        return Sources(self._cache, self._cache_bytes)
+
+
+def _no_storage() -> Storage:
+    raise ContractViolationError("ctx.storage: the process that runs this handler was given no storage")
+
+
+def _no_database() -> AbstractContextManager[Any]:
+    raise ContractViolationError("ctx.database: the process that runs this handler was given no database")
+
+
+BARE = Equipment(_no_storage, _no_database, Path("cache"), 0)

@@ -1,0 +1,1 @@
+"""Addresses, tiers, uploads and large results: where files are, behind a port."""

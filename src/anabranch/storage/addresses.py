@@ -1,0 +1,88 @@
+"""Addresses of objects, `tier://path`: parsed and checked here, before any store sees them (S3)."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from anabranch.errors import InputError
+
+__all__ = ["RESERVED", "Address", "can_be_shown", "check_path", "parse_address", "parse_folder"]
+
+LONGEST_BYTES = 1_024
+RESERVED = ".anabranch"  # a folder of each tier that holds what is the engine's own
+_TIER = re.compile(r"[a-z][a-z0-9_-]{0,30}")
+# Controls, half characters and breaks of lines; and what turns the reading direction, which shows what is not there.
+_REFUSED = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_TURNS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an object is; the path is one that was checked."""
+
+    tier: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.tier}://{self.path}"
+
+    @property
+    def name(self) -> str:
+        """The last segment of the path."""
+        return self.path.rpartition("/")[2]
+
+
+def can_be_shown(text: str) -> bool:
+    """Whether a text is one line in which every character is what it looks like."""
+    return not any(unicodedata.category(character) in _REFUSED or character in _TURNS for character in text)
+
+
+def parse_address(text: str) -> Address:
+    """The address of one object; InputError says what is wrong with it."""
+    tier, path = _split(text)
+    return Address(tier, check_path(path))
+
+
+def parse_folder(text: str) -> Address:
+    """The address of a folder of objects; an empty path is the whole tier."""
+    tier, path = _split(text)
+    path = path.removesuffix("/")
+    return Address(tier, check_path(path) if path else "")
+
+
+def check_path(given: str) -> str:
+    """The path in its one spelling (NFC), which can't lead out of its container (S3)."""
+    path = unicodedata.normalize("NFC", given)
+    if fault := _fault(path):
+        raise InputError(
+            "storage.path",
+            f"{path[:200]!r} can't be the path of an object: {fault}",
+            remedy="Write it as it is listed, like uploads/dem.tif.",
+        )
+    return path
+
+
+def _split(text: str) -> tuple[str, str]:
+    tier, found, path = text.partition("://")
+    if not found or not _TIER.fullmatch(tier):
+        raise InputError(
+            "storage.address",
+            f"{text[:200]!r} is not an address of storage",
+            remedy="Write tier://path, like bronze://uploads/dem.tif; commands send a local file by `-p KEY=@FILE`.",
+        )
+    return tier, path
+
+
+def _fault(path: str) -> str:
+    if not can_be_shown(path):
+        return "it has a character that can't be shown"
+    if "\\" in path:
+        return "it has a backslash"
+    segments = path.split("/")
+    if segments[0] == RESERVED:
+        return f"{RESERVED} is reserved for the engine"
+    if not all(segments):
+        return "a segment of it is empty"
+    if {".", ".."} & set(segments):
+        return "a segment of it is a step to another folder"
+    return f"it is longer than {LONGEST_BYTES} bytes" if len(path.encode()) > LONGEST_BYTES else ""

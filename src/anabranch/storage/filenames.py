@@ -1,0 +1,37 @@
+"""Names of files that callers give: one segment of a path, and nothing that could be more."""
+
+import unicodedata
+
+from anabranch.errors import InputError
+
+__all__ = ["check_file_name"]
+
+LONGEST_BYTES = 255
+# Control and format characters, half characters, separators of lines and paragraphs, and what has no meaning yet.
+REFUSED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co"})
+
+
+def check_file_name(given: str) -> str:
+    """The name in its one spelling (NFC); InputError says what is wrong with it."""
+    name = unicodedata.normalize("NFC", given)
+    if reason := _fault(name):
+        raise InputError(
+            "upload.name", f"{name[:80]!r} can't be the name of a file: {reason}", remedy="Give another, like dem.tif."
+        )
+    return name
+
+
+def _fault(name: str) -> str:
+    if not name.strip():
+        return "it is empty"
+    if name in (".", ".."):
+        return "it is a step in a path"
+    if "/" in name or "\\" in name:
+        return "it has a slash"
+    if any(unicodedata.category(character) in REFUSED for character in name) or "\ufffd" in name:
+        return "it has a character that can't be shown"
+    if name != name.strip():
+        return "it begins or ends with a blank"
+    if len(name.encode()) > LONGEST_BYTES:
+        return f"it is longer than {LONGEST_BYTES} bytes"
+    return ""

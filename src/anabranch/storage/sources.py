@@ -1,0 +1,169 @@
+"""Sources on this machine: each object is brought here once, into a read-only cache by SHA-256 that processes share."""
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from anabranch.canonical import sha256 as hash_text
+from anabranch.errors import Conflict
+from anabranch.storage.addresses import Address
+from anabranch.storage.tiers import Downloaded, Stat, Storage
+
+__all__ = ["Sources"]
+
+# Every file of the cache has this time of change: one that was written to by a link to it shows another.
+SEALED = 946_684_800 * 10**9
+NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+
+
+class Sources:
+    """A cache of at most so many bytes; the least recently used goes first. It may be deleted at any time."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        """In this folder, which is made when it is needed; 0 keeps nothing."""
+        self._folder = folder
+        self._most = most
+
+    def fetch(self, storage: Storage, address: Address, target: Path, wanted: str | None = None) -> str:
+        """Put an object at a path, read-only, through the cache; its SHA-256, which is the one wanted if any is."""
+        if wanted is not None and self._link(wanted, target):
+            return wanted
+        with self._lock(hash_text(str(address))[:2]) as aside:
+            known = wanted or self._recall(address, storage.stat(address))
+            if known is not None and self._link(known, target):
+                return known
+            got = storage.download(address, aside)
+            _check(address, got, wanted)
+            self._keep(aside, got, target)
+            self._remember(address, got)
+        self._evict()
+        return got.sha256
+
+    def clear(self) -> None:
+        """Remove what killed processes had begun to fetch."""
+        for left in (self._folder / "incoming").glob("*"):
+            with suppress(BlockingIOError), self._lock(left.name, wait=False) as aside:
+                aside.unlink(missing_ok=True)
+
+    @contextmanager
+    def _lock(self, name: str, *, wait: bool = True) -> Iterator[Path]:
+        """One of a few locks, which its holder's death frees, and the file that only the holder writes."""
+        for folder in ("locks", "incoming"):
+            (self._folder / folder).mkdir(parents=True, exist_ok=True)
+        with (self._folder / "locks" / name).open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            aside = self._folder / "incoming" / name
+            aside.unlink(missing_ok=True)
+            try:
+                yield aside
+            finally:
+                aside.unlink(missing_ok=True)
+
+    def _keep(self, aside: Path, got: Downloaded, target: Path) -> None:
+        aside.chmod(0o444)
+        if got.stat.size > self._most:
+            _move(aside, target)
+            return
+        _sync(aside)  # a crash of the machine must not leave a sealed file that is not whole
+        os.utime(aside, ns=(time.time_ns(), SEALED))
+        place = self._place(got.sha256)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _link(aside, target)
+        aside.replace(place)
+
+    def _link(self, digest: str, target: Path) -> bool:
+        """Put a file of the cache at a path; False when it is not there, or not as it was put there."""
+        place = self._place(digest)
+        try:
+            if place.stat().st_mtime_ns != SEALED:
+                place.unlink()
+                return False
+            os.utime(place, ns=(time.time_ns(), SEALED))
+            _link(place, target)
+        except FileNotFoundError:  # another process evicted it
+            return False
+        return True
+
+    def _recall(self, address: Address, stat: Stat) -> str | None:
+        """The SHA-256 that this very version of an object had when it was fetched before."""
+        with suppress(OSError):
+            return self._note(address, stat).read_text() or None
+        return None
+
+    def _remember(self, address: Address, got: Downloaded) -> None:
+        note = self._note(address, got.stat)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        aside = note.with_suffix(f".{os.getpid()}")
+        aside.write_text(got.sha256)
+        aside.replace(note)
+
+    def _note(self, address: Address, stat: Stat) -> Path:
+        identity = f"{address}\n{stat.tag}\n{stat.size}\n{stat.modified.isoformat()}"
+        return self._folder / "notes" / hash_text(identity)
+
+    def _place(self, digest: str) -> Path:
+        return self._folder / "files" / digest[:2] / digest
+
+    def _evict(self) -> None:
+        with self._lock("evict"):
+            held = sorted(self._held())
+            total = sum(size for _, size, _ in held)
+            for _, size, file in held:
+                if total <= self._most:
+                    return
+                file.unlink(missing_ok=True)
+                total -= size
+                self._forget(file.name)
+
+    def _held(self) -> Iterator[tuple[int, int, Path]]:
+        for file in (self._folder / "files").glob("*/*"):
+            with suppress(FileNotFoundError):
+                found = file.stat()
+                yield found.st_atime_ns, found.st_size, file
+
+    def _forget(self, digest: str) -> None:
+        for note in (self._folder / "notes").glob("*"):
+            with suppress(FileNotFoundError):
+                if note.read_text() == digest:
+                    note.unlink()
+
+
+def _check(address: Address, got: Downloaded, wanted: str | None) -> None:
+    if wanted not in (None, got.sha256):
+        raise Conflict(
+            "storage.checksum",
+            f"{address} has the SHA-256 {got.sha256}, and not {wanted}, which it was said to have",
+            remedy="See whether it was replaced; submit the job again with what is there now.",
+        )
+
+
+def _link(place: Path, target: Path) -> None:
+    """A hard link, or a copy where there can be none."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        os.link(place, target)
+    except OSError as error:
+        if error.errno not in NO_LINK:
+            raise
+        shutil.copyfile(place, target)
+        target.chmod(0o444)
+
+
+def _move(aside: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    shutil.move(aside, target)
+
+
+def _sync(file: Path) -> None:
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,102 @@
+"""Storage as a handler has it: sources come to its scratch, and what it makes goes under a key of its attempt."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.canonical import sha256 as hash_text
+from anabranch.storage.addresses import Address, parse_address
+from anabranch.storage.attempt_keys import attempt_key
+from anabranch.storage.sources import Sources
+from anabranch.storage.tiers import Page, Stat, Storage
+
+__all__ = ["Output", "Staged", "TaskStorage", "Writer"]
+
+LONGEST_NAME = 200
+ANY_BYTES = "application/octet-stream"
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that an attempt wrote; the accepted result makes it an output of its job."""
+
+    address: str
+    size: int
+    sha256: str
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Staged:
+    """An object that this machine has."""
+
+    path: Path
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Writer:
+    """The attempt that writes."""
+
+    job_id: str
+    node: str
+    index: int | str
+    attempt: int
+
+
+class TaskStorage:
+    """`ctx.storage`; its methods block, so an async handler calls them in a thread."""
+
+    def __init__(self, storage: Storage, sources: Sources, writer: Writer, scratch: Callable[[], Path]) -> None:
+        """Made by the context."""
+        self._storage = storage
+        self._sources = sources
+        self._writer = writer
+        self._scratch = scratch
+
+    def fetch(self, address: str, sha256: str | None = None) -> Path:
+        """The object as a read-only file in scratch, alone in its folder, brought to this machine at most once.
+
+        Conflict when it has another SHA-256 than the one told, or changed while it was read.
+        """
+        return self.stage(address, sha256).path
+
+    def stage(self, address: str, sha256: str | None = None) -> Staged:
+        """The same, with its size and its SHA-256."""
+        at = parse_address(address)
+        place = self._scratch() / "sources" / _place(at)
+        found = self._sources.fetch(self._storage, at, place, sha256.lower() if sha256 else None)
+        return Staged(place, place.stat().st_size, found)
+
+    def put(self, path: Path, *, tier: str = "silver", name: str | None = None, media_type: str = ANY_BYTES) -> Output:
+        """Write a file to a tier under a key of this attempt; where it is, its size and its SHA-256."""
+        task = self._writer
+        key = attempt_key(task.job_id, task.node, task.index, task.attempt, name or path.name)
+        at = Address(tier, str(key))
+        stored = self._storage.upload(at, path, media_type=media_type)
+        return Output(str(at), stored.size, stored.sha256, media_type)
+
+    def stat(self, address: str) -> Stat:
+        """What there is at an address."""
+        return self._storage.stat(address)
+
+    def list(self, folder: str, *, after: str = "", limit: int = 1_000) -> Page:
+        """The first objects below `tier://folder` whose keys come after one, in the order of their keys."""
+        return self._storage.list(folder, after=after, limit=limit)
+
+    def walk(self, folder: str) -> Iterator[Stat]:
+        """All objects below `tier://folder` in the order of their keys, over one listing."""
+        return self._storage.walk(folder)
+
+    def read(self, address: str, start: int = 0, length: int | None = None) -> bytes:
+        """The bytes of a range."""
+        return self._storage.read(address, start, length)
+
+
+def _place(at: Address) -> Path:
+    """A folder for each address, so that equal names don't meet and nothing lies beside a source."""
+    name = at.name
+    if len(name.encode()) > LONGEST_NAME:
+        name = hash_text(name) + Path(name).suffix[:20]
+    return Path(hash_text(str(at))[:16]) / name

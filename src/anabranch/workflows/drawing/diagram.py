@@ -1,0 +1,85 @@
+"""A workflow as a drawing: its nodes and edges in the words of the graph package."""
+
+from collections.abc import Iterator, Mapping
+
+from anabranch.canonical import Json, encode
+from anabranch.workflows.definition import Branch, Kind, Node, Spread, Workflow
+from anabranch.workflows.drawing import Edge, Layout, Vertex, draw, to_svg, to_text
+
+__all__ = ["draw_workflow", "workflow_svg", "workflow_text"]
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def workflow_svg(workflow: Workflow, states: Mapping[str, str] = {}) -> str:
+    """The drawing as SVG; `states` colours nodes by their id."""
+    return to_svg(draw_workflow(workflow), states, title=workflow.name or workflow.id)
+
+
+def workflow_text(workflow: Workflow, states: Mapping[str, str] = {}) -> str:
+    """The drawing as text for a terminal; `states` marks nodes by their id."""
+    return to_text(draw_workflow(workflow), states)
+
+
+def draw_workflow(workflow: Workflow) -> Layout:
+    """Where each node and edge of a workflow goes."""
+    return draw(
+        [Vertex(node.name, node.name, _shape(node), _note(node)) for node in workflow.nodes],
+        [edge for node in workflow.nodes for edge in _edges(node, workflow)],
+    )
+
+
+def _shape(node: Node) -> str:
+    if node.spread is Spread.SINGLE:
+        return node.kind
+    return Kind.FAN_IN if node.spread is Spread.FAN_IN else Kind.FAN_OUT
+
+
+def _note(node: Node) -> str:
+    match node.kind:
+        case Kind.CONDITIONAL:
+            return _spell(node.subject)
+        case Kind.FAN_IN:
+            return ", ".join(dict.fromkeys(folding.fold for folding in node.folding))
+        case Kind.GATE:
+            return "" if node.timeout is None else f"up to {node.timeout.total_seconds():g} s"
+        case Kind.WAIT:
+            return f"{_spell(node.duration_seconds)} s" if node.until is None else f"until {_spell(node.until)}"
+        case _:
+            return " ".join(filter(None, (node.handler or node.workflow, _many(node))))
+
+
+def _many(node: Node) -> str:
+    """How many tasks a node has, where it isn't one."""
+    if node.kind is Kind.FAN_OUT:
+        return f"{TIMES} batches of {node.batch_size}" if node.batch_size else f"{TIMES} items"
+    if node.spread in (Spread.SINGLE, Spread.FAN_IN):
+        return ""
+    wide = "previous" if node.spread is Spread.MATCH_PREVIOUS else node.count or node.count_param or "tasks"
+    return f"{TIMES} {wide}"
+
+
+def _edges(node: Node, workflow: Workflow) -> Iterator[Edge]:
+    """The edges to a node; those of which one is enough say `any`."""
+    for parent in node.after:
+        yield Edge(parent, node.name, _branches(workflow.node(parent), node))
+    for parent in node.after_any:
+        way = _branches(workflow.node(parent), node)
+        yield Edge(parent, node.name, f"any: {way}" if way else "any")
+
+
+def _branches(parent: Node, child: Node) -> str:
+    return " | ".join(_condition(branch) for branch in parent.branches if child.name in branch.next)
+
+
+def _condition(branch: Branch) -> str:
+    return "default" if branch.is_default else _spell(branch.condition)
+
+
+def _spell(value: Json) -> str:
+    """An expression without its braces; JSON where it isn't text."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else encode(value)
+    inner = text.strip().removeprefix("{{").removesuffix("}}")
+    return text if "{{" in inner or "}}" in inner else inner.strip()

@@ -1,0 +1,283 @@
+"""The value of an expression, a condition or a template: total on JSON, bounded, and never evaluated again (G7)."""
+
+import json
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from anabranch.canonical import Json
+from anabranch.workflows.expressions.conditions import Condition
+from anabranch.workflows.expressions.syntax import (
+    MAX_TEXT,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    ExpressionError,
+    Format,
+    Junction,
+    ListOf,
+    Lookup,
+    Missing,
+    Negation,
+    Reference,
+    Subject,
+)
+from anabranch.workflows.expressions.templates import Fields, Fixed, Hole, Items, Part, Template, Text
+from anabranch.workflows.expressions.types import judge, kinds_of, require_boolean, require_scalar
+
+__all__ = ["Resolve", "evaluate", "walk"]
+
+Resolve = Callable[[Reference], Json]
+
+
+class _Scope:
+    """What one evaluation knows, and how much text it may still build."""
+
+    __slots__ = ("budget", "resolve", "subject")
+
+    def __init__(self, resolve: Resolve, subject: Json) -> None:
+        self.resolve = resolve
+        self.subject = subject
+        self.budget = MAX_TEXT
+
+    def spend(self, characters: int, offset: int) -> None:
+        self.budget -= characters
+        if self.budget < 0:
+            raise ExpressionError(f"it would build more than {MAX_TEXT:,} characters of text", offset)
+
+
+@overload
+def evaluate(x: Condition, resolve: Resolve, subject: Json = None) -> bool: ...
+@overload
+def evaluate(x: Expression | Template, resolve: Resolve, subject: Json = None) -> Json: ...
+def evaluate(x: Expression | Condition | Template, resolve: Resolve, subject: Json = None) -> Json:
+    """Its value; only ExpressionError and Missing are raised. Parts of the data are handed on, not copied."""
+    scope = _Scope(resolve, subject)
+    if isinstance(x, Template):
+        return _fill(x.part, scope)
+    if not isinstance(x, Condition):
+        return _value(x, scope)
+    answer = _value(x.expression, scope)
+    require_boolean(kinds_of(answer), x.expression.offset)
+    return answer
+
+
+def walk(value: Json, path: Sequence[str | int], reference: Reference) -> Json:
+    """What lies at `path`, the last part of the reference's own, inside a value; Missing says where it ends."""
+    for position, step in enumerate(path):
+        try:
+            value = _enter(value, step)
+        except LookupError:
+            done = len(reference.path) - len(path) + position
+            raise Missing(reference, _reason(value, Reference(reference.root, reference.path[:done]), step)) from None
+    return value
+
+
+def _enter(value: Json, step: str | int) -> Json:
+    if isinstance(step, str):
+        if isinstance(value, dict):
+            return value[step]
+    elif isinstance(value, list):
+        return value[step]
+    raise LookupError
+
+
+def _reason(value: Json, reached: Reference, step: str | int) -> str:
+    if isinstance(value, dict) and isinstance(step, str):
+        return f"{reached} has no {step!r}"
+    if isinstance(value, list) and isinstance(step, int):
+        return f"{reached} has {len(value)} item{'s' * (len(value) != 1)}"
+    if value is None:
+        return f"{reached} is null"
+    return f"{reached} is not an {'object' if isinstance(step, str) else 'array'}"
+
+
+def _fill(part: Part, scope: _Scope) -> Json:
+    match part:
+        case Hole() | Text():
+            return _fill_here(part, scope)
+        case Fixed():
+            return part.value
+        case Fields():
+            return {key: _fill(inner, scope) for key, inner in part.parts}
+        case Items():
+            return [_fill(inner, scope) for inner in part.parts]
+
+
+def _fill_here(part: Hole | Text, scope: _Scope) -> Json:
+    try:
+        if isinstance(part, Hole):
+            return _value(part.expression, scope)
+        return _concatenate([_write_piece(piece, scope) for piece in part.pieces], scope, 0)
+    except ExpressionError as error:
+        error.where = part.where
+        raise
+
+
+def _value(node: Expression, scope: _Scope) -> Json:
+    match node:
+        case Lookup():
+            return _look_up(node, scope)
+        case Constant():
+            return node.value
+        case Subject():
+            return scope.subject
+        case Comparison():
+            return _compare(node, scope)
+        case Junction():
+            return _decide(node, scope)
+        case Negation():
+            operand = _value(node.operand, scope)
+            judge(node, [kinds_of(operand)])
+            return not operand
+        case Call():
+            return _call(node, scope)
+        case Format():
+            return _format(node, scope)
+        case ListOf():
+            return [_value(item, scope) for item in node.items]
+
+
+def _look_up(node: Lookup, scope: _Scope) -> Json:
+    try:
+        return scope.resolve(node.reference)
+    except Missing as missing:
+        if node.reference.optional and not node.guarded:
+            return None
+        missing.offset = node.offset
+        raise
+
+
+def _compare(node: Comparison, scope: _Scope) -> bool:
+    left = _value(node.left, scope)
+    if node.right is None:
+        return (left is None) is (node.operator == "is_null")
+    right = _value(node.right, scope)
+    judge(node, [kinds_of(left), kinds_of(right)])
+    return _TESTS[node.operator](left, right)
+
+
+def _decide(node: Junction, scope: _Scope) -> bool:
+    decisive = node.word == "or"
+    for operand in node.operands:
+        value = _value(operand, scope)
+        if not isinstance(value, bool):
+            judge(Junction(node.word, (operand,)), [kinds_of(value)])
+        if value is decisive:
+            return decisive
+    return not decisive
+
+
+def _call(node: Call, scope: _Scope) -> Json:
+    if node.function == "default":
+        return _default(node, scope)
+    values = [_value(argument, scope) for argument in node.arguments]
+    judge(node, [kinds_of(value) for value in values])
+    return _CALLS[node.function](scope, node.offset, *values)
+
+
+def _default(node: Call, scope: _Scope) -> Json:
+    try:
+        value = _value(node.arguments[0], scope)
+    except Missing:
+        value = None
+    return _value(node.arguments[1], scope) if value is None else value
+
+
+def _format(node: Format, scope: _Scope) -> str:
+    written = [_write_piece(argument, scope) for argument in node.arguments]
+    return _concatenate(
+        [piece if isinstance(piece, str) else written[piece] for piece in node.pieces], scope, node.offset
+    )
+
+
+def _write(value: Json, offset: int) -> str:
+    if isinstance(value, str):
+        return value
+    require_scalar(kinds_of(value), offset)
+    try:
+        return json.dumps(value)
+    except ValueError:
+        raise ExpressionError("a number has too many digits to be part of a text", offset) from None
+
+
+def _write_piece(piece: str | Expression, scope: _Scope) -> str:
+    return piece if isinstance(piece, str) else _write(_value(piece, scope), piece.offset)
+
+
+def _concatenate(pieces: list[str], scope: _Scope, offset: int, separator: str = "") -> str:
+    scope.spend(sum(map(len, pieces)) + len(separator) * max(0, len(pieces) - 1), offset)
+    return separator.join(pieces)
+
+
+def _join_items(scope: _Scope, offset: int, items: list[Json], separator: str) -> str:
+    return _concatenate([_write(item, offset) for item in items], scope, offset, separator)
+
+
+def _change_case(change: Callable[[str], str]) -> Callable[[_Scope, int, str], str]:
+    def changed(scope: _Scope, offset: int, text: str) -> str:
+        scope.spend(len(text), offset)
+        result = change(text)
+        scope.spend(max(0, len(result) - len(text)), offset)  # some letters become two or three
+        return result
+
+    return changed
+
+
+def _basename(_scope: _Scope, _offset: int, path: str) -> str:
+    _, scheme, rest = path.partition("://")
+    if scheme:
+        path = rest.partition("#")[0].partition("?")[0]
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _equal(left: Json, right: Json) -> bool:
+    """Equality of JSON values, without recursion: true is not 1, and 1 is 1.0."""
+    pairs = [(left, right)]
+    while pairs:
+        one, other = pairs.pop()
+        if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+            pairs.extend(zip(one, other, strict=True))
+        elif isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+            pairs.extend((value, other[key]) for key, value in one.items())
+        elif isinstance(one, list | dict) or isinstance(one, bool) is not isinstance(other, bool) or one != other:
+            return False
+    return True
+
+
+def _is_in(value: Json, items: list[Json]) -> bool:
+    if isinstance(value, list | dict):
+        return any(_equal(value, item) for item in items)
+    # Python's own search is the quick one, and finds too much at most: to it, true is 1.
+    truth = isinstance(value, bool)
+    return value in items and any(item == value and isinstance(item, bool) is truth for item in items)
+
+
+def _contains(whole: list[Json] | str, part: Json) -> bool:
+    if isinstance(whole, str):
+        return isinstance(part, str) and part in whole
+    return _is_in(part, whole)
+
+
+# Any: judge has refused the values that these can't take.
+_TESTS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": _equal,
+    "!=": lambda left, right: not _equal(left, right),
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": _is_in,
+    "not_in": lambda value, items: not _is_in(value, items),
+    "contains": _contains,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+}
+_CALLS: dict[str, Callable[..., Json]] = {
+    "length": lambda _scope, _offset, value: len(value),
+    "join": _join_items,
+    "lower": _change_case(str.lower),
+    "upper": _change_case(str.upper),
+    "basename": _basename,
+}

@@ -1,0 +1,51 @@
+"""A mistake in a definition: what, where, and what may have been meant."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from anabranch.workflows.yaml_scalars import shorten
+
+__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote"]
+
+MAX_MISTAKES = 100
+Path = tuple[str | int, ...]
+_MOST_GUESSES = 500  # words that one is compared with: each takes some microseconds
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What is wrong, where in the definition, and what to do.
+
+    The place is a key, or its value, or the character of a text that `offset` counts to.
+    """
+
+    path: Path
+    message: str
+    hint: str = ""
+    offset: int | None = None
+    of_value: bool = False
+
+
+def guess(word: str, known: Sequence[str]) -> str | None:
+    """What may have been meant."""
+    if len(word) > 63:
+        return None
+    same = [other for other in known if other.lower() == word.lower()]
+    return next(iter(same or get_close_matches(word, known[:_MOST_GUESSES], 1, 0.6)), None)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """A hint at what may have been meant."""
+    close = guess(word, known)
+    return f"Did you mean {close!r}?" if close else ""
+
+
+def article(noun: str) -> str:
+    """A type with its article."""
+    return noun if noun in ("null", "any") else f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+
+
+def quote(word: str) -> str:
+    """A word as a message shows it."""
+    return repr(shorten(word))

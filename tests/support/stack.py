@@ -1,0 +1,108 @@
+"""A gateway, a worker with two slots and, if asked for, an orchestrator, in this process; its children are real."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.app import Gateway, equip, open_results, purge
+from anabranch.canonical import Json
+from anabranch.engine.model import TERMINAL, SessionKind
+from anabranch.engine.orchestrator import Orchestrator
+from anabranch.engine.plugin import load_plugins
+from anabranch.engine.session import keep_session
+from anabranch.engine.views import JobDetail, TaskDetail
+from anabranch.engine.worker.children import Children
+from anabranch.engine.worker.worker import Worker, WorkerOptions
+from anabranch.settings import Settings
+
+__all__ = ["Stack", "open_stack"]
+
+LEASE = timedelta(seconds=3)
+
+
+class Stack:
+    """Submits jobs and waits for them."""
+
+    def __init__(self, gateway: Gateway, stop: asyncio.Event, serving: asyncio.Task[None], scratch: Path) -> None:
+        """Made by `open_stack`."""
+        self.gateway = gateway
+        self.stop = stop
+        self.serving = serving
+        self.scratch = scratch
+
+    async def submit(self, workflow: str, **parameters: Json) -> str:
+        """The id of a new job."""
+        return (await self.gateway.submit(workflow, parameters, scope="test", by="test", correlation_id="test")).job_id
+
+    async def run(self, workflow: str, **parameters: Json) -> JobDetail:
+        """A job at its end."""
+        return await self.wait(await self.submit(workflow, **parameters))
+
+    async def wait(self, job_id: str) -> JobDetail:
+        """The job at its end."""
+        return await self.until(job_id, lambda job: job.job.state in TERMINAL)
+
+    async def until(self, job_id: str, true: Callable[[JobDetail], object]) -> JobDetail:
+        """The job, once something is true of it."""
+        while not true(job := await self.gateway.reads.job(job_id)):  # the end is in the database
+            await asyncio.sleep(0.02)
+        return job
+
+    async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
+        """The tasks of one of its nodes."""
+        return await self.gateway.reads.tasks(job.job.id, limit=1000, after=None, node=node, status=None)
+
+
+@asynccontextmanager
+async def open_stack(
+    url: str, folder: Path, plugins: Sequence[str], *, orchestrated: bool = False
+) -> AsyncIterator[Stack]:
+    """A stack on this database, its files in this folder; without an orchestrator nothing waits for a time."""
+    registry, stop, scratch = load_plugins(plugins), asyncio.Event(), folder / "scratch"
+    settings = Settings(plugins=tuple(plugins), home=folder)
+    equipment = equip(settings, url, scratch)
+    children = Children(2, plugins, memory=2 * 2**30, equipment=equipment)
+    store = PostgresStore(url, name="worker")
+    await children.warm()
+    await store.open()
+    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch)
+    results = open_results(settings)
+    worker = Worker(store, registry, children, results, options)
+    serving = asyncio.create_task(
+        keep_session(
+            store,
+            worker,
+            stop,
+            kind=SessionKind.WORKER,
+            lease=LEASE,
+            queues=registry.queues,
+            slots=2,
+            handlers=registry.handlers,
+        )
+    )
+    orchestrating = asyncio.create_task(
+        keep_session(
+            store,
+            Orchestrator(store, results, purge(settings, url, store, None)),
+            stop,
+            kind=SessionKind.ORCHESTRATOR,
+            lease=LEASE,
+        )
+        if orchestrated
+        else asyncio.sleep(0)
+    )
+    gateway = Gateway(settings, url)
+    await gateway.open()
+    await gateway.ready()
+    try:
+        yield Stack(gateway, stop, serving, scratch)
+    finally:
+        stop.set()
+        await serving
+        await orchestrating
+        children.close()
+        await gateway.close()
+        await store.close()
