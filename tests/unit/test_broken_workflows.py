@@ -1,4 +1,4 @@
-"""Each file of tests/data/broken opens with its mistakes, as a user is told of them: where, what, what to do (G4)."""
+"""Each case of tests/data/broken opens with its mistakes, as a user reads them: where, what, what to do (G4)."""
 
 import json
 import re
@@ -19,8 +19,8 @@ from anabranch.workflows.mistakes import MAX_MISTAKES
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.yaml import FileMistake, Loaded, load_yaml
 from anabranch.workflows.yaml_keys import INPUT_KEYS, NODE_KEYS, RETRY_KEYS, WORKFLOW_KEYS
+from tests.support.broken import BROKEN
 
-FILES = sorted((Path(__file__).parents[1] / "data" / "broken").glob("*.yaml"))
 DEMOS = sorted((Path(demo.__file__).parent / "workflows").glob("*.yaml"))
 HANDLERS = {found.name: found for found in handlers_in(vars(demo))}
 EXPECTED = re.compile(r"# ([0-9]+:[0-9]+) (.+)")
@@ -93,20 +93,19 @@ def expected(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_g4_a_broken_file_is_told_its_mistakes(file: Path) -> None:
-    text = file.read_text()
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_g4_a_broken_file_is_told_its_mistakes(text: str) -> None:
     assert [tell(mistake) for mistake in load(text).mistakes] == expected(text)
 
 
 def test_g4_no_broken_file_loads() -> None:
-    assert len(FILES) >= 60
-    assert [file.stem for file in FILES if load(file.read_bytes()).workflow is not None] == []
-    assert [file.stem for file in FILES if not expected(file.read_text())] == []
+    assert len(BROKEN) >= 260
+    assert [name for name, text in BROKEN.items() if load(text).workflow is not None] == []
+    assert [name for name, text in BROKEN.items() if not expected(text)] == []
 
 
 def test_mistakes_are_told_in_the_words_of_the_file() -> None:
-    told = [(file.stem, tell(mistake)) for file in FILES for mistake in load(file.read_text()).mistakes]
+    told = [(name, tell(mistake)) for name, text in BROKEN.items() for mistake in load(text).mistakes]
     assert [(name, said) for name, said in told if PYTHON_WORDS.search(said) or said[-1] not in ".?"] == []
 
 
