@@ -20,7 +20,7 @@ from typing import Any
 
 import psycopg
 
-from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.bench.bare import run_bare_loop
 from anabranch.bench.ground import lend_cluster, lend_folder
 from anabranch.bench.run import man_bench

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.bench.ground import lend_cluster, lend_folder
 from anabranch.bench.measure import Bench
 from anabranch.bench.run import man_bench

@@ -4,8 +4,8 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from anabranch.adapters.postgres.files import Files
-from anabranch.api.exposition import METRICS
+from anabranch.adapters.postgres.schema.files import Files
+from anabranch.api.health.prometheus import METRICS
 from anabranch.codes import CODES, Code
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"

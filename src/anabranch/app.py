@@ -14,14 +14,14 @@ from pathlib import Path
 import structlog
 
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.adapters.postgres.burst import HANDLER_CONNECTIONS, Bursts
-from anabranch.adapters.postgres.inspection import CONNECTIONS as INSPECTION
-from anabranch.adapters.postgres.inspection import Inspection
-from anabranch.adapters.postgres.reads import PostgresReads
-from anabranch.adapters.postgres.records import PostgresRecords
-from anabranch.adapters.postgres.signs import PostgresSigns
-from anabranch.adapters.postgres.storage_marks import PostgresMarks
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.handler_connections import HANDLER_CONNECTIONS, HandlerConnections
+from anabranch.adapters.postgres.store.inspection import CONNECTIONS as INSPECTION
+from anabranch.adapters.postgres.store.inspection import Inspection
+from anabranch.adapters.postgres.store.reads import PostgresReads
+from anabranch.adapters.postgres.store.records import PostgresRecords
+from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
+from anabranch.adapters.postgres.store.store import PostgresStore
+from anabranch.adapters.postgres.store.vitals import PostgresSigns
 from anabranch.audit import Leftovers
 from anabranch.canonical import Json
 from anabranch.controls import Controls
@@ -31,11 +31,11 @@ from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Refused, Submitted, TakenRight
 from anabranch.engine.retention import Keep, Purge
-from anabranch.engine.session import Live, Part, keep_session
+from anabranch.engine.session import LiveSession, Part, keep_session
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.engine.worker.children import Children
-from anabranch.engine.worker.resources import Equipment
+from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker, WorkerOptions
 from anabranch.errors import AnabranchError, Conflict, Denied, NotFound, Unavailable
@@ -137,11 +137,11 @@ async def _joined(settings: Settings, database_url: str, on_refused: Callable[[]
             watching.cancel()
 
 
-def equip(settings: Settings, database_url: str, scratch: Path) -> Equipment:
+def equip(settings: Settings, database_url: str, scratch: Path) -> HandlerResources:
     """What handlers are given; scratch is the worker's own."""
-    return Equipment(
+    return HandlerResources(
         partial(open_storage, *_places(settings)),
-        Bursts(database_url, scratch / "bursts"),
+        HandlerConnections(database_url, scratch / "bursts"),
         settings.home / "cache",
         settings.source_cache_mb * 2**20,
     )
@@ -220,7 +220,7 @@ class Gateway:
         self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()
-        self._live: Live | None = None
+        self._live: LiveSession | None = None
         self._advancer: Advancer | None = None
         self._submitter: Submitter | None = None
         self._has_session = asyncio.Event()
@@ -275,7 +275,7 @@ class Gateway:
         """Whether there is a session to submit under."""
         return self._has_session.is_set()
 
-    async def serve(self, live: Live, stop: asyncio.Event) -> None:
+    async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Lend the session to submissions while it lives."""
         self._live = live
         self._advancer = Advancer(self._store, live.session, self._results)
@@ -383,23 +383,23 @@ def _store(
     return PostgresStore(database_url, name=name, stack=stack, connections=connections, checked=checked)
 
 
-def _clear_storage(equipment: Equipment) -> None:
+def _clear_storage(resources: HandlerResources) -> None:
     """Remove what workers of this machine had begun that were killed; tiers that can't be opened are told at once."""
-    equipment.storage.clear()
-    equipment.sources.clear()
+    resources.storage.clear()
+    resources.sources.clear()
 
 
 async def _run_worker(settings: Settings, database_url: str) -> None:
     registry = load_registry(settings)
-    # Handlers are others' code, and what they print is kept (S5): what they may use of these, they have by equipment.
+    # Handlers are others' code, and what they print is kept (S5): what they may use of these, they have by resources.
     forget("database_url", "api_key", "storage", "storage__options")
     await _join_patiently(settings, database_url)
     clear_scratch(settings.home / "scratch")
     scratch = make_scratch(settings.home / "scratch")
-    equipment = equip(settings, database_url, scratch)
-    _clear_storage(equipment)
+    resources = equip(settings, database_url, scratch)
+    _clear_storage(resources)
     memory = settings.child_memory_mb * 2**20
-    children = Children(settings.slots, settings.plugins, memory=memory, equipment=equipment)
+    children = Children(settings.slots, settings.plugins, memory=memory, resources=resources)
     await children.warm()
     store = _store(settings, database_url, "anabranch worker")
     queues = registry.serve(settings.queues)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
-from anabranch.adapters.postgres.reads import PostgresReads
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.store.reads import PostgresReads
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json
 from anabranch.engine.advancing import end_orphans
 from anabranch.engine.model import TERMINAL, Job, JobState, Limit, LimitKind, SessionId

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.pgstac import migrate_catalog
+from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
 from tests.support.serving import (

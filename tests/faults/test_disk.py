@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.embedded.place import Place

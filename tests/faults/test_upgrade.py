@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.files import Files
-from anabranch.adapters.postgres.migrate import migrate, status
+from anabranch.adapters.postgres.schema.files import Files
+from anabranch.adapters.postgres.schema.migrate import migrate, status
 from tests.support.crew import Crew, Start, open_stage, until_async
 from tests.support.server import free_port
 

@@ -21,10 +21,10 @@ from fastapi.routing import iter_route_contexts
 
 from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.keys import open_keys
-from anabranch.api.authentication import Authenticator
+from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.deps import Needs
 from anabranch.api.main import create_app
+from anabranch.api.security.authentication import Authenticator
 from anabranch.cli.custody import Custodian
 from anabranch.client import Client, NotAllowed
 from anabranch.embedded.home import Home

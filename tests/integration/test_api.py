@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from anabranch.api import monitor
+from anabranch.api.health import monitor
 from anabranch.api.main import create_app
 from anabranch.app import Gateway
 from anabranch.canonical import Json

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.records import PostgresRecords
+from anabranch.adapters.postgres.store.records import PostgresRecords
 from anabranch.app import open_purge, open_tiers
 from anabranch.audit import Audit, Fault
 from anabranch.errors import NotFound

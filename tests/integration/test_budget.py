@@ -2,7 +2,7 @@ import psycopg
 import pytest
 
 from anabranch import InputError
-from anabranch.adapters.postgres.budget import check_budget
+from anabranch.adapters.postgres.store.budget import check_budget
 from anabranch.app import connections_needed
 
 pytestmark = pytest.mark.postgres

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from anabranch.api import bundle
+from anabranch.api.answers import bundle
 from anabranch.api.main import create_app
 from anabranch.client import AsyncClient, Client
 from anabranch.engine.model import Report

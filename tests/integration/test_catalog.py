@@ -12,7 +12,7 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.pgstac import drop_catalog, migrate_catalog
+from anabranch.adapters.postgres.schema.pgstac import drop_catalog, migrate_catalog
 from anabranch.errors import Conflict, InputError, NotFound, Transient, Unavailable
 from anabranch.plugins.stac import catalog
 from anabranch.plugins.stac.catalog import Publication, ensure_collection, find_origin, publish

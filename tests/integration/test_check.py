@@ -8,11 +8,11 @@ from typing import Any, NewType
 
 import pytest
 
-from anabranch.adapters.postgres.check import Difference, check, models_differ
 from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.describe import Description, describe, describe_roles
-from anabranch.adapters.postgres.migrate import migrate, redeploy
-from anabranch.adapters.postgres.rows import ROWS
+from anabranch.adapters.postgres.schema.check import Difference, check, models_differ
+from anabranch.adapters.postgres.schema.describe import Description, describe, describe_roles
+from anabranch.adapters.postgres.schema.migrate import migrate, redeploy
+from anabranch.adapters.postgres.schema.table_values import ROWS
 from anabranch.errors import Conflict
 from tests.support.small_schema import SmallSchema
 

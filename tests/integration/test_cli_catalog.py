@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.adapters.postgres import pgstac
 from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.schema import pgstac
 from anabranch.cli.main import call
 from anabranch.plugins.stac.catalog import ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts

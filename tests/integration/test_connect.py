@@ -5,8 +5,8 @@ import traceback
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role, connect, connect_async, conninfo, mask
+from anabranch.adapters.postgres.database import Database
 from anabranch.errors import AnabranchError, InputError, Unavailable
 
 SETTINGS = ("role", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")

@@ -33,8 +33,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from anabranch.access import Credential, KeyRequest, Scope
-from anabranch.adapters.postgres.keys import open_keys
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.store.keys import open_keys
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.api.main import create_app
 from anabranch.app import Gateway, open_results, purge
 from anabranch.canonical import Json

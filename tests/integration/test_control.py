@@ -8,9 +8,9 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.audit import audit
+from anabranch.adapters.postgres.store.audit import audit
 from anabranch.canonical import Json
-from anabranch.engine.child_jobs import Nursery
+from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
 from anabranch.engine.model import Answer, Claim, JobState, LimitKind, NodeState, Purpose
 from anabranch.engine.plugin import Registry
@@ -335,13 +335,13 @@ async def submit(engine: EngineHarness, declared: Declaration) -> str:
 
 async def spawn(engine: EngineHarness, limit: int = 100) -> list[str]:
     """What a worker does with the tasks that are jobs."""
-    nursery = Nursery(engine.store, Registry(), Definitions(engine.store), engine.session)
+    child_jobs = ChildJobs(engine.store, Registry(), Definitions(engine.store), engine.session)
     spawned = []
     for claim in await engine.claim(limit, queues=["plan:child"]):
         params: dict[str, Json] = {"n": claim.item if claim.item is not None else 7}
-        found = await nursery.spawn(claim, params)
+        found = await child_jobs.spawn(claim, params)
         assert found
-        assert await nursery.spawn(claim, params) == replace(found, rights=())
+        assert await child_jobs.spawn(claim, params) == replace(found, rights=())
         await engine.advance(found.rights)
         spawned.append(found.job_id)
     return spawned
@@ -433,8 +433,8 @@ class TestChildJobs:
         (claim,) = await engine.claim(session=other, queues=["plan:child"])
         await engine.store.end_session(other, "test")
         await engine.sweep()
-        nursery = Nursery(engine.store, Registry(), Definitions(engine.store), other)
-        assert await nursery.spawn(claim, {"n": 7}) is None
+        child_jobs = ChildJobs(engine.store, Registry(), Definitions(engine.store), other)
+        assert await child_jobs.spawn(claim, {"n": 7}) is None
         await spawn(engine)
         await engine.finish(await engine.claim())
         assert await engine.state(job) is JobState.COMPLETED

@@ -8,8 +8,8 @@ import pytest
 from psycopg.rows import TupleRow
 from typer.testing import CliRunner, Result
 
-from anabranch.adapters.postgres.audit import GRACE, audit, checks
 from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.store.audit import GRACE, audit, checks
 from anabranch.cli.database import cli
 from anabranch.cli.exits import exit_code
 from anabranch.engine.model import LimitKind

@@ -8,8 +8,8 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.audit import audit
-from anabranch.adapters.postgres.migrate import reset
+from anabranch.adapters.postgres.schema.migrate import reset
+from anabranch.adapters.postgres.store.audit import audit
 from anabranch.engine.model import Answer, InHand, JobState, NodeState, SessionKind
 from anabranch.engine.ports import Hands, SessionGone
 from anabranch.errors import Conflict

@@ -10,12 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.calls import Database
 from anabranch.adapters.postgres.connect import Role
-from anabranch.adapters.postgres.signs import PostgresSigns
-from anabranch.api.diagnosis import diagnose
+from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.store.vitals import PostgresSigns
+from anabranch.api.health.diagnosis import diagnose
 from anabranch.canonical import encode
-from anabranch.engine.child_jobs import Nursery
+from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
 from anabranch.engine.model import Answer, Claim, InHand, JobState, LimitKind, Report, Said, SessionKind
 from anabranch.engine.plugin import Registry
@@ -408,8 +408,8 @@ async def test_b16_a_child_shares_the_place_of_the_parent_that_waits_for_it(engi
     await engine.store.limit(LimitKind.KEY, "scarce", {"most": 1}, "test")
     await submit_parent(engine, parent)
     (claim,) = await engine.claim(queues=["plan:child"])
-    nursery = Nursery(engine.store, Registry(), Definitions(engine.store), engine.session)
-    spawned = await nursery.spawn(claim, {"key": "scarce"})
+    child_jobs = ChildJobs(engine.store, Registry(), Definitions(engine.store), engine.session)
+    spawned = await child_jobs.spawn(claim, {"key": "scarce"})
     assert spawned
     await engine.advance(spawned.rights)
     for _ in range(2):  # one after the other, for there is one place

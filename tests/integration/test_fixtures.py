@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.migrate import status
+from anabranch.adapters.postgres.schema.migrate import status
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.clock import Clock
 from anabranch.testing.postgres import Databases

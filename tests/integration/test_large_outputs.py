@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres import store
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.store import store
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.engine import evaluator, outputs
 from anabranch.engine.model import JobState
 from anabranch.errors import Unavailable

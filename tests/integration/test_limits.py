@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from anabranch.access import Credential, KeyRequest, Scope
-from anabranch.adapters.postgres.keys import open_keys
+from anabranch.adapters.postgres.store.keys import open_keys
 from tests.support.serving import Served, serve_api
 
 pytestmark = pytest.mark.postgres

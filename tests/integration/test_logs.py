@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from anabranch.adapters.postgres.calls import query_text
 from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.database import query_text
 from anabranch.engine.model import Claim, Job, Report
 from anabranch.engine.views import Trace
 from tests.support.engine import EngineHarness, fan_out, open_harness

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from anabranch.api import monitor
-from anabranch.api.exposition import METRICS, Sample, expose
+from anabranch.api.health import monitor
+from anabranch.api.health.prometheus import METRICS, Sample, expose
 from anabranch.api.main import create_app
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out, open_harness

@@ -13,12 +13,12 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres import migrate as module
-from anabranch.adapters.postgres.check import check
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.files import ROOT, Files
-from anabranch.adapters.postgres.migrate import Applied, migrate, redeploy, reset, status
-from anabranch.adapters.postgres.transaction import hold_lock
+from anabranch.adapters.postgres.schema import migrate as module
+from anabranch.adapters.postgres.schema.check import check
+from anabranch.adapters.postgres.schema.files import ROOT, Files
+from anabranch.adapters.postgres.schema.migrate import Applied, migrate, redeploy, reset, status
+from anabranch.adapters.postgres.schema.transaction import hold_lock
 from anabranch.embedded.cluster import Cluster
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, Unavailable
 from anabranch.testing.postgres import Databases
@@ -57,7 +57,8 @@ def test_an_empty_database_is_migrated_once(empty_database_url: str) -> None:
 
 
 def test_o4_four_processes_migrate_one_database_at_once(empty_database_url: str) -> None:
-    code = "import sys; from anabranch.adapters.postgres.migrate import *; exit(len(migrate(sys.argv[1]).migrations))"
+    module = "anabranch.adapters.postgres.schema.migrate"
+    code = f"import sys; from {module} import *\nexit(len(migrate(sys.argv[1]).migrations))"
     processes = [subprocess.Popen([sys.executable, "-c", code, empty_database_url]) for _ in range(4)]
     codes = [process.wait() for process in processes]
     assert sorted(codes) == [0, 0, 0, len(Files().migrations)]

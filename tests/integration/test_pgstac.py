@@ -7,12 +7,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres import pgstac as module
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.migrate import migrate
-from anabranch.adapters.postgres.pgstac import PGSTAC, drop_catalog, find_catalog, migrate_catalog, require_catalog
-from anabranch.adapters.postgres.signs import PostgresSigns
-from anabranch.api.diagnosis import diagnose_catalog
+from anabranch.adapters.postgres.schema import pgstac as module
+from anabranch.adapters.postgres.schema.migrate import migrate
+from anabranch.adapters.postgres.schema.pgstac import (
+    PGSTAC,
+    drop_catalog,
+    find_catalog,
+    migrate_catalog,
+    require_catalog,
+)
+from anabranch.adapters.postgres.store.vitals import PostgresSigns
+from anabranch.api.health.diagnosis import diagnose_catalog
 from anabranch.errors import Unavailable
 
 

@@ -13,10 +13,10 @@ import pytest
 from psycopg.rows import TupleRow
 from structlog.testing import capture_logs
 
-from anabranch.adapters.postgres.check import check
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.files import ROOT, Files
-from anabranch.adapters.postgres.migrate import Applied, migrate, redeploy, status
+from anabranch.adapters.postgres.schema.check import check
+from anabranch.adapters.postgres.schema.files import ROOT, Files
+from anabranch.adapters.postgres.schema.migrate import Applied, migrate, redeploy, status
 from anabranch.errors import Conflict, DefinitionError
 from tests.support.small_schema import SmallSchema
 
@@ -163,7 +163,7 @@ def test_a8_make_reference_raises_the_number_once(tmp_path: Path) -> None:
     root = tmp_path / "files"
     shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     before = Files(root).release.number
-    (root / "functions" / "now.sql").write_text("-- Another one.\n" + (root / "functions" / "now.sql").read_text())
+    (root / "functions" / "clock" / "now.sql").write_text("-- Another one.\n" + (root / "functions" / "clock" / "now.sql").read_text())
     for _ in range(2):
         reference.raise_release(Files(root))
     assert (Files(root).release.number, Files(root).release.checksum) == (before + 1, Files(root).checksum)

@@ -13,9 +13,9 @@ import pytest
 
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.files import FUNCTIONS
-from anabranch.adapters.postgres.retention import BYTES, ROWS
-from anabranch.engine.child_jobs import Nursery
+from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_statement
+from anabranch.adapters.postgres.store.retention import BYTES, ROWS
+from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
 from anabranch.engine.model import Claim, Report
 from anabranch.engine.plugin import Registry
@@ -382,7 +382,7 @@ async def begin_parent(engine: EngineHarness, **parameters: Any) -> tuple[str, s
     job = await engine.store.submit(submission, engine.session)
     await engine.advance(job.rights)
     (claim,) = await engine.claim(queues=["plan:child"])
-    child = await Nursery(engine.store, Registry(), Definitions(engine.store), engine.session).spawn(claim, {})
+    child = await ChildJobs(engine.store, Registry(), Definitions(engine.store), engine.session).spawn(claim, {})
     assert child
     await engine.advance(child.rights)
     return job.job_id, child.job_id
@@ -427,7 +427,7 @@ async def test_o5_the_parts_of_a_definition_stay_with_it_and_come_back_with_it(
     assert (await do(purge)).workflows == 2
     assert query(database_url, kept) == []
 
-    monkeypatch.setattr("anabranch.adapters.postgres.store.monotonic", lambda: 1e12)
+    monkeypatch.setattr("anabranch.adapters.postgres.store.store.monotonic", lambda: 1e12)
     _, again = await begin_parent(engine, n=2)
     await engine.finish(await engine.claim())
     assert await engine.state(again) == "completed"
@@ -503,7 +503,7 @@ def test_o5_what_refers_to_a_job_goes_with_it(database_url: str) -> None:
 
 def test_o5_every_table_of_tasks_is_cleared(database_url: str) -> None:
     """Rows by lane and index have no foreign key: the purge must know their table, or wait until it has none."""
-    cleared, settled = ((FUNCTIONS / f"{name}.sql").read_text() for name in ("clear_remains", "is_settled"))
+    cleared, settled = (read_statement(FUNCTIONS, name) for name in ("clear_remains", "is_settled"))
     found = tables(database_url, "lane", "idx")
     assert set(found) >= {"items", "outcomes", "attempts", "traces", "claims", "due"}
     known = [name for name in found if f"delete from app.{name} " in cleared or f"join app.{name} " in settled]

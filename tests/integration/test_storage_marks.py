@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.adapters.postgres.migrate import reset
-from anabranch.adapters.postgres.storage_marks import PostgresMarks
+from anabranch.adapters.postgres.schema.migrate import reset
+from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
 from anabranch.app import open_marks
 from anabranch.errors import Conflict
 from anabranch.settings import AREAS, Settings

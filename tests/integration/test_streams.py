@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from anabranch.api import stream
-from anabranch.api.lookout import Watch
 from anabranch.api.main import create_app
+from anabranch.api.streaming import events as stream
+from anabranch.api.streaming.job_watcher import Watch
 from anabranch.client.sse import Message, Messages
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobHead

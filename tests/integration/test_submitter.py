@@ -14,7 +14,7 @@ from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import Claim, JobState
 from anabranch.engine.ports import Refused, Submitted
 from anabranch.engine.submission import Order, Submission
-from anabranch.engine.submit_batcher import Gatherer
+from anabranch.engine.submit_batcher import SubmitBatcher
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.proxy import Proxy
@@ -105,7 +105,7 @@ async def test_e10_a_start_that_cannot_be_stored_leaves_the_job_to_whoever_start
     broken = [replace(one, tolerated=2**40) if isinstance(one, OpenLane) else one for one in submission.start]
     vars(submission)["start"] = tuple(broken)
 
-    (answer,) = await Gatherer(engine.store, engine.session).submit_batch([submission])
+    (answer,) = await SubmitBatcher(engine.store, engine.session).submit_batch([submission])
 
     assert isinstance(answer, Submitted)
     assert (answer.state, len(answer.rights)) == (JobState.PENDING, 1)

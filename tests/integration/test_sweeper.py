@@ -8,18 +8,18 @@ from typing import Any
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.signs import PostgresSigns
-from anabranch.adapters.postgres.store import PostgresStore
-from anabranch.api.diagnosis import Part, diagnose
+from anabranch.adapters.postgres.store.store import PostgresStore
+from anabranch.adapters.postgres.store.vitals import PostgresSigns
+from anabranch.api.health.diagnosis import Part, diagnose
 from anabranch.engine import sweeper
-from anabranch.engine.child_jobs import Nursery, collect_children
+from anabranch.engine.child_jobs import ChildJobs, collect_children
 from anabranch.engine.filling import Definitions
 from anabranch.engine.model import Claim, InHand, JobState, LimitKind, SessionId, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Submission, TakenRight
 from anabranch.engine.retention import Keep, Purge
-from anabranch.engine.session import Live
+from anabranch.engine.session import LiveSession
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
@@ -209,7 +209,7 @@ async def test_a14_the_sweeper_waits_for_no_advance(
     session = await store.open_session(SessionKind.ORCHESTRATOR, [], 0, MINUTE)
     keep = Keep(None, MINUTE, MINUTE)
     orchestrator = Orchestrator(store, engine.results, Purge(store.retention(), engine.results, keep))
-    serving = asyncio.create_task(orchestrator.serve(Live(session), asyncio.Event()))
+    serving = asyncio.create_task(orchestrator.serve(LiveSession(session), asyncio.Event()))
     victim = await engine.new_session()
     await engine.submit(fan_out(1))
     await engine.claim(session=victim)
@@ -536,9 +536,9 @@ async def begin_children(engine: EngineHarness, count: int) -> str:
     submission = Submission(declared.workflow, {}, "test", 5, False, "c", parts=declared.parts)
     parent = await engine.store.submit(submission, engine.session)
     await engine.advance(parent.rights)
-    nursery = Nursery(engine.store, Registry(), Definitions(engine.store), engine.session)
+    child_jobs = ChildJobs(engine.store, Registry(), Definitions(engine.store), engine.session)
     for claim in await engine.claim(queues=["plan:child"]):
-        spawned = await nursery.spawn(claim, {"n": claim.item})
+        spawned = await child_jobs.spawn(claim, {"n": claim.item})
         assert spawned
         await engine.advance(spawned.rights)
     return parent.job_id

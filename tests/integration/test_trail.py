@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from anabranch.access import KeyRequest, Scope
-from anabranch.adapters.postgres.files import ROOT, Files
-from anabranch.adapters.postgres.keys import open_keys
-from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.schema.files import ROOT, Files
+from anabranch.adapters.postgres.schema.migrate import migrate
+from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.main import create_app
 from anabranch.api.schemas import EventView
 from anabranch.canonical import Json

@@ -11,7 +11,7 @@ import pytest
 from anabranch.adapters.objects.folder import Folder
 from anabranch.canonical import Json
 from anabranch.engine.worker import work_cleaner as clearing
-from anabranch.engine.worker.work_cleaner import Clearing
+from anabranch.engine.worker.work_cleaner import WorkCleaner
 from anabranch.errors import ContractViolationError
 from anabranch.storage.attempt_keys import attempt_key
 from anabranch.storage.task_storage import Writer
@@ -98,7 +98,7 @@ async def test_w6_files_of_jobs_that_ended_go_and_others_stay(
     _, rights = await engine.end([first], "failed")
     await engine.advance(rights)
     await engine.finish([second])
-    cleared = Clearing(engine.store, engine.session, area)
+    cleared = WorkCleaner(engine.store, engine.session, area)
     assert await cleared.tick() == 0
 
     clock.advance(timedelta(minutes=11))
@@ -118,7 +118,7 @@ async def test_w6_files_of_jobs_that_are_gone_from_the_database_go_when_they_are
     for job in (old, new):
         area.put(str(attempt_key(job, "node", 0, 1, "file")), b"")
     age(tmp_path, old, 90_000)
-    assert await Clearing(engine.store, engine.session, area).tick() == 1
+    assert await WorkCleaner(engine.store, engine.session, area).tick() == 1
     assert names(area) == {new}
 
 
@@ -131,5 +131,5 @@ async def test_e13_every_file_has_its_turn(
     for number in range(5):
         area.put(str(attempt_key(f"{number:064x}", "node", 0, 1, "file")), b"")
     age(tmp_path, f"{4:064x}", 90_000)
-    cleared = Clearing(engine.store, engine.session, area)
+    cleared = WorkCleaner(engine.store, engine.session, area)
     assert [await cleared.tick() for _ in range(4)] == [0, 0, 1, 0]

@@ -283,7 +283,7 @@ def _pairs(spans: list[Json]) -> Iterator[tuple[float, float]]:
         yield begun, ended
 
 
-@pytest.mark.parametrize(("n", "kind"), [(20, "list"), (120, "Spool")])
+@pytest.mark.parametrize(("n", "kind"), [(20, "list"), (120, "ResultFile")])
 async def test_a_fan_in_gets_many_results_without_holding_them_all(stack: Stack, n: int, kind: str) -> None:
     job = await stack.run("bulk", n=n)
     found = {"kind": kind, "count": n, "weight": n * 20_000, "last": n - 1, "middle": [10, 11, 12]}

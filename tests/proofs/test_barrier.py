@@ -8,9 +8,9 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect_async
-from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.database import call_text
+from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.canonical import encode
 from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import Claim

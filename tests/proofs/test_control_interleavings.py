@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.wire import write_batch
+from anabranch.adapters.postgres.store.rows import write_batch
 from anabranch.canonical import encode
 from anabranch.engine.evaluator import plan
 from anabranch.engine.model import Claim, LimitKind, RightView

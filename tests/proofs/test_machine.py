@@ -21,11 +21,11 @@ from hypothesis.stateful import (
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.audit import examine
-from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.pulse import PostgresPulse
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.database import call_text
+from anabranch.adapters.postgres.store.audit import examine
+from anabranch.adapters.postgres.store.heartbeat import PostgresHeartbeat
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, encode
 from anabranch.engine import model as engine
 from anabranch.engine.evaluator import plan
@@ -138,7 +138,7 @@ class Given(NamedTuple):
     clock: Clock
     runner: asyncio.Runner
     store: PostgresStore
-    pulse: PostgresPulse
+    pulse: PostgresHeartbeat
     admin: Connection[TupleRow]
     app: Connection[TupleRow]
 

@@ -8,8 +8,8 @@ import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.calls import call_text, query_text
 from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.database import call_text, query_text
 from anabranch.canonical import encode
 from tests.support.engine import fan_out, open_harness
 

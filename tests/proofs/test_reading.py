@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from anabranch.adapters.postgres.calls import query_text
 from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.database import query_text
 from anabranch.engine.views import TaskDetail
 from anabranch.workflows.definition import Node, Spread, Workflow
 from tests.support.engine import EngineHarness, open_harness

@@ -8,8 +8,8 @@ import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.calls import query_text
-from anabranch.adapters.postgres.signs import PostgresSigns
+from anabranch.adapters.postgres.database import query_text
+from anabranch.adapters.postgres.store.vitals import PostgresSigns
 
 pytestmark = pytest.mark.postgres
 ENDED, OPEN = 30_000, 200

@@ -8,9 +8,9 @@ import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.wire import write_batch
+from anabranch.adapters.postgres.database import call_text
+from anabranch.adapters.postgres.store.rows import write_batch
 from anabranch.engine.submission import IdempotencyKey, Submission
 from tests.support.engine import fan_out
 

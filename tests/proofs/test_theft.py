@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, connect, connect_async
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.database import call_text
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import encode
 from anabranch.engine.advancing import Advancer
 from anabranch.engine.model import Answer, Claim, Report, SessionId, SessionKind

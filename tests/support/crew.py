@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.audit import examine
+from anabranch.adapters.postgres.store.audit import examine
 from anabranch.app import Gateway
 from anabranch.embedded.processes import end, marked
 from anabranch.engine.model import TERMINAL, JobState

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import psycopg
 
-from anabranch.adapters.postgres.migrate import migrate
+from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.embedded.account import choose_account
 from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.cluster import Cluster

@@ -7,8 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.reads import PostgresReads
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.store.reads import PostgresReads
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, encode
 from anabranch.engine.advancing import Advancer
 from anabranch.engine.model import Answer, Claim, JobState, NodeState, Report, SessionId, SessionKind

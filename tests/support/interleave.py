@@ -15,8 +15,8 @@ from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.calls import call_text
 from anabranch.adapters.postgres.connect import Role, conninfo
+from anabranch.adapters.postgres.database import call_text
 
 __all__ = ["Actor", "Connections", "Run", "Scene", "call", "open_connections", "orders", "pin", "pinned_orders"]
 

@@ -19,7 +19,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from anabranch.access import KeyRequest, Scope
-from anabranch.adapters.postgres.keys import open_keys
+from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.app import open_marks
 from anabranch.settings import Settings, Storage
 from anabranch.storage.marks import adopt_storage

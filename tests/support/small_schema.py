@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from anabranch.adapters.postgres.files import ROOT, Files
+from anabranch.adapters.postgres.schema.files import ROOT, Files
 
 __all__ = ["SmallSchema"]
 

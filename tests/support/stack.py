@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.app import Gateway, equip, open_results, purge
 from anabranch.canonical import Json
 from anabranch.engine.model import TERMINAL, SessionKind
@@ -63,8 +63,8 @@ async def open_stack(
     """A stack on this database, its files in this folder; without an orchestrator nothing waits for a time."""
     registry, stop, scratch = load_plugins(plugins), asyncio.Event(), folder / "scratch"
     settings = Settings(plugins=tuple(plugins), home=folder)
-    equipment = equip(settings, url, scratch)
-    children = Children(2, plugins, memory=2 * 2**30, equipment=equipment)
+    resources = equip(settings, url, scratch)
+    children = Children(2, plugins, memory=2 * 2**30, resources=resources)
     store = PostgresStore(url, name="worker")
     await children.warm()
     await store.open()

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from anabranch.access import NotAuthenticated, Scope
-from anabranch.api.errors import respond, status_of
+from anabranch.api.answers.errors import respond, status_of
 from anabranch.api.main import app_from_environment, create_app
 from anabranch.embedded.listener import is_loopback
 from anabranch.engine.model import SessionId

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from anabranch import access, errors
-from anabranch.api import errors as api_errors
-from anabranch.api.errors import InvalidRequest, respond, status_of
+from anabranch.api.answers import errors as api_errors
+from anabranch.api.answers.errors import InvalidRequest, respond, status_of
 from anabranch.cli import exits
 from anabranch.cli.exits import exit_code
 from anabranch.client import errors as client_errors

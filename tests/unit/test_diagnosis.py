@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from anabranch.api.diagnosis import (
+from anabranch.api.health.diagnosis import (
     Onsets,
     Part,
     Status,
@@ -17,7 +17,7 @@ from anabranch.api.diagnosis import (
     diagnose_loop,
     worst,
 )
-from anabranch.api.watch import Watch
+from anabranch.api.streaming.shared_query import Watch
 from anabranch.engine.views import Duty, Horizon, StuckJobs, Vitals
 from anabranch.errors import Unavailable
 

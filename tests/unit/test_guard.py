@@ -6,11 +6,11 @@ import json
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from anabranch.api import guard
-from anabranch.api.authentication import Authenticator
-from anabranch.api.edge import Edge
-from anabranch.api.guard import Guard
+from anabranch.api.security import hang_guard as guard
 from anabranch.api.security.address import AllowedHosts, PublicAddress
+from anabranch.api.security.admission import Edge
+from anabranch.api.security.authentication import Authenticator
+from anabranch.api.security.hang_guard import Guard
 from anabranch.api.security.limits import Limits
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings

@@ -14,7 +14,7 @@ from anabranch import (
     handler,
 )
 from anabranch.canonical import Json
-from anabranch.engine.worker.context import Silence, TaskFacts
+from anabranch.engine.worker.context import NoLink, TaskFacts
 from anabranch.engine.worker.handler import call_handler, check_result, describe_handler, handlers_in
 from anabranch.errors import TaskError
 from anabranch.workflows.handlers import Handler, Runs
@@ -42,7 +42,7 @@ def declared(function: Any, **options: Any) -> Handler:
 
 
 def context(**params: Json) -> Context:
-    return Context(TaskFacts("job", "job-node-7", "node", 7, 1, params, "c", None, "/nowhere"), Silence())
+    return Context(TaskFacts("job", "job-node-7", "node", 7, 1, params, "c", None, "/nowhere"), NoLink())
 
 
 def measure(params: Size, ctx: Context) -> Area:

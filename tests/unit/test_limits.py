@@ -8,7 +8,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
 
 from anabranch.access import Principal, Scope
-from anabranch.api.errors import TooMany
+from anabranch.api.answers.errors import TooMany
 from anabranch.api.main import create_app
 from anabranch.api.security import rates
 from anabranch.api.security.forwarding import Forwarded, Proxies

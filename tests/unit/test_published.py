@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.outputs import Output
+from anabranch.adapters.postgres.store.outputs import Output
 from anabranch.api.routes.files import parse_range
 from anabranch.errors import AnabranchError
 from anabranch.serving.assets import rasters_of

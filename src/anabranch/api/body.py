@@ -9,8 +9,8 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
 from anabranch.access import holds_key
+from anabranch.api.answers.errors import InvalidRequest
 from anabranch.api.deps import CurrentSettings
-from anabranch.api.errors import InvalidRequest
 from anabranch.canonical import Json, decode
 from anabranch.errors import InputError
 

@@ -7,8 +7,8 @@ from typing import Any, Self
 from pydantic import Field
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from anabranch.api.root import at_root
 from anabranch.api.schemas import View
+from anabranch.api.security.root_path import at_root
 from anabranch.app import Reloaded
 from anabranch.canonical import decode
 from anabranch.engine.plugin import Registry

@@ -10,11 +10,11 @@ from fastapi.openapi.models import SecurityBase as SecurityModel
 from fastapi.security.base import SecurityBase
 
 from anabranch.access import Principal, Scope
-from anabranch.api.lookout import Lookout
-from anabranch.api.measure import Requests
-from anabranch.api.monitor import Monitor
+from anabranch.api.health.loop_beat import Tick
+from anabranch.api.health.measure import Requests
+from anabranch.api.health.monitor import Monitor
 from anabranch.api.security.limits import Limits
-from anabranch.api.tick import Tick
+from anabranch.api.streaming.job_watcher import JobWatcher
 from anabranch.app import Gateway
 from anabranch.errors import AnabranchError, InputError
 from anabranch.serving.mounts import Serving
@@ -95,9 +95,9 @@ async def get_limits(request: Request) -> Limits:
     return limits
 
 
-async def get_lookout(request: Request) -> Lookout:
+async def get_lookout(request: Request) -> JobWatcher:
     """The watch over jobs that callers stream."""
-    lookout: Lookout = request.app.state.lookout
+    lookout: JobWatcher = request.app.state.lookout
     return lookout
 
 
@@ -129,7 +129,7 @@ CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
 CurrentRequests = Annotated[Requests, Depends(get_requests)]
 CurrentLimits = Annotated[Limits, Depends(get_limits)]
-CurrentLookout = Annotated[Lookout, Depends(get_lookout)]
+CurrentLookout = Annotated[JobWatcher, Depends(get_lookout)]
 CurrentServing = Annotated[Serving, Depends(get_serving)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]

@@ -6,10 +6,10 @@ from typing import Self
 from fastapi import Response
 from pydantic import Field
 
-from anabranch.api.etags import KEPT, answer_once
-from anabranch.api.openapi import Responses
-from anabranch.api.root import at_root
+from anabranch.api.answers.etags import KEPT, answer_once
+from anabranch.api.answers.openapi import Responses
 from anabranch.api.schemas import View
+from anabranch.api.security.root_path import at_root
 from anabranch.engine.model import Job, JobState, NodeState
 from anabranch.workflows.drawing import Box, Layout, Route
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from anabranch.adapters.postgres.files import Files
-from anabranch.adapters.postgres.inspection import Checked, Statistics
+from anabranch.adapters.postgres.schema.files import Files
+from anabranch.adapters.postgres.store.inspection import Checked, Statistics
 from anabranch.api.requests import Input
 from anabranch.api.schemas import View
 from anabranch.engine.views import TaskRow

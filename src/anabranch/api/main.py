@@ -10,16 +10,15 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
-from anabranch.api.authentication import Authenticator
-from anabranch.api.edge import Edge
-from anabranch.api.errors import add_handlers
-from anabranch.api.guard import Guard
-from anabranch.api.lookout import Lookout
-from anabranch.api.loop_errors import LoopErrors
-from anabranch.api.measure import Measure, Requests
-from anabranch.api.memory import limit_memory
-from anabranch.api.monitor import Monitor
-from anabranch.api.openapi import Api
+from anabranch.api.answers.compression import Compression
+from anabranch.api.answers.errors import add_handlers
+from anabranch.api.answers.head import Heads
+from anabranch.api.answers.openapi import Api
+from anabranch.api.health.loop_beat import Tick
+from anabranch.api.health.loop_errors import LoopErrors
+from anabranch.api.health.measure import Measure, Requests
+from anabranch.api.health.memory import limit_memory
+from anabranch.api.health.monitor import Monitor
 from anabranch.api.routes import (
     bulk,
     bundles,
@@ -44,13 +43,14 @@ from anabranch.api.routes import (
     workflows,
 )
 from anabranch.api.security.address import AllowedHosts, PublicAddress
-from anabranch.api.security.compression import Compression
+from anabranch.api.security.admission import Edge
+from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.cors import ReadersCors
-from anabranch.api.security.heads import Heads
+from anabranch.api.security.hang_guard import Guard
 from anabranch.api.security.limits import Limits
 from anabranch.api.security.protocol import Bounds
 from anabranch.api.signals import when_told_to_stop
-from anabranch.api.tick import Tick
+from anabranch.api.streaming.job_watcher import JobWatcher
 from anabranch.app import CATALOG, Gateway
 from anabranch.embedded.listener import asks_for_keys
 from anabranch.errors import InputError
@@ -76,7 +76,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
         app.state.serving = _serving(database_url, app.state.gateway)
-        app.state.lookout = Lookout(app.state.gateway.reads, settings.max_streams)
+        app.state.lookout = JobWatcher(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
             with when_told_to_stop(app.state.lookout.close):

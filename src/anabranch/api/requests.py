@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from anabranch.api.edge import CORRELATION_ID
 from anabranch.api.schemas import TaskStatus
+from anabranch.api.security.admission import CORRELATION_ID
 from anabranch.engine.model import JobState
 
 __all__ = [

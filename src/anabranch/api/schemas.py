@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from anabranch.api.root import at_root
+from anabranch.api.security.root_path import at_root
 from anabranch.engine.model import Event, Job, JobState, NodeState, SessionKind
 from anabranch.engine.ports import Submitted
 from anabranch.engine.views import JobDetail, NodeDetail, SessionDetail, TaskDetail, Trace

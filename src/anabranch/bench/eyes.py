@@ -7,8 +7,8 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.calls import translate
 from anabranch.adapters.postgres.connect import Role, connect_async
+from anabranch.adapters.postgres.database import translate
 
 __all__ = ["Eyes", "query_text"]
 

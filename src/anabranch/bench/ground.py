@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from anabranch.adapters.postgres.migrate import migrate
-from anabranch.adapters.postgres.pgstac import migrate_catalog
+from anabranch.adapters.postgres.schema.migrate import migrate
+from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 

@@ -4,10 +4,10 @@ import asyncio
 
 import structlog
 
-from anabranch.adapters.postgres.budget import check_budget
-from anabranch.adapters.postgres.migrate import migrate
-from anabranch.adapters.postgres.pgstac import migrate_catalog
-from anabranch.adapters.postgres.store import PostgresStore
+from anabranch.adapters.postgres.schema.migrate import migrate
+from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
+from anabranch.adapters.postgres.store.budget import check_budget
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.embedded.home import Home
 from anabranch.errors import AnabranchError
 

@@ -20,7 +20,7 @@ cli = typer.Typer(name="catalog", help="Hold the catalog against what is publish
 def check(json: Json = False) -> None:
     """Prove that the catalog is what is published."""
     from anabranch.adapters.postgres.connect import connect
-    from anabranch.adapters.postgres.pgstac import require_catalog
+    from anabranch.adapters.postgres.schema.pgstac import require_catalog
     from anabranch.plugins.stac.renewal import check
 
     url = database_url(prepare(quiet=True))
@@ -43,8 +43,8 @@ def check(json: Json = False) -> None:
 def rebuild(yes: Yes = False, json: Json = False) -> None:
     """Empty the catalog and fill it from what is published."""
     from anabranch.adapters.postgres.connect import connect
-    from anabranch.adapters.postgres.migrate import migrate
-    from anabranch.adapters.postgres.pgstac import migrate_catalog, require_catalog
+    from anabranch.adapters.postgres.schema.migrate import migrate
+    from anabranch.adapters.postgres.schema.pgstac import migrate_catalog, require_catalog
     from anabranch.plugins.stac.renewal import rebuild
 
     if not yes:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from anabranch.adapters.postgres.budget import check_budget
-from anabranch.adapters.postgres.check import check
-from anabranch.adapters.postgres.clock import measure_skew
-from anabranch.adapters.postgres.migrate import status
-from anabranch.adapters.postgres.pgstac import find_catalog
-from anabranch.adapters.postgres.rows import ROWS
+from anabranch.adapters.postgres.schema.check import check
+from anabranch.adapters.postgres.schema.migrate import status
+from anabranch.adapters.postgres.schema.pgstac import find_catalog
+from anabranch.adapters.postgres.schema.table_values import ROWS
+from anabranch.adapters.postgres.store.budget import check_budget
+from anabranch.adapters.postgres.store.clock import measure_skew
 from anabranch.app import connections_needed, load_registry, open_marks
 from anabranch.cli.findings import Finding, Status, guarded
 from anabranch.cli.machine import (

@@ -7,7 +7,7 @@ from threading import Event, Lock, Thread
 import structlog
 
 from anabranch.access import Credential, KeyRequest, Scope
-from anabranch.adapters.postgres.keys import open_keys
+from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.embedded.home import Home
 from anabranch.errors import AnabranchError
 

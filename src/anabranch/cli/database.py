@@ -15,8 +15,8 @@ from anabranch.cli.show import coloured, note, print_json, print_line
 from anabranch.errors import AnabranchError, Conflict
 
 if TYPE_CHECKING:
-    from anabranch.adapters.postgres.migrate import Applied, Status
-    from anabranch.adapters.postgres.pgstac import Catalog
+    from anabranch.adapters.postgres.schema.migrate import Applied, Status
+    from anabranch.adapters.postgres.schema.pgstac import Catalog
 
 __all__ = ["cli"]
 
@@ -26,8 +26,8 @@ cli = typer.Typer(name="db", help="Make, check and remake the database's schema,
 @cli.command()
 def migrate(json: Json = False) -> None:
     """Bring the database to the newest schema and functions, and the catalog where the server has PostGIS."""
-    from anabranch.adapters.postgres.migrate import migrate
-    from anabranch.adapters.postgres.pgstac import migrate_catalog
+    from anabranch.adapters.postgres.schema.migrate import migrate
+    from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 
     url = _url()
     _show(migrate(url), json, migrate_catalog(url))
@@ -36,8 +36,8 @@ def migrate(json: Json = False) -> None:
 @cli.command()
 def status(json: Json = False) -> None:
     """Show which migrations are applied and which are not."""
-    from anabranch.adapters.postgres.migrate import status
-    from anabranch.adapters.postgres.pgstac import find_catalog
+    from anabranch.adapters.postgres.schema.migrate import status
+    from anabranch.adapters.postgres.schema.pgstac import find_catalog
 
     url = _url()
     found, catalog = status(url), find_catalog(url)
@@ -60,7 +60,7 @@ def status(json: Json = False) -> None:
 @cli.command()
 def redeploy(json: Json = False) -> None:
     """Make functions, views, triggers and grants anew."""
-    from anabranch.adapters.postgres.migrate import redeploy
+    from anabranch.adapters.postgres.schema.migrate import redeploy
 
     _show(redeploy(_url()), json)
 
@@ -68,9 +68,9 @@ def redeploy(json: Json = False) -> None:
 @cli.command()
 def check(json: Json = False) -> None:
     """Prove that schema, files and models agree."""
-    from anabranch.adapters.postgres.check import check
-    from anabranch.adapters.postgres.pgstac import find_catalog
-    from anabranch.adapters.postgres.rows import ROWS
+    from anabranch.adapters.postgres.schema.check import check
+    from anabranch.adapters.postgres.schema.pgstac import find_catalog
+    from anabranch.adapters.postgres.schema.table_values import ROWS
 
     url = _url()
     differences = check(url, ROWS)
@@ -98,7 +98,7 @@ def audit(
     json: Json = False,
 ) -> None:
     """Hold the engine's state against its invariants, while it runs."""
-    from anabranch.adapters.postgres.audit import audit
+    from anabranch.adapters.postgres.store.audit import audit
 
     found = audit(_url(), since=read_age(since) if since else None)
     if json:
@@ -119,8 +119,8 @@ def audit(
 @cli.command()
 def reset(yes: Yes = False, json: Json = False) -> None:
     """Remove schema app with all jobs, and the catalog with it, and make both anew."""
-    from anabranch.adapters.postgres.migrate import reset
-    from anabranch.adapters.postgres.pgstac import drop_catalog, migrate_catalog
+    from anabranch.adapters.postgres.schema.migrate import reset
+    from anabranch.adapters.postgres.schema.pgstac import drop_catalog, migrate_catalog
 
     if not yes:
         raise UsageMistake(

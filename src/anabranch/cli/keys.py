@@ -16,7 +16,7 @@ from anabranch.cli.show import age, note, print_json, print_line, print_table
 from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
-    from anabranch.adapters.postgres.keys import PostgresKeys
+    from anabranch.adapters.postgres.store.keys import PostgresKeys
 
 __all__ = ["cli"]
 
@@ -103,7 +103,7 @@ def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
     """What comes of an act on the keys of the database: whoever holds its URL needs no key, and there may be none."""
     import asyncio
 
-    from anabranch.adapters.postgres.keys import open_keys
+    from anabranch.adapters.postgres.store.keys import open_keys
 
     url = database_url(prepare(quiet=True))
 

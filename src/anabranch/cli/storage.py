@@ -112,7 +112,7 @@ def audit(
     json: Json = False,
 ) -> None:
     """Compare the tiers with the database: what is published and gone, and what is there and nobody's."""
-    from anabranch.adapters.postgres.records import PostgresRecords
+    from anabranch.adapters.postgres.store.records import PostgresRecords
     from anabranch.app import open_tiers
     from anabranch.audit import Audit
 

@@ -15,7 +15,7 @@ from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.results import Results
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["Nursery", "collect_children", "is_child_job"]
+__all__ = ["ChildJobs", "collect_children", "is_child_job"]
 
 log = structlog.get_logger()
 BATCH = 50
@@ -27,7 +27,7 @@ def is_child_job(claim: Claim) -> bool:
     return "workflow" in claim.lane.policy
 
 
-class Nursery:
+class ChildJobs:
     """Begins child jobs for one session."""
 
     def __init__(self, queue: TaskQueue, registry: Registry, definitions: Definitions, session: SessionId) -> None:

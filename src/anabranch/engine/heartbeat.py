@@ -9,15 +9,15 @@ from datetime import timedelta
 import structlog
 
 from anabranch.engine.model import Attempt, SessionId
-from anabranch.engine.ports import Hands, Pulse
+from anabranch.engine.ports import Hands, HeartbeatConnection
 
-__all__ = ["Heart"]
+__all__ = ["Heartbeat"]
 
 log = structlog.get_logger()
 SAY_EVERY_SECONDS = 1.0
 
 
-class Heart:
+class Heartbeat:
     """Beats every third of the lease and passes on what it hears: doorbells, attempts to stop, and a lost session.
 
     Between beats it lets the process say how far its work is: at most once a second, for all of it together.
@@ -26,12 +26,12 @@ class Heart:
 
     def __init__(
         self,
-        connect: Callable[[], Pulse],
+        connect: Callable[[], HeartbeatConnection],
         session: SessionId,
         lease: timedelta,
         *,
         hands: Callable[[], Hands],
-        say: Callable[[Pulse], bool],
+        say: Callable[[HeartbeatConnection], bool],
         on_ring: Callable[[], None],
         on_stop: Callable[[list[Attempt]], None],
         on_gone: Callable[[], None],
@@ -47,7 +47,7 @@ class Heart:
         self._on_ring, self._on_stop, self._on_gone, self._on_heard = on_ring, on_stop, on_gone, on_heard
         self._on_beat = on_beat
         self._stop = threading.Event()
-        self._pulse: Pulse | None = None
+        self._pulse: HeartbeatConnection | None = None
         self._has_pulse = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
@@ -88,7 +88,7 @@ class Heart:
             return False
 
     @contextmanager
-    def _open(self) -> Iterator[Pulse]:
+    def _open(self) -> Iterator[HeartbeatConnection]:
         pulse = self._connect()
         self._lend(pulse)
         try:
@@ -97,11 +97,11 @@ class Heart:
             self._lend(None)
             pulse.close()
 
-    def _lend(self, pulse: Pulse | None) -> None:
+    def _lend(self, pulse: HeartbeatConnection | None) -> None:
         with self._has_pulse:
             self._pulse = pulse
 
-    def _beat(self, pulse: Pulse) -> bool:
+    def _beat(self, pulse: HeartbeatConnection) -> bool:
         self._on_beat()
         answer = pulse.beat(self._session, self._hands())
         if answer is None:

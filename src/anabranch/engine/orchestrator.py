@@ -8,7 +8,7 @@ import structlog
 from anabranch.engine.advancing import Advancer
 from anabranch.engine.ports import SessionGone, Store
 from anabranch.engine.retention import Purge, Retention
-from anabranch.engine.session import Live
+from anabranch.engine.session import LiveSession
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import AnabranchError
 from anabranch.storage.results import Results
@@ -28,7 +28,7 @@ class Orchestrator:
         self._results = results
         self._purge = purge
 
-    async def serve(self, live: Live, stop: asyncio.Event) -> None:
+    async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Run until told to stop; SessionGone when the session was lost."""
         retention, sweeper = Retention(self._store.retention(), live.session), Sweeper(self._store, live.session)
         duties = [
@@ -42,7 +42,7 @@ class Orchestrator:
                 duty.cancel()
             await asyncio.wait(duties)
 
-    async def _serve(self, live: Live, stop: asyncio.Event) -> None:
+    async def _serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         advancer = Advancer(self._store, live.session, self._results)
         live.rights = advancer.in_hand
         while not stop.is_set():

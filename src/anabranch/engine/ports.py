@@ -34,9 +34,9 @@ from anabranch.workflows.expressions import Reference
 __all__ = [
     "Applied",
     "Hands",
+    "HeartbeatConnection",
     "JobStore",
     "KeyTaken",
-    "Pulse",
     "Refused",
     "Remains",
     "ResultPage",
@@ -286,7 +286,7 @@ class RetentionStore(Protocol):
     async def remove_workflows(self, age: timedelta) -> int: ...
 
 
-class Pulse(Protocol):
+class HeartbeatConnection(Protocol):
     """A connection of its own for beats, progress and doorbells; used from one thread, blocking; others may wake it."""
 
     def beat(self, session: SessionId, hands: Hands) -> list[Attempt] | None:
@@ -308,7 +308,7 @@ class Pulse(Protocol):
 class Store(JobStore, TaskQueue, Protocol):
     """Both, in one place."""
 
-    def pulse(self) -> Pulse:
+    def pulse(self) -> HeartbeatConnection:
         """A new connection for beats and doorbells."""
 
     def retention(self) -> RetentionStore:

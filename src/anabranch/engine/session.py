@@ -9,19 +9,19 @@ from typing import Protocol
 
 import structlog
 
-from anabranch.engine.heartbeat import Heart
+from anabranch.engine.heartbeat import Heartbeat
 from anabranch.engine.model import Attempt, InHand, RightId, SessionId, SessionKind
-from anabranch.engine.ports import Hands, Pulse, Refused, SessionGone, Store
+from anabranch.engine.ports import Hands, HeartbeatConnection, Refused, SessionGone, Store
 from anabranch.errors import Unavailable
 
-__all__ = ["Live", "Part", "keep_session"]
+__all__ = ["LiveSession", "Part", "keep_session"]
 
 log = structlog.get_logger()
 PARTING_SECONDS = 5.0
 STUCK_BEATS = 6  # three a lease
 
 
-class Live:
+class LiveSession:
     """A session while it lives: its id, its doorbell, and what its heart heard."""
 
     def __init__(self, session: SessionId) -> None:
@@ -32,7 +32,7 @@ class Live:
         self.trouble: str | None = None
         self.on_stop: Callable[[list[Attempt]], None] = lambda _attempts: None
         self.on_lost: Callable[[], None] = lambda: None
-        self.speak: Callable[[Pulse], bool] = lambda _pulse: False
+        self.speak: Callable[[HeartbeatConnection], bool] = lambda _pulse: False
         self._bell = asyncio.Event()
         self._gone = False
         self._heard = time.monotonic()
@@ -60,7 +60,7 @@ class Live:
         """What the session's process has in hand now, and what keeps it from its work."""
         return Hands(self.in_hand(), self.rights(), self.trouble)
 
-    def say(self, pulse: Pulse) -> bool:
+    def say(self, pulse: HeartbeatConnection) -> bool:
         """Tell over the heart's connection how far the work is; False when there is nothing new."""
         return self.speak(pulse)
 
@@ -90,7 +90,7 @@ class Live:
 class Part(Protocol):
     """A part of the engine that runs under a session."""
 
-    async def serve(self, live: Live, stop: asyncio.Event) -> None:
+    async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Run until told to stop; SessionGone when the session was lost."""
 
 
@@ -119,7 +119,7 @@ async def keep_session(
             continue
         if session is None:
             return
-        live = Live(session)
+        live = LiveSession(session)
         heart = _heart(store, live, lease, on_stuck)
         log.info("session.began", session=session, kind=kind)
         try:
@@ -132,7 +132,7 @@ async def keep_session(
             await asyncio.to_thread(heart.stop)
 
 
-async def _serve(part: Part, live: Live, stop: asyncio.Event, lease: timedelta) -> None:
+async def _serve(part: Part, live: LiveSession, stop: asyncio.Event, lease: timedelta) -> None:
     """Serve while the heart is heard. One that was silent for two thirds of a lease has lost the session: the sweeper
     may give its tasks to others soon, and a call that hangs would not tell."""
     serving = asyncio.create_task(part.serve(live, stop))
@@ -150,9 +150,9 @@ async def _serve(part: Part, live: Live, stop: asyncio.Event, lease: timedelta) 
         await asyncio.wait([serving])
 
 
-def _heart(store: Store, live: Live, lease: timedelta, on_stuck: Callable[[], None]) -> Heart:
+def _heart(store: Store, live: LiveSession, lease: timedelta, on_stuck: Callable[[], None]) -> Heartbeat:
     loop = asyncio.get_running_loop()
-    return Heart(
+    return Heartbeat(
         store.pulse,
         live.session,
         lease,
@@ -166,7 +166,7 @@ def _heart(store: Store, live: Live, lease: timedelta, on_stuck: Callable[[], No
     )
 
 
-def _check_loop(live: Live, on_stuck: Callable[[], None]) -> None:
+def _check_loop(live: LiveSession, on_stuck: Callable[[], None]) -> None:
     if live.count_beat() > STUCK_BEATS:
         log.error("process.stuck", session=live.session, remedy="An async handler blocks; make it a plain def.")
         on_stuck()

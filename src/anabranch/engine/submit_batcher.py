@@ -14,7 +14,7 @@ from anabranch.engine.ports import JobStore, Refused, Submitted
 from anabranch.engine.submission import Submission
 from anabranch.errors import AnabranchError
 
-__all__ = ["Answer", "Gatherer"]
+__all__ = ["Answer", "SubmitBatcher"]
 
 log = structlog.get_logger()
 MOST = 100
@@ -23,7 +23,7 @@ Answer = Submitted | AnabranchError
 Waiting = tuple[Submission, "asyncio.Future[Submitted]"]
 
 
-class Gatherer:
+class SubmitBatcher:
     """Submits under one session. Nobody waits for others to come; but under load, many jobs share a commit."""
 
     def __init__(self, store: JobStore, session: SessionId) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import JobStore, Submitted
 from anabranch.engine.submission import IdempotencyKey, Order, Submission
-from anabranch.engine.submit_batcher import Answer, Gatherer
+from anabranch.engine.submit_batcher import Answer, SubmitBatcher
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.workflows.stages import Declaration
 
@@ -21,20 +21,20 @@ class Submitter:
     ) -> None:
         """For this session only: a new session needs a new one."""
         self._store = store
-        self._gatherer = Gatherer(store, session)
+        self._batcher = SubmitBatcher(store, session)
         self._find = find
         self._keep = keep
 
     async def submit(self, order: Order) -> Submitted:
         """The job of an order; the same order is the same job, and the same key is the same answer (E15)."""
         prepared = await self._prepare(order)
-        return await self._gatherer.submit(prepared) if isinstance(prepared, Submission) else prepared
+        return await self._batcher.submit(prepared) if isinstance(prepared, Submission) else prepared
 
     async def submit_batch(self, orders: Sequence[Order]) -> list[Answer]:
         """The jobs of many orders, in one commit; what is wrong with one hurts no other."""
         prepared = [await self._try(order) for order in orders]
         submissions = [one for one in prepared if isinstance(one, Submission)]
-        answers = iter(await self._gatherer.submit_batch(submissions) if submissions else [])
+        answers = iter(await self._batcher.submit_batch(submissions) if submissions else [])
         return [next(answers) if isinstance(one, Submission) else one for one in prepared]
 
     async def _prepare(self, order: Order) -> Submission | Submitted:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from anabranch.adapters.postgres.outputs import Output
+from anabranch.adapters.postgres.store.outputs import Output
 
 __all__ = ["Published", "address_of", "find_addresses", "name_files", "path_of"]
 

@@ -10,8 +10,8 @@ import pytest
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.migrate import migrate
-from anabranch.adapters.postgres.pgstac import migrate_catalog
+from anabranch.adapters.postgres.schema.migrate import migrate
+from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.clock import Clock
 from anabranch.testing.shared_cluster import SharedCluster

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.adapters.objects.aside import Aside, clear_asides
 from anabranch.adapters.objects.faults import changed, exists, explain
 from anabranch.adapters.objects.options import Options, open_store
+from anabranch.adapters.objects.staging import Aside, clear_asides
 from anabranch.errors import Conflict, NotFound
 from anabranch.storage.addresses import RESERVED
 from anabranch.storage.tiers import Downloaded, Page, Stat, Stored

@@ -11,8 +11,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from anabranch.adapters.objects.aside import Aside, clear_asides
 from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, told
+from anabranch.adapters.objects.staging import Aside, clear_asides
 from anabranch.storage.addresses import RESERVED
 from anabranch.storage.tiers import Downloaded, Page, Stat, Stored
 

@@ -9,6 +9,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
 from anabranch.access import Scope
+from anabranch.api.answers.errors import InvalidRequest, TooMany, describe, status_of
+from anabranch.api.answers.openapi import body, keyed, problems
 from anabranch.api.body import check_media_type, parse_object, too_large
 from anabranch.api.deps import (
     Caller,
@@ -19,11 +21,9 @@ from anabranch.api.deps import (
     GivenKey,
     needs,
 )
-from anabranch.api.errors import InvalidRequest, TooMany, describe, status_of
-from anabranch.api.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
-from anabranch.api.openapi import body, keyed, problems
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
+from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
 from anabranch.app import Gateway
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submission import Order

@@ -4,9 +4,9 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
-from anabranch.api.bundle import BUNDLED, MEDIA_TYPE, pack
+from anabranch.api.answers.bundle import BUNDLED, MEDIA_TYPE, pack
+from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.openapi import problems
 from anabranch.api.paths import JobId
 
 __all__ = ["router"]

@@ -6,10 +6,10 @@ import structlog
 from fastapi import APIRouter, Query, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.control import DeadLetterView, ReplayView, RetryView, SignalView
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
-from anabranch.api.openapi import body, problems
 from anabranch.api.paths import JobId, NodeName
 from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
 from anabranch.api.schemas import JobView, Page

@@ -6,6 +6,7 @@ import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.inspection import (
     FunctionsView,
@@ -15,7 +16,6 @@ from anabranch.api.inspection import (
     TaskRowsQuery,
     TaskRowView,
 )
-from anabranch.api.openapi import problems
 from anabranch.api.paths import JobId
 from anabranch.api.schemas import Page
 from anabranch.errors import InputError

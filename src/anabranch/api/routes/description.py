@@ -4,8 +4,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from anabranch.access import Scope
+from anabranch.api.answers.etags import IfNoneMatch, answer_once
 from anabranch.api.deps import needs
-from anabranch.api.etags import IfNoneMatch, answer_once
 
 __all__ = ["router"]
 

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from pydantic import Field
 
-from anabranch.api.openapi import problems
+from anabranch.api.answers.openapi import problems
 from anabranch.api.paths import ErrorCode
 from anabranch.api.schemas import View
 from anabranch.codes import CODES, Code, find_code

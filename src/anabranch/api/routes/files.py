@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
-from anabranch.adapters.postgres.outputs import Output
+from anabranch.adapters.postgres.store.outputs import Output
+from anabranch.api.answers.errors import respond
+from anabranch.api.answers.etags import IfNoneMatch
 from anabranch.api.deps import CurrentGateway, CurrentServing, needs
-from anabranch.api.errors import respond
-from anabranch.api.etags import IfNoneMatch
 from anabranch.api.paths import JobId
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.etags import has

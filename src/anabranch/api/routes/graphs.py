@@ -5,10 +5,10 @@ import asyncio
 from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.etags import IfNoneMatch
+from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, GraphView, answer_svg
-from anabranch.api.etags import IfNoneMatch
-from anabranch.api.openapi import problems
 from anabranch.api.paths import JobId
 from anabranch.app import Gateway
 from anabranch.engine.model import Job, NodeState

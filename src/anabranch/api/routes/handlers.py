@@ -3,9 +3,9 @@
 from fastapi import APIRouter
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import problems
 from anabranch.api.catalogue import HandlerView
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.openapi import problems
 
 __all__ = ["router"]
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, CurrentMonitor, CurrentTick, needs
-from anabranch.api.diagnosis import OLDEST_TICK_SECONDS, Part, Status, worst
-from anabranch.api.openapi import problems
+from anabranch.api.health.diagnosis import OLDEST_TICK_SECONDS, Part, Status, worst
 from anabranch.errors import Unavailable
 
 __all__ = ["router"]

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.openapi import problems
 from anabranch.api.paths import JobId
 from anabranch.api.requests import EventsQuery, LogsQuery
 from anabranch.api.schemas import EventView, LogView, Page

@@ -7,10 +7,10 @@ import structlog
 from fastapi import APIRouter, Query, Request, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.etags import KEPT, IfNoneMatch, keep, not_modified
+from anabranch.api.answers.openapi import Responses, body, keyed, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
-from anabranch.api.etags import KEPT, IfNoneMatch, keep, not_modified
-from anabranch.api.openapi import Responses, body, keyed, problems
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView

@@ -6,10 +6,10 @@ import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.keys import KeysQuery, KeyView, MakeKeyRequest, NewKeyView
-from anabranch.api.openapi import body, problems
 from anabranch.api.paths import KeyId
 from anabranch.api.schemas import Page
 

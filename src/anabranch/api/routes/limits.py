@@ -4,10 +4,10 @@ import structlog
 from fastapi import APIRouter
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.control import LimitView, PausedView, QueueView, SetLimitView
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
-from anabranch.api.openapi import body, problems
 from anabranch.api.paths import Kind, LimitedName
 from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.api.unknown_names import warn_of_unknown

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
+from anabranch.api.answers.etags import IfNoneMatch, answer_once
 from anabranch.api.deps import CurrentServing
-from anabranch.api.etags import IfNoneMatch, answer_once
 from anabranch.errors import NotFound
 
 __all__ = ["router"]

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, CurrentLookout, needs
-from anabranch.api.openapi import problems
 from anabranch.api.paths import JobId
 from anabranch.api.requests import StreamQuery
-from anabranch.api.stream import STREAMED, EventStream
+from anabranch.api.streaming.events import STREAMED, EventStream
 
 __all__ = ["router"]
 

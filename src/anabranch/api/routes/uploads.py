@@ -8,10 +8,10 @@ import structlog
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.errors import InvalidRequest, Mistake
+from anabranch.api.answers.openapi import Responses, body, problems
 from anabranch.api.body import check_media_type
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs
-from anabranch.api.errors import InvalidRequest, Mistake
-from anabranch.api.openapi import Responses, body, problems
 from anabranch.api.requests import UploadQuery
 from anabranch.api.schemas import UploadView
 

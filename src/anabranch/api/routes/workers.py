@@ -4,9 +4,9 @@ import structlog
 from fastapi import APIRouter
 
 from anabranch.access import Scope
+from anabranch.api.answers.openapi import problems
 from anabranch.api.control import WorkerDrainView
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.openapi import problems
 from anabranch.api.paths import Session
 from anabranch.api.schemas import WorkerView
 

@@ -6,12 +6,12 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.etags import KEPT, IfNoneMatch, answer_once
+from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.catalogue import CatalogueView, MistakeView, ReloadView, VerdictView, WorkflowView, schema_of
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, answer_svg
-from anabranch.api.etags import KEPT, IfNoneMatch, answer_once
-from anabranch.api.openapi import body, problems
 from anabranch.api.paths import WorkflowId
 from anabranch.workflows.drawing.diagram import workflow_svg
 from anabranch.workflows.yaml import load_yaml

@@ -9,8 +9,8 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anabranch.api.root import ROOT
 from anabranch.api.security.forwarding import HEADERS, Forwarded, Proxies
+from anabranch.api.security.root_path import ROOT
 from anabranch.embedded.listener import is_loopback
 from anabranch.errors import AnabranchError
 from anabranch.settings import Settings

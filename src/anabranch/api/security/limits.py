@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from anabranch.access import Principal
-from anabranch.api.errors import TooMany
+from anabranch.api.answers.errors import TooMany
 from anabranch.api.security.rates import Rate, network_of
 from anabranch.errors import InputError
 from anabranch.settings import Settings

@@ -11,7 +11,7 @@ import structlog
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from anabranch.api.errors import respond
+from anabranch.api.answers.errors import respond
 from anabranch.errors import AnabranchError
 from anabranch.settings import Settings
 

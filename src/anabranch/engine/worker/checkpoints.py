@@ -8,13 +8,13 @@ from anabranch.engine.model import Attempt, SessionId
 from anabranch.engine.ports import Refused, TaskQueue
 from anabranch.errors import Interrupted, TaskError, Transient, Unavailable
 
-__all__ = ["Keeper"]
+__all__ = ["CheckpointWriter"]
 
 log = structlog.get_logger()
 LONGEST_PAUSE_SECONDS = 1.0
 
 
-class Keeper:
+class CheckpointWriter:
     """Keeps the checkpoints of one session's attempts."""
 
     def __init__(self, queue: TaskQueue, session: SessionId) -> None:

@@ -13,8 +13,8 @@ from types import FrameType
 from anabranch.canonical import Json
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.worker.parent_death import die_with_parent
-from anabranch.engine.worker.perform import Call, Performed, perform
-from anabranch.engine.worker.resources import Equipment
+from anabranch.engine.worker.perform import Call, Outcome, perform
+from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.task_logs import hold_lines, keep_lines
 from anabranch.errors import ContractViolationError, Interrupted, TaskError
 
@@ -111,7 +111,7 @@ class Line:
 
 
 def serve(
-    connection: Connection, output: Connection, plugins: Sequence[str], memory: int, equipment: Equipment
+    connection: Connection, output: Connection, plugins: Sequence[str], memory: int, resources: HandlerResources
 ) -> None:
     """Load plugins, tell that they are there, and run call after call until the worker hangs up."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -124,7 +124,7 @@ def serve(
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     hold_lines()
     registry = load_plugins(plugins)
-    connection.send(Performed())
+    connection.send(Outcome())
     for stream in (sys.stdout, sys.stderr):
         os.dup2(output.fileno(), stream.fileno())
     keep_lines()
@@ -137,7 +137,7 @@ def serve(
             continue
         line.begin()
         connection.send(Begun())
-        performed = perform(registry, call, line, equipment)
+        performed = perform(registry, call, line, resources)
         if not line.is_mine:  # two would answer for one, and then for others
             os._exit(os.EX_SOFTWARE)
         line.end()

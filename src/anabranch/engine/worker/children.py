@@ -20,8 +20,8 @@ from anabranch.canonical import Json
 from anabranch.engine.plugin import loaded_modules
 from anabranch.engine.worker.captured_output import Printed
 from anabranch.engine.worker.child import Answer, Begun, Saved, serve
-from anabranch.engine.worker.perform import Call, Performed
-from anabranch.engine.worker.resources import BARE, Equipment
+from anabranch.engine.worker.perform import Call, Outcome
+from anabranch.engine.worker.resources import BARE, HandlerResources
 from anabranch.errors import TaskError, Transient, Unavailable
 
 __all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue"]
@@ -56,7 +56,7 @@ class Listener(Protocol):
         """Begin to keep a checkpoint; in the end, the error that the handler gets, if any."""
 
 
-Message = Performed | Begun | Saved | dict[str, Json]
+Message = Outcome | Begun | Saved | dict[str, Json]
 
 
 class ChildDied(Exception):
@@ -90,9 +90,9 @@ class Overdue(Exception):
 class Child:
     """One process that runs calls, one after the other. Its methods block; `tell` and `kill` fit any thread."""
 
-    def __init__(self, plugins: Sequence[str], memory: int, equipment: Equipment = BARE) -> None:
+    def __init__(self, plugins: Sequence[str], memory: int, resources: HandlerResources = BARE) -> None:
         """Fork it from the preloaded server, and wait until its plugins are loaded."""
-        self.process, self._connection, self._output = _fork(tuple(plugins), memory, equipment)
+        self.process, self._connection, self._output = _fork(tuple(plugins), memory, resources)
         self._server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]  # it has no public name
         self._sending = threading.Lock()
         self._begun = False
@@ -101,7 +101,7 @@ class Child:
             raise self._overdue("handler.loading", f"its plugins took longer than {LOADING_SECONDS} s to load", printed)
         self._receive(printed)
 
-    def call(self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener) -> Performed:
+    def call(self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener) -> Outcome:
         """Run one call."""
         printed = Printed(self._output)
         keeping: Future[TaskError | None] | None = None
@@ -110,7 +110,7 @@ class Child:
             patience = _Patience(longest, silence)
             while True:
                 said = self._hear(printed, patience, waits=keeping is not None and not keeping.done())
-                if isinstance(said, Performed):
+                if isinstance(said, Outcome):
                     self._begun = False
                     listener.end()
                     said.log = printed.text(said.log)
@@ -236,17 +236,19 @@ class _Patience:
 class Children:
     """As many children as slots, kept for the next call; one that died is replaced when it is needed."""
 
-    def __init__(self, size: int, plugins: Sequence[str], *, memory: int = 0, equipment: Equipment = BARE) -> None:
+    def __init__(
+        self, size: int, plugins: Sequence[str], *, memory: int = 0, resources: HandlerResources = BARE
+    ) -> None:
         """Prepare the fork server; `memory` bounds each child's address space in bytes, 0 for no bound.
 
-        The equipment is what handlers have wherever they run; it goes to the children by a pipe.
+        The resources is what handlers have wherever they run; it goes to the children by a pipe.
         """
         preload = ["anabranch.engine.worker.die_with_worker", serve.__module__, *loaded_modules(plugins)]
         multiprocessing.get_context("forkserver").set_forkserver_preload(preload)
         forkserver.ensure_running()  # from a thread that lasts: the server ends with the thread that began it
         self._plugins = tuple(plugins)
         self._memory = memory
-        self.equipment = equipment
+        self.resources = resources
         self._size = size
         self._idle: list[Child] = []
         self._busy: dict[CallId, Child] = {}
@@ -263,7 +265,7 @@ class Children:
 
     async def run(
         self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener, *, alone: bool
-    ) -> Performed:
+    ) -> Outcome:
         """Run a call in a kept child, or `alone` in a fresh one; ChildDied or Overdue when it gave no answer."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._run, call, longest, silence, listener, alone)
@@ -292,7 +294,7 @@ class Children:
 
     def _run(
         self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener, alone: bool
-    ) -> Performed:
+    ) -> Outcome:
         call_id = call.facts.task_id, call.facts.attempt
         child = self._new() if alone else self._take()
         try:
@@ -318,7 +320,7 @@ class Children:
         longest: timedelta,
         silence: timedelta | None,
         listener: Listener,
-    ) -> Performed:
+    ) -> Outcome:
         self._busy[call_id] = child
         try:
             if call_id in self._doomed:
@@ -340,7 +342,7 @@ class Children:
                 return child
 
     def _new(self) -> Child:
-        return Child(self._plugins, self._memory, self.equipment)
+        return Child(self._plugins, self._memory, self.resources)
 
 
 def _has_ended(pid: int) -> bool:

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from anabranch.canonical import Json, decode, encode
 from anabranch.engine.model import Attempt, Checkpoint
-from anabranch.engine.worker.resources import BARE, Equipment
+from anabranch.engine.worker.resources import BARE, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
 from anabranch.storage.task_storage import TaskStorage, Writer
 from anabranch.storage.work_files import WorkFiles
 
-__all__ = ["CURRENT", "Context", "Saving", "Silence", "TaskFacts", "Voice", "ids_of_task"]
+__all__ = ["CURRENT", "Context", "NoLink", "PendingCheckpoint", "TaskFacts", "WorkerLink", "ids_of_task"]
 
 MOST_HANDED = 64_000
 MOST_SAVED = 64_000
@@ -55,7 +55,7 @@ def ids_of_task() -> dict[str, str | int]:
     }  # fmt: skip
 
 
-class Voice(Protocol):
+class WorkerLink(Protocol):
     """The line between a handler and its worker."""
 
     @property
@@ -74,7 +74,7 @@ class Voice(Protocol):
         saved already. Interrupted when the attempt is not the current one: from then on it is cancelled, too."""
 
 
-class Silence:
+class NoLink:
     """The line of a handler that is too short to say or hear anything."""
 
     cancelled = False
@@ -88,7 +88,7 @@ class Silence:
         raise ContractViolationError("ctx.checkpoint is not for quick handlers: declare this one without quick=True")
 
 
-class Saving:
+class PendingCheckpoint:
     """A checkpoint of an async handler, durable when it was awaited. Elsewhere it is durable already, and awaiting it
     does nothing."""
 
@@ -117,15 +117,15 @@ class Saving:
 class Context:
     """What a handler knows about its task, and what it may say while it runs."""
 
-    __slots__ = ("_checkpoint", "_equipment", "_facts", "_saving", "_voice", "handed", "has_scratch", "metrics")
+    __slots__ = ("_checkpoint", "_facts", "_resources", "_saving", "_voice", "handed", "has_scratch", "metrics")
 
-    def __init__(self, facts: TaskFacts, voice: Voice, equipment: Equipment = BARE) -> None:
+    def __init__(self, facts: TaskFacts, voice: WorkerLink, resources: HandlerResources = BARE) -> None:
         """Made by the engine for each attempt."""
         self._facts = facts
-        self._equipment = equipment
+        self._resources = resources
         self._voice = voice
         self._checkpoint = facts.checkpoint
-        self._saving: Saving | None = None
+        self._saving: PendingCheckpoint | None = None
         self.metrics: dict[str, Json] = {}
         self.handed: dict[str, Json] = {}
         self.has_scratch = False
@@ -189,19 +189,19 @@ class Context:
 
         They are removed some time after the job has ended.
         """
-        return WorkFiles(self._equipment.storage, self._writer, lambda: self.scratch)
+        return WorkFiles(self._resources.storage, self._writer, lambda: self.scratch)
 
     @property
     def storage(self) -> TaskStorage:
         """The tiers: fetch sources, and put what this attempt makes."""
-        return TaskStorage(self._equipment.storage, self._equipment.sources, self._writer, lambda: self.scratch)
+        return TaskStorage(self._resources.storage, self._resources.sources, self._writer, lambda: self.scratch)
 
     def database(self) -> AbstractContextManager[Any]:  # a connection of psycopg's, which the engine does not know
         """A connection for one short burst: it commits at the end of its `with`, and rolls back by an exception.
 
         Few handlers of a worker have one at the same time; open it when all is computed.
         """
-        return self._equipment.database()
+        return self._resources.database()
 
     @property
     def cancelled(self) -> bool:
@@ -224,7 +224,7 @@ class Context:
             raise ContractViolationError(f"ctx.progress was told what can't be stored: {error}") from error
         self._voice.progress(said)
 
-    def checkpoint(self, phase: str, state: Json = None) -> Saving:
+    def checkpoint(self, phase: str, state: Json = None) -> PendingCheckpoint:
         """Save what the next attempt needs to go on from here; it is durable when this returns, and in an async handler
         when it was awaited. Interrupted when the task is no longer this attempt's.
 
@@ -245,7 +245,7 @@ class Context:
             )
         self.require_awaited()
         point = Checkpoint(phase, decode(text), self.attempt)
-        self._saving = Saving(self._voice.save(phase, text), lambda: self._resume_from(point))
+        self._saving = PendingCheckpoint(self._voice.save(phase, text), lambda: self._resume_from(point))
         return self._saving
 
     def resume(self) -> Checkpoint | None:

@@ -12,7 +12,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 
 from anabranch.canonical import Json
 from anabranch.engine.worker.context import Context
-from anabranch.engine.worker.result_file import Spool
+from anabranch.engine.worker.result_file import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
 from anabranch.workflows.bounds import find_seconds_mistake
 from anabranch.workflows.definition import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry, find_retry_mistakes
@@ -167,7 +167,7 @@ def _parameters(declared: Handler, params: Mapping[str, Json]) -> object:
 def _listed(params: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """The parameters with results in a list, as a model asks for them."""
     for key, value in params.items():
-        yield key, list(value) if isinstance(value, Spool) else value
+        yield key, list(value) if isinstance(value, ResultFile) else value
 
 
 def _list(name: str, function: object) -> Handler:

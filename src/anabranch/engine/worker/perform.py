@@ -11,16 +11,16 @@ from anabranch.engine.failure import describe_error
 from anabranch.engine.folding import fold_results, read_folding
 from anabranch.engine.model import Claim, Purpose
 from anabranch.engine.plugin import Registry
-from anabranch.engine.worker.context import CURRENT, Context, TaskFacts, Voice
+from anabranch.engine.worker.context import CURRENT, Context, TaskFacts, WorkerLink
 from anabranch.engine.worker.handler import call_handler, check_result
-from anabranch.engine.worker.resources import BARE, Equipment
+from anabranch.engine.worker.resources import BARE, HandlerResources
 from anabranch.engine.worker.tracebacks import tell_traceback
 from anabranch.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
 from anabranch.storage.results import Results, is_reference
 from anabranch.workflows.definition import Folding
 from anabranch.workflows.handlers import Handler
 
-__all__ = ["Call", "Performed", "perform", "perform_async"]
+__all__ = ["Call", "Outcome", "perform", "perform_async"]
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Performed:
+class Outcome:
     """How an attempt went: its result or its error, what it measured, hands over and printed; values as JSON text.
 
     What it printed ends with where it failed, if it did.
@@ -83,9 +83,9 @@ class Performed:
     lacked_descriptors: bool = False
 
 
-def perform(registry: Registry, call: Call, voice: Voice, equipment: Equipment = BARE) -> Performed:
+def perform(registry: Registry, call: Call, voice: WorkerLink, resources: HandlerResources = BARE) -> Outcome:
     """Run a call to its end in this thread."""
-    context = Context(call.facts, voice, equipment)
+    context = Context(call.facts, voice, resources)
     before = CURRENT.set(call.facts)
     try:
         return _performed(context, _answer(registry, call, context), call.handler)
@@ -95,9 +95,9 @@ def perform(registry: Registry, call: Call, voice: Voice, equipment: Equipment =
         CURRENT.reset(before)
 
 
-async def perform_async(found: Handler, call: Call, voice: Voice, equipment: Equipment = BARE) -> Performed:
+async def perform_async(found: Handler, call: Call, voice: WorkerLink, resources: HandlerResources = BARE) -> Outcome:
     """Run an async handler to its end in this loop."""
-    context = Context(call.facts, voice, equipment)
+    context = Context(call.facts, voice, resources)
     CURRENT.set(call.facts)  # for the asyncio task that runs this, and those it starts
     try:
         answer = await call_handler(found, context)
@@ -112,10 +112,10 @@ async def perform_async(found: Handler, call: Call, voice: Voice, equipment: Equ
         return _failed(context, voice, error)
 
 
-def _failed(context: Context, voice: Voice, error: BaseException) -> Performed:
+def _failed(context: Context, voice: WorkerLink, error: BaseException) -> Outcome:
     interrupted = isinstance(error, Interrupted) and (voice.stopping or voice.cancelled)
     told = None if interrupted else tell_traceback(error)
-    return Performed(
+    return Outcome(
         error=describe_error(error),
         log=told,
         has_scratch=context.has_scratch,
@@ -142,14 +142,14 @@ def _answer(registry: Registry, call: Call, context: Context) -> object:
     return declared.aggregate(node, call.previous or [])
 
 
-def _performed(context: Context, value: object, handler: str) -> Performed:
+def _performed(context: Context, value: object, handler: str) -> Outcome:
     if is_reference(value):
         raise ContractViolationError(f"{handler} returned what looks like a reference of the engine's own")
     try:
         metrics = encode(context.metrics) if context.metrics else None
         if isinstance(value, TaskError):
-            return Performed(error=describe_error(value), metrics=metrics, has_scratch=context.has_scratch)
+            return Outcome(error=describe_error(value), metrics=metrics, has_scratch=context.has_scratch)
         handed = encode(context.handed) if context.handed else None
-        return Performed(encode(value), None, metrics, None, context.has_scratch, handed)
+        return Outcome(encode(value), None, metrics, None, context.has_scratch, handed)
     except ValueError as error:
         raise ContractViolationError(f"{handler} returned what can't be stored: {error}") from error

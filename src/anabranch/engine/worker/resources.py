@@ -10,12 +10,12 @@ from anabranch.errors import ContractViolationError
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Storage
 
-__all__ = ["BARE", "Connect", "Equipment"]
+__all__ = ["BARE", "Connect", "HandlerResources"]
 
 Connect = Callable[[], AbstractContextManager[Any]]  # a connection of psycopg's, which the engine does not know
 
 
-class Equipment:
+class HandlerResources:
     """Storage, a cache of sources, and connections to the database; secrets travel in it and not by the environment."""
 
     def __init__(self, open_storage: Callable[[], Storage], connect: Connect, cache: Path, cache_bytes: int) -> None:
@@ -27,7 +27,7 @@ class Equipment:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Open stores stay in their process."""
-        return Equipment, (self._open_storage, self.database, self._cache, self._cache_bytes)
+        return HandlerResources, (self._open_storage, self.database, self._cache, self._cache_bytes)
 
     @cached_property
     def storage(self) -> Storage:
@@ -48,4 +48,4 @@ def _no_database() -> AbstractContextManager[Any]:
     raise ContractViolationError("ctx.database: the process that runs this handler was given no database")
 
 
-BARE = Equipment(_no_storage, _no_database, Path("cache"), 0)
+BARE = HandlerResources(_no_storage, _no_database, Path("cache"), 0)

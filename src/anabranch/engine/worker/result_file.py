@@ -12,12 +12,12 @@ from anabranch.canonical import Json, decode, encode
 from anabranch.engine.ports import JobStore
 from anabranch.storage.results import Results
 
-__all__ = ["Spool", "collect_results"]
+__all__ = ["ResultFile", "collect_results"]
 
 LISTED = 1_000_000
 
 
-class Spool(Sequence[Json]):
+class ResultFile(Sequence[Json]):
     """Results in a file, a line each: a hundred thousand of them need no memory. `list(…)` makes a list of them."""
 
     def __init__(self, path: str, count: int) -> None:
@@ -66,7 +66,7 @@ async def collect_results(store: JobStore, results: Results, job_id: str, node: 
             await asyncio.to_thread(_append, path, f"{text}\n")
         else:
             listed += map(json.loads, text.split("\n"))
-    return Spool(path, count) if size > LISTED else listed
+    return ResultFile(path, count) if size > LISTED else listed
 
 
 def _bring_back(lines: str, results: Results) -> str:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-__all__ = ["Pace"]
+__all__ = ["RunTimes"]
 
 FAST = timedelta(milliseconds=50)
 AHEAD = timedelta(milliseconds=100)
 MOST = 500
 
 
-class Pace:
+class RunTimes:
     """A moving mean of each handler's run time."""
 
     def __init__(self) -> None:

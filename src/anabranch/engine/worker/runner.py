@@ -18,19 +18,19 @@ from pathlib import Path
 import structlog
 
 from anabranch.canonical import Json, encode
-from anabranch.engine.child_jobs import Nursery, is_child_job
+from anabranch.engine.child_jobs import ChildJobs, is_child_job
 from anabranch.engine.environment import Environment, is_exhausted
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.model import Claim, Purpose, Report, SessionId
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store, TakenRight
-from anabranch.engine.worker.checkpoints import Keeper
+from anabranch.engine.worker.checkpoints import CheckpointWriter
 from anabranch.engine.worker.child import Saved
 from anabranch.engine.worker.children import ChildDied, Children, Overdue
-from anabranch.engine.worker.context import Silence
+from anabranch.engine.worker.context import NoLink
 from anabranch.engine.worker.handler import place_of
-from anabranch.engine.worker.perform import Call, Performed, perform, perform_async
+from anabranch.engine.worker.perform import Call, Outcome, perform, perform_async
 from anabranch.engine.worker.result_file import collect_results
 from anabranch.errors import AnabranchError, Interrupted, TaskError, Unavailable
 from anabranch.storage.results import Results
@@ -90,7 +90,7 @@ class Held:
 class _Line:
     """The worker's end of the line of a handler that runs in a child or in the loop."""
 
-    def __init__(self, held: Held, keeper: Keeper) -> None:
+    def __init__(self, held: Held, keeper: CheckpointWriter) -> None:
         """Made in the loop."""
         self._held = held
         self._keeper = keeper
@@ -156,8 +156,8 @@ class Runner:
         self._children = children
         self.results = results
         self._definitions = Definitions(store)
-        self._keeper = Keeper(store, session)
-        self._nursery = Nursery(store, registry, self._definitions, session)
+        self._keeper = CheckpointWriter(store, session)
+        self._child_jobs = ChildJobs(store, registry, self._definitions, session)
         self._scratch = scratch
         self._thread = thread
         self.environment = Environment(scratch)
@@ -240,7 +240,7 @@ class Runner:
         folder = self._folder(held.claim)
         try:
             call = Call.of(held.claim, _params(held), folder, self.results)
-            performed = perform(self._registry, call, Silence(), self._children.equipment)
+            performed = perform(self._registry, call, NoLink(), self._children.resources)
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
             self._check_descriptors(held, performed)
@@ -261,7 +261,7 @@ class Runner:
     async def _spawn(self, held: Held) -> Report | None:
         try:
             held.workflow = await self._define(held.claim)
-            spawned = await self._nursery.spawn(held.claim, _params(held))
+            spawned = await self._child_jobs.spawn(held.claim, _params(held))
         except Unavailable as error:
             return _for_others(held, error)
         except ExpressionError as error:
@@ -298,18 +298,18 @@ class Runner:
         except ChildDied as error:
             return self._died(held, error, time.perf_counter() - begun)
         except Overdue as error:
-            performed = Performed(error=error.error, log=error.log)
+            performed = Outcome(error=error.error, log=error.log)
         except Unavailable:
             raise
         except ExpressionError as error:
-            performed = Performed(error=_unfilled(error))
+            performed = Outcome(error=_unfilled(error))
         except (AnabranchError, ValueError) as error:
-            performed = Performed(error=describe_error(error))
+            performed = Outcome(error=describe_error(error))
         finally:
             await asyncio.to_thread(_remove, self._folder(held.claim))
         return await asyncio.to_thread(self._settle, held, performed, time.perf_counter() - begun)
 
-    async def _perform(self, held: Held) -> Performed:
+    async def _perform(self, held: Held) -> Outcome:
         claim, policy = held.claim, held.claim.lane.policy
         found = self._handler(claim)
         if found is None and claim.lane.purpose is Purpose.WORK:
@@ -322,7 +322,7 @@ class Runner:
         held.started = True
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
             try:
-                performing = perform_async(found, call, _Line(held, self._keeper), self._children.equipment)
+                performing = perform_async(found, call, _Line(held, self._keeper), self._children.resources)
                 performed = await asyncio.wait_for(performing, longest.total_seconds())
                 held.ended = True
                 self._check_descriptors(held, performed)
@@ -331,14 +331,14 @@ class Runner:
                 task = asyncio.current_task()
                 if task and task.cancelling():
                     raise
-                return Performed(error=describe_error(error))  # the handler cancelled itself
+                return Outcome(error=describe_error(error))  # the handler cancelled itself
             except TimeoutError:
                 raise Overdue("task.timed_out", f"it ran longer than {longest.total_seconds():g} s", None) from None
         silence = _seconds(policy, "heartbeat_timeout_seconds")
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
         return await self._children.run(call, longest, silence, _Line(held, self._keeper), alone=alone)
 
-    def _check_descriptors(self, held: Held, performed: Performed) -> None:
+    def _check_descriptors(self, held: Held, performed: Outcome) -> None:
         """Raise when a handler in this process had no descriptors: that is the worker's trouble, for a while (E1)."""
         if performed.lacked_descriptors and held.claim.attempt <= FREE_ATTEMPTS:
             raise self.environment.note_failure(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
@@ -355,7 +355,7 @@ class Runner:
         return await collect_results(self._store, self.results, claim.lane.job_id, node, path)
 
     def _settle(
-        self, held: Held, performed: Performed, seconds: float, pauses: Sequence[float] = PAUSES_SECONDS
+        self, held: Held, performed: Outcome, seconds: float, pauses: Sequence[float] = PAUSES_SECONDS
     ) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
         in_time = performed.error is None and not held.cancelled

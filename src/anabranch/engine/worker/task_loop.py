@@ -15,14 +15,14 @@ from anabranch.engine.child_jobs import is_child_job
 from anabranch.engine.failure import describe_error
 from anabranch.engine.lanes import is_internal_queue
 from anabranch.engine.model import Answer, Attempt, Claim, InHand, Purpose, Report, Said, TaskKey
-from anabranch.engine.ports import Pulse, Refused, Store, TakenRight, Turn, Wanted
-from anabranch.engine.session import Live
+from anabranch.engine.ports import HeartbeatConnection, Refused, Store, TakenRight, Turn, Wanted
+from anabranch.engine.session import LiveSession
 from anabranch.engine.worker.reporter import Reporter
-from anabranch.engine.worker.run_times import AHEAD, FAST, Pace
+from anabranch.engine.worker.run_times import AHEAD, FAST, RunTimes
 from anabranch.engine.worker.runner import Held, Runner
 from anabranch.errors import AnabranchError, Unavailable
 
-__all__ = ["Shift"]
+__all__ = ["TaskLoop"]
 
 log = structlog.get_logger()
 POLL = timedelta(seconds=1)
@@ -34,11 +34,11 @@ MOST_INTERRUPTIONS = 3  # after so many in a row, reports are sent one by one: o
 RESERVED = 1  # a slot that only plans, folds results and starts child jobs: these never wait for long handlers
 
 
-class Shift:
+class TaskLoop:
     """Turns between the store and the handlers: reports what ended and takes what is next, in one round trip."""
 
     def __init__(
-        self, store: Store, runner: Runner, live: Live, *, queues: Sequence[str], slots: int, grace: timedelta
+        self, store: Store, runner: Runner, live: LiveSession, *, queues: Sequence[str], slots: int, grace: timedelta
     ) -> None:
         """For this session only; a cancelled handler has the grace to end by itself."""
         self._runner = runner
@@ -47,7 +47,7 @@ class Shift:
         self._internal_queues = [queue for queue in queues if is_internal_queue(queue)]
         self._slots = slots
         self._grace = grace
-        self._pace = Pace()
+        self._pace = RunTimes()
         self._advancer = Advancer(store, live.session, runner.results)
         self._reporter = Reporter(store, live.session, self._in_hand)
         self._held: dict[TaskKey, Held] = {}
@@ -298,7 +298,7 @@ class Shift:
     def _in_hand(self) -> list[InHand]:
         return [InHand(held.claim.fence, held.started) for held in list(self._held.values())]
 
-    def _tell_progress(self, pulse: Pulse) -> bool:
+    def _tell_progress(self, pulse: HeartbeatConnection) -> bool:
         """Tell the store what handlers said since they were last told of; False when that is nothing."""
         news = [(held, said) for held in list(self._held.values()) if (said := held.said) and said is not held.told]
         if not news:

@@ -15,7 +15,7 @@ FRAMES = 20
 PARTS = 200
 LONGEST_LINE = 500
 LONGEST = 4_000
-ABOVE = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parent, Path(asyncio.__file__).parent))
+ABOVE = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(asyncio.__file__).parent))
 
 
 def tell_traceback(error: BaseException) -> str | None:

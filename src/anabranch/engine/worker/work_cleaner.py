@@ -14,7 +14,7 @@ from anabranch.errors import AnabranchError
 from anabranch.storage.attempt_keys import ROOT
 from anabranch.storage.tiers import Stat, Tier
 
-__all__ = ["Clearing"]
+__all__ = ["WorkCleaner"]
 
 log = structlog.get_logger()
 EVERY = timedelta(minutes=1)
@@ -23,7 +23,7 @@ KEPT_COMPLETED = timedelta(minutes=10)
 KEPT = timedelta(days=1)  # a retry may go on from it
 
 
-class Clearing:
+class WorkCleaner:
     """Goes round the files of jobs in the work area; any number of workers may do so."""
 
     def __init__(self, store: JobStore, session: SessionId, area: Tier) -> None:

@@ -11,11 +11,11 @@ import structlog
 
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Refused, Store
-from anabranch.engine.session import Live
+from anabranch.engine.session import LiveSession
 from anabranch.engine.worker.children import Children
 from anabranch.engine.worker.runner import Runner
-from anabranch.engine.worker.task_loop import Shift
-from anabranch.engine.worker.work_cleaner import Clearing
+from anabranch.engine.worker.task_loop import TaskLoop
+from anabranch.engine.worker.work_cleaner import WorkCleaner
 from anabranch.errors import Unavailable
 from anabranch.storage.results import Results
 
@@ -53,7 +53,7 @@ class Worker:
         self._options = options
         self.stuck = False
 
-    async def serve(self, live: Live, stop: asyncio.Event) -> None:
+    async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Run until told to stop; SessionGone when the session was lost, and with it all that was in hand."""
         options = self._options
         thread = ThreadPoolExecutor(1, thread_name_prefix="quick")
@@ -66,9 +66,9 @@ class Worker:
             thread,
             live.session,
         )
-        shift = Shift(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
+        shift = TaskLoop(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
         waker = asyncio.create_task(_ring_at_stop(live, stop))
-        clearing = asyncio.create_task(Clearing(self._store, live.session, self._results.work).serve())
+        clearing = asyncio.create_task(WorkCleaner(self._store, live.session, self._results.work).serve())
         try:
             while not stop.is_set():
                 live.check()
@@ -84,7 +84,7 @@ class Worker:
             thread.shutdown(wait=False, cancel_futures=True)
             self.stuck = runner.quick_busy or shift.dropped
 
-    async def _turn(self, shift: Shift, live: Live) -> None:
+    async def _turn(self, shift: TaskLoop, live: LiveSession) -> None:
         try:
             await shift.turn()
             live.trouble = shift.trouble
@@ -93,7 +93,7 @@ class Worker:
             live.trouble = str(error)
             await live.wait(timedelta(seconds=1))
 
-    async def _finish(self, shift: Shift, live: Live) -> None:
+    async def _finish(self, shift: TaskLoop, live: LiveSession) -> None:
         """Let handlers end, hand back those that don't, and report everything (W3)."""
         shift.close()
         end = asyncio.get_running_loop().time() + self._options.grace.total_seconds()
@@ -115,6 +115,6 @@ class Worker:
                     return
 
 
-async def _ring_at_stop(live: Live, stop: asyncio.Event) -> None:
+async def _ring_at_stop(live: LiveSession, stop: asyncio.Event) -> None:
     await stop.wait()
     live.ring()

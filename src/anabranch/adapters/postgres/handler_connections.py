@@ -1,0 +1,143 @@
+"""Short bursts of the database for handlers; few of a worker at once, so that connections stay counted (E19)."""
+
+import fcntl
+import random
+import select
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from anabranch.errors import Unavailable
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.rows import TupleRow
+
+__all__ = ["BURSTS", "HANDLER_CONNECTIONS", "KEPT_SECONDS", "HandlerConnections"]
+
+# How many handlers of one worker use a connection at the same time.
+BURSTS = 2
+# How many more stay open for the next burst: a new session takes several times as long to publish an item.
+KEPT = 2
+KEPT_SECONDS = 5.0  # less than the idle_session_timeout of handlers
+HANDLER_CONNECTIONS = BURSTS + KEPT
+
+
+class Kept(NamedTuple):
+    """A connection between two bursts, with the lock that counts it."""
+
+    connection: "Connection[TupleRow]"
+    lock: BinaryIO
+    since: float
+
+    def is_usable(self) -> bool:
+        """Whether it is young, and the server has said nothing since: that would be its last word."""
+        poll = select.poll()
+        poll.register(self.connection.fileno(), select.POLLIN)
+        return time.monotonic() < self.since + KEPT_SECONDS and not poll.poll(0)
+
+    def close(self) -> None:
+        """Give it up."""
+        self.connection.close()
+        self.lock.close()
+
+
+class HandlerConnections:
+    """Gives connections in the role of handlers, to this process and all that share the folder."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        """On this database; a folder of the worker's own holds the locks."""
+        self._url = url
+        self._folder = folder
+        self._kept: list[Kept] = []
+
+    def __repr__(self) -> str:
+        return "HandlerConnections()"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Connections stay in their process."""
+        return HandlerConnections, (self._url, self._folder)
+
+    def __del__(self) -> None:
+        """Close what was kept."""
+        for kept in self._kept:
+            kept.close()
+
+    @contextmanager
+    def __call__(self) -> "Iterator[Connection[TupleRow]]":
+        """A connection in a transaction, committed at the end; what the server refuses for now is Unavailable."""
+        import psycopg  # late: most handlers never ask
+
+        from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, without_secrets
+
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._take_turn():
+            connection = self._take_kept() or connect(
+                self._url, Role.HANDLER, name="anabranch handler", autocommit=False
+            )
+            connection.prepare_threshold = None  # statements that were prepared are discarded after each burst
+            try:
+                yield connection
+                connection.commit()
+            except BaseException as error:
+                connection.close()
+                if not (
+                    isinstance(error, psycopg.OperationalError)
+                    or (isinstance(error, psycopg.Error) and breaks_connection(error))
+                ):
+                    raise
+                reason = without_secrets(self._url, str(error)).strip()
+                raise Unavailable(
+                    "database.interrupted", f"the database broke a handler's work off: {reason}", remedy="Try again."
+                ) from None
+            self._keep(connection)
+
+    def _take_kept(self) -> "Connection[TupleRow] | None":
+        with suppress(IndexError):
+            while kept := self._kept.pop():
+                if kept.is_usable():
+                    kept.lock.close()
+                    return kept.connection
+                kept.close()
+        return None
+
+    def _keep(self, connection: "Connection[TupleRow]") -> None:
+        """Leave it open for a while, if few others are, with nothing in it of the task that had it."""
+        import psycopg
+
+        lock = self._lock("kept", KEPT)
+        if lock is None:
+            connection.close()
+            return
+        kept = Kept(connection, lock, time.monotonic())
+        try:
+            connection.autocommit = True
+            connection.execute("discard all")
+            connection.autocommit = False
+        except psycopg.Error:  # what the burst did is committed
+            kept.close()
+        else:
+            self._kept.append(kept)
+
+    def _take_turn(self) -> BinaryIO:
+        """One of a few locks; whoever dies frees its own."""
+        if lock := self._lock("burst", BURSTS):
+            return lock
+        lock = self._open("burst", random.randrange(BURSTS))  # noqa: S311  # any of them
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return lock
+
+    def _lock(self, name: str, count: int) -> BinaryIO | None:
+        """One of so many locks, if one is free."""
+        for number in range(count):
+            lock = self._open(name, number)
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return lock
+            lock.close()
+        return None
+
+    def _open(self, name: str, number: int) -> BinaryIO:
+        return (self._folder / f"{name}-{number}").open("wb")

@@ -1,0 +1,78 @@
+"""The heartbeat and the doorbell of a session on PostgreSQL."""
+
+import os
+import select
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.database import call_text, translate
+from anabranch.adapters.postgres.store.rows import write_in_hand, write_token
+from anabranch.canonical import encode
+from anabranch.engine.model import Attempt, Said, SessionId, TaskKey
+from anabranch.engine.ports import Hands
+
+__all__ = ["PostgresHeartbeat"]
+
+CHANNEL = "anabranch"
+
+
+class PostgresHeartbeat:
+    """A connection of its own for beats and doorbells."""
+
+    def __init__(self, url: str, name: str) -> None:
+        """Connect and listen."""
+        self._url = url
+        self._connection: Connection[TupleRow] = connect(url, Role.APP, name=name)
+        with translate(url):
+            self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
+        self._woken, self._waker = os.pipe()
+
+    def beat(self, session: SessionId, hands: Hands) -> list[Attempt] | None:
+        """Renew the lease, and that of the rights in hand; the attempts to stop, or None when the session is gone."""
+        began, held, rights = time.monotonic(), write_in_hand(hands.attempts), list(hands.rights)
+        with translate(self._url):
+            beat = (session, held, rights, hands.trouble)
+            row = self._connection.execute(call_text("beat").encode(), beat).fetchone()
+            if row is None or row[0] is None:
+                return None
+            # A call may be held up for long, and what was claimed since the hands were read is not lost.
+            (now,) = self._connection.execute(call_text("now").encode()).fetchone() or (None,)
+            read_at = now - timedelta(seconds=time.monotonic() - began)
+            self._connection.execute(call_text("reconcile").encode(), (session, held, rights, None, read_at))
+        return [Attempt(TaskKey(lane, index), number, token) for lane, index, number, token in row[0]]
+
+    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+        """Note how far tasks are; those that were noted."""
+        told = encode([{**write_token(one.attempt), "progress": one.progress} for one in said])
+        with translate(self._url):
+            row = self._connection.execute(call_text("progress").encode(), (session, told)).fetchone()
+        return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
+
+    def wait(self, timeout: timedelta) -> bool:
+        """True when a doorbell rang before the timeout; a wait that was woken ends early."""
+        with translate(self._url):
+            if self._has_rung():
+                return True
+            ready = select.poll()
+            for descriptor in (self._connection.fileno(), self._woken):
+                ready.register(descriptor, select.POLLIN)
+            ready.poll(timeout.total_seconds() * 1000)
+            return self._has_rung()
+
+    def wake(self) -> None:
+        """End this wait, and every later one at once; from any thread."""
+        os.write(self._waker, b".")
+
+    def close(self) -> None:
+        """Give the connection up; nobody may wake it any more."""
+        self._connection.close()
+        os.close(self._woken)
+        os.close(self._waker)
+
+    def _has_rung(self) -> bool:
+        return any(True for _ in self._connection.notifies(timeout=0, stop_after=1))

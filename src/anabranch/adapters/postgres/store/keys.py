@@ -1,0 +1,94 @@
+"""API keys in schema app, by its functions only; a secret never reaches the database, only its hash (S5)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, TupleRow, dict_row
+
+from anabranch.access import Credential, Key, KeyRequest, KnownKey, Scope
+from anabranch.adapters.postgres.connect import Role, connect_async
+from anabranch.adapters.postgres.database import call_text, translate
+from anabranch.errors import NotFound
+
+__all__ = ["PostgresKeys", "open_keys"]
+
+
+class Calls(Protocol):
+    """Calls functions of schema app by name."""
+
+    async def call(self, function: str, *arguments: object) -> list[DictRow]:
+        """The rows of a function."""
+
+
+class PostgresKeys:
+    """Makes, finds, lists and revokes keys."""
+
+    def __init__(self, database: Calls) -> None:
+        self._database = database
+
+    async def make(self, wanted: KeyRequest, made_by: str) -> tuple[Key, Credential]:
+        """A new key, and what its holder sends: it is told here and never again."""
+        credential = Credential.make()
+        await self._database.call(
+            "make_key", credential.key_id, credential.digest, wanted.name, wanted.owner, wanted.scope, wanted.lasts,
+            made_by,
+        )  # fmt: skip
+        return await self.get(credential.key_id), credential
+
+    async def find(self, key_id: str) -> KnownKey | None:
+        """What authentication needs of a key."""
+        rows = await self._database.call("find_key", key_id)
+        return KnownKey(**{**rows[0], "scope": Scope(rows[0]["scope"])}) if rows else None
+
+    async def note_use(self, key_id: str) -> None:
+        """Note that a key was used; more often than once a minute changes nothing."""
+        await self._database.call("use_key", key_id)
+
+    async def get(self, key_id: str) -> Key:
+        """A key as it may be shown."""
+        rows = await self._database.call("list_keys", key_id, None, 1)
+        if not rows:
+            raise _unknown(key_id)
+        return _key(rows[0])
+
+    async def list(self, *, limit: int, before: int | None = None) -> list[Key]:
+        """Keys as they may be shown, the newest first."""
+        return [_key(row) for row in await self._database.call("list_keys", None, before, limit)]
+
+    async def revoke(self, key_id: str, revoked_by: str) -> Key:
+        """Revoke a key for good; one that is revoked stays so."""
+        (row,) = await self._database.call("revoke_key", key_id, revoked_by)
+        if not row["revoke_key"]:
+            raise _unknown(key_id)
+        return await self.get(key_id)
+
+
+class OneConnection:
+    """Calls over a connection of its own, for commands that make one call or two."""
+
+    def __init__(self, url: str, connection: AsyncConnection[TupleRow]) -> None:
+        self._url = url
+        self._connection = connection
+
+    async def call(self, function: str, *arguments: object) -> list[DictRow]:
+        """The rows of a function."""
+        with translate(self._url):
+            async with self._connection.cursor(row_factory=dict_row) as cursor:
+                return await (await cursor.execute(call_text(function).encode(), arguments)).fetchall()
+
+
+@asynccontextmanager
+async def open_keys(url: str) -> AsyncIterator[PostgresKeys]:
+    """The keys of the database at this URL, for the operator who holds it."""
+    async with await connect_async(url, Role.APP, name="anabranch keys") as connection:
+        yield PostgresKeys(OneConnection(url, connection))
+
+
+def _key(row: DictRow) -> Key:
+    return Key(**{**row, "scope": Scope(row["scope"])})
+
+
+def _unknown(key_id: str) -> NotFound:
+    return NotFound("key.not_found", f"there is no key {key_id!r}", remedy="List them with `anabranch keys list`.")

@@ -1,0 +1,306 @@
+"""What people and programs ask: read-only, in the reader's role, with its own small pool and short timeouts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.store.outputs import PostgresOutputs
+from anabranch.adapters.postgres.store.rows import index_of, read_definition
+from anabranch.canonical import Json
+from anabranch.engine.filling import Definitions, Given, fill_in
+from anabranch.engine.model import TERMINAL, Event, Job, JobState, Limit, LimitKind, NodeState, SessionKind, Tombstone
+from anabranch.engine.views import (
+    DeadLetter,
+    JobDetail,
+    JobHead,
+    NodeDetail,
+    QueueDetail,
+    SessionDetail,
+    TaskDetail,
+    TaskRow,
+    Trace,
+)
+from anabranch.errors import Conflict, InputError, NotFound
+from anabranch.storage.results import Results
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.expressions import ExpressionError
+from anabranch.workflows.mistakes import nearest, quote
+
+__all__ = ["PostgresReads"]
+
+MOST_ALIKE = 5
+Row = dict[str, Any]  # a row of the driver, given its types here
+
+
+class PostgresReads:
+    """Jobs, tasks and sessions as they stand."""
+
+    def __init__(self, url: str, results: Results, *, name: str, connections: int = 4) -> None:
+        """Nothing is opened yet; large results are brought back from where they were put aside."""
+        self._results = results
+        self._definitions = Definitions(self)
+        self._database = Database(url, Role.READER, name=name, size=connections, checked=False)
+
+    async def open(self) -> None:
+        """Start connecting."""
+        await self._database.open()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._database.close()
+
+    def outputs(self) -> PostgresOutputs:
+        """What is published, read over this pool."""
+        return PostgresOutputs(self._database)
+
+    async def job(self, job_id: str) -> JobDetail:
+        """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
+        return await self.detail(await self.find(job_id))
+
+    async def detail(self, job: Job) -> JobDetail:
+        """A job that was found, with its nodes and its whole result."""
+        if job.result is not None:
+            async with self._or_purged(job.id):
+                job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
+        parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
+        reasons = await self._database.query("waiting_for", job=job.id) if job.state not in TERMINAL else ()
+        waiting_for = tuple(row["reason"] for row in reasons)
+        return JobDetail(job, await self.nodes(job.id), parent[0]["job_id"] if parent else None, waiting_for)
+
+    async def find(self, job_id: str) -> Job:
+        """A job as its row is, by its id or by a start of it that fits no other."""
+        return _job(await self._find("job", job_id))
+
+    async def head(self, job_id: str) -> JobHead:
+        """Where a job stands, by its id or by a start of it that fits no other."""
+        return _head(await self._find("job_head", job_id))
+
+    async def nodes(self, job: int) -> list[NodeDetail]:
+        """The nodes of a job, in order."""
+        found = (await self.nodes_of([job]))[job]
+        if not found:
+            await self._refuse_purged("tombstone_of", job=job)
+        return found
+
+    async def nodes_of(self, jobs: Sequence[int]) -> dict[int, list[NodeDetail]]:
+        """The nodes of several jobs, each one's in order, by one statement."""
+        found: dict[int, list[NodeDetail]] = {job: [] for job in jobs}
+        for row in await self._database.query("nodes", jobs=list(jobs)):
+            found[row.pop("job")].append(NodeDetail(**{**row, "state": NodeState(row["state"])}))
+        return found
+
+    async def heads(self, jobs: Sequence[int]) -> list[JobHead]:
+        """Where jobs stand, by one statement; one that is gone is left out."""
+        rows = await self._database.query("heads", jobs=list(jobs))
+        return [_head(row) for row in rows]
+
+    async def require_node(self, job: int, name: str) -> None:
+        """Refuse the name of a node that a job does not have, and name the nearest."""
+        known = [node.name for node in await self.nodes(job)]
+        if name not in known:
+            remedy = f"{nearest(name, known)} Its nodes are {', '.join(known)}.".strip()
+            raise NotFound("node.not_found", f"the job has no node {quote(name)}", remedy=remedy)
+
+    async def workflow(self, job: Job) -> Workflow:
+        """The workflow that a job was pinned to (E16)."""
+        return await self._definitions.get(job.workflow_hash)
+
+    async def jobs(
+        self,
+        *,
+        limit: int,
+        before: int | None = None,
+        state: JobState | None = None,
+        workflow: str | None = None,
+        parent: int | None = None,
+    ) -> list[Job]:
+        """Jobs, the newest first; those that run for a job, if it is named."""
+        rows = await self._database.query(
+            "jobs", limit=limit, before=before, state=state, workflow=workflow, parent=parent
+        )
+        return [_job(row) for row in rows]
+
+    async def tasks(
+        self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None, whole: bool = True
+    ) -> list[TaskDetail]:
+        """The tasks of a job, in order; with their `whole` results, or the references that stand for large ones."""
+        lane, position = _cursor(after, 2)
+        rows = await self._list("tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit)
+        sources = await self._database.query("lane_values", lanes=list({row["lane"] for row in rows}))
+        await self._refuse_purged("tombstone_of", job=job)  # between the two queries
+        filled = {source["lane"]: source for source in sources}
+        for row in rows:
+            item = row.pop("item")
+            if source := filled.get(row["lane"]):
+                row["parameters"] = await self._fill_in(row, source, item)
+        tasks = [_task(row) for row in rows]
+        if not whole:
+            return tasks
+        async with self._or_purged(job):
+            return await asyncio.to_thread(lambda: [self._whole(task) for task in tasks])
+
+    async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
+        """The tasks of a job as their rows stand, in order."""
+        lane, position = _cursor(after, 2)
+        rows = await self._list("task_rows", job=job, lane=lane, position=position, limit=limit)
+        return [TaskRow(**row) for row in rows]
+
+    async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]:
+        """What happened to a job, in order."""
+        return [Event(**row) for row in await self._list("events", job=job, after=after, limit=limit)]
+
+    async def logs(
+        self, job: int, *, limit: int, after: str | None, node: str | None, index: str | None, attempt: int | None
+    ) -> list[Trace]:
+        """What the attempts of a job printed and measured, in order."""
+        lane, position, last = _cursor(after, 3)
+        number = index_of(index) if index else None
+        rows = await self._list(
+            "logs", job=job, lane=lane, position=position, last=last, node=node, index=index, attempt=attempt,
+            number=number if isinstance(number, int) and number < 2**31 else None, limit=limit,
+        )  # fmt: skip
+        return [_trace(row) for row in rows]
+
+    async def failed_logs(self, job: int, *, limit: int) -> list[Trace]:
+        """What the attempts of a job that failed printed and measured, in order."""
+        return [_trace(row) for row in await self._database.query("failed_logs", job=job, limit=limit)]
+
+    async def server(self) -> dict[str, Json]:
+        """Which server this is, and how far its schema is migrated."""
+        (row,) = await self._database.query("server")
+        return row
+
+    async def sessions(self) -> list[SessionDetail]:
+        """The live sessions."""
+        rows = await self._database.query("sessions")
+        return [SessionDetail(**{**row, "kind": SessionKind(row["kind"])}) for row in rows]
+
+    async def queues(self) -> list[QueueDetail]:
+        """The queues with what waits and runs in them, by name."""
+        return [QueueDetail(**row) for row in await self._database.query("queues")]
+
+    async def limits(self) -> list[Limit]:
+        """The limits and pauses."""
+        rows = await self._database.query("limits")
+        return [Limit(**{**row, "kind": LimitKind(row["kind"])}) for row in rows]
+
+    async def dead_letters(
+        self,
+        *,
+        limit: int,
+        after: str | None = None,
+        workflow: str | None = None,
+        handler: str | None = None,
+        code: str | None = None,
+        job_id: str | None = None,
+    ) -> list[DeadLetter]:
+        """The tasks that failed for good, the newest first."""
+        lane, position = _cursor(after, 2) if after else (2**63 - 1, -1)
+        rows = await self._database.query(
+            "dead_letters", lane=lane, position=position, workflow=workflow, handler=handler, code=code, job=job_id,
+            limit=limit,
+        )  # fmt: skip
+        return [_letter(row) for row in rows]
+
+    async def definition(self, workflow_hash: str) -> Workflow:
+        """The workflow that jobs were pinned to."""
+        (row,) = await self._database.call("definition", workflow_hash)
+        return read_definition(row["definition"])
+
+    async def _find(self, query: str, job_id: str) -> Row:
+        """The one row of a query for a job."""
+        if not job_id or set(job_id) - set("0123456789abcdef"):
+            raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
+        rows = await self._database.query(query, job_id=job_id)
+        if not rows:
+            await self._refuse_purged("tombstone", job_id=job_id)
+            raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
+        if len(rows) > 1:
+            alike = await self._database.query("alike", job_id=job_id)
+            raise _ambiguous(job_id, [row["job_id"] for row in alike])
+        return rows[0]
+
+    async def _list(self, name: str, *, job: int, **given: object) -> list[Row]:
+        """What a query finds of a job; where one was purged since it was found, that is said, and not nothing (O5)."""
+        rows = await self._database.query(name, job=job, **given)
+        if not rows:
+            await self._refuse_purged("tombstone_of", job=job)
+        return rows
+
+    @asynccontextmanager
+    async def _or_purged(self, job: int) -> AsyncIterator[None]:
+        """Read files of a job; where one is gone because the job is, say that."""
+        try:
+            yield
+        except NotFound:
+            await self._refuse_purged("tombstone_of", job=job)
+            raise
+
+    async def _refuse_purged(self, query: str, **given: object) -> None:
+        rows = await self._database.query(query, **given)
+        found = [Tombstone(**{**row, "state": JobState(row["state"])}) for row in rows]
+        if len(found) > 1:
+            raise _ambiguous(str(given["job_id"]), [one.job_id for one in found])
+        if found:
+            raise _purged(found[0])
+
+    async def _fill_in(self, row: Row, lane: Row, item: Json) -> dict[str, Json]:
+        """A task's parameters as its handler gets them; nothing where they can't be filled in."""
+        node = (await self._definitions.get(lane["workflow_hash"])).node(row["node"])
+        try:
+            return fill_in(node, Given(lane["job_id"], lane["inputs"], lane["values"], item, index_of(row["index"])))
+        except ExpressionError:
+            return {}
+
+    def _whole(self, task: TaskDetail) -> TaskDetail:
+        return replace(task, result=self._results.bring_back(task.result))
+
+
+def _ambiguous(job_id: str, alike: Sequence[str]) -> Conflict:
+    shown = ", ".join(one[: max(12, len(job_id) + 4)] for one in alike[:MOST_ALIKE])
+    more = ", and more" if len(alike) > MOST_ALIKE else ""
+    return Conflict("job.ambiguous", f"several jobs begin with {job_id}: {shown}{more}", remedy="Give more of the id.")
+
+
+def _purged(gone: Tombstone) -> NotFound:
+    return NotFound(
+        "job.purged",
+        f"job {gone.job_id} ({gone.workflow}) was purged at {gone.purged_at:%Y-%m-%dT%H:%M:%SZ};"
+        f" it was {gone.state} at {gone.finished_at:%Y-%m-%dT%H:%M:%SZ}",
+        remedy="Submit it again to run it anew.",
+    )
+
+
+def _job(row: dict[str, object]) -> Job:
+    return Job(**{**row, "state": JobState(str(row["state"]))})  # type: ignore[arg-type]  # columns are checked by `db check`
+
+
+def _head(row: Row) -> JobHead:
+    return JobHead(row["job"], JobState(row["state"]), row["last_event"])
+
+
+def _task(row: dict[str, object]) -> TaskDetail:
+    cursor = f"{row.pop('lane')}.{row.pop('position')}"
+    return TaskDetail(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+
+
+def _letter(row: Row) -> DeadLetter:
+    cursor = f"{row.pop('lane')}.{row.pop('position')}"
+    known = {**row, "index": index_of(str(row["index"])), "job_state": JobState(row["job_state"])}
+    return DeadLetter(**known, cursor=cursor)
+
+
+def _trace(row: dict[str, object]) -> Trace:
+    cursor = f"{row.pop('lane')}.{row.pop('position')}.{row['attempt']}"
+    return Trace(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+
+
+def _cursor(after: str | None, size: int) -> list[int]:
+    parts = after.split(".") if after else ["0"] * size
+    if len(parts) != size or not all(map(str.isdecimal, parts)):
+        raise InputError("page.cursor", f"{after!r} is not a cursor", remedy="Use the `next` of the page before.")
+    return list(map(int, parts))

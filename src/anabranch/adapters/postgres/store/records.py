@@ -1,0 +1,68 @@
+"""What the database says of objects: which are published, and which stand in results."""
+
+from collections.abc import Collection, Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from psycopg import Connection
+from psycopg.rows import DictRow, dict_row
+
+from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.database import query_text
+from anabranch.adapters.postgres.store.outputs import Output
+from anabranch.audit import JobRecord
+
+__all__ = ["PostgresRecords"]
+
+PAGE = 1_000
+JOBS = 200
+
+
+class PostgresRecords:
+    """Reads them over a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        """Open the connection."""
+        self._connection: Connection[Any] = connect(url, Role.READER, name="anabranch audit")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def outputs(self) -> Iterator[Output]:
+        """All that is published."""
+        last = ("", "")
+        while rows := self._query("audit_outputs", job_id=last[0], file=last[1], limit=PAGE):
+            yield from (Output(**row) for row in rows)
+            last = (rows[-1]["job_id"], rows[-1]["name"])
+
+    def results(self) -> Iterator[tuple[str, int]]:
+        """All results that were put aside: their keys in the work area, and how many bytes they have."""
+        last = 0
+        while rows := self._query("audit_results", job=last, limit=JOBS):
+            yield from ((row["href"], row["size"]) for row in rows if row["href"])
+            last = rows[-1]["job"]
+
+    def published(self, addresses: Collection[str]) -> set[str]:
+        """Those of these addresses that are published."""
+        parts = [address.partition("://") for address in addresses]
+        tiers, keys = [tier for tier, _, _ in parts], [key for _, _, key in parts]
+        return {row["address"] for row in self._query("published_files", tiers=tiers, keys=keys)}
+
+    def jobs(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
+        """Those of these jobs that are known."""
+        found = self._query("audit_jobs", jobs=list(job_ids))
+        return {
+            row["job_id"]: JobRecord(
+                row["ended"], row["put_aside"], frozenset(row["addresses"]), frozenset(row["results"])
+            )
+            for row in found
+        }
+
+    def _query(self, name: str, **parameters: object) -> list[DictRow]:
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(query_text(name), parameters).fetchall()

@@ -1,0 +1,377 @@
+"""The engine's store on PostgreSQL: converts, calls, and adds nothing."""
+
+import os
+import socket
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+from psycopg.errors import LockNotAvailable
+from psycopg.rows import DictRow
+
+from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.store.heartbeat import PostgresHeartbeat
+from anabranch.adapters.postgres.store.keys import PostgresKeys
+from anabranch.adapters.postgres.store.retention import PostgresRetention
+from anabranch.adapters.postgres.store.rows import (
+    read_answers,
+    read_child,
+    read_claims,
+    read_definition,
+    read_right,
+    read_rights,
+    read_submitted,
+    read_verdict,
+    write_batch,
+    write_change,
+    write_in_hand,
+    write_report,
+    write_reports,
+)
+from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
+from anabranch.canonical import Json, decode, encode
+from anabranch.engine.items import Items
+from anabranch.engine.lanes import OpenLane
+from anabranch.engine.model import (
+    Answer,
+    Attempt,
+    ChildJob,
+    Claim,
+    InHand,
+    JobEnd,
+    JobState,
+    Limit,
+    LimitKind,
+    Report,
+    RightId,
+    RightView,
+    SessionId,
+    SessionKind,
+)
+from anabranch.engine.ports import (
+    Applied,
+    ClockReading,
+    KeyTaken,
+    ResultPage,
+    Spawned,
+    StoredValue,
+    Submitted,
+    Swept,
+    TakenRight,
+    Turn,
+    Verdict,
+    Wanted,
+)
+from anabranch.engine.retry import Again
+from anabranch.engine.submission import IdempotencyKey, Submission
+from anabranch.engine.transitions import Transition
+from anabranch.errors import NotFound, Unavailable
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.expressions import Reference
+
+__all__ = ["PostgresStore"]
+
+HEALED = 1000
+LOCK_WAITS = 2  # each as long as the server lets a statement wait for a lock
+KNOWN_SECONDS = 3600.0
+PART_MISSING = "AN002"
+STAGED_BYTES = 4_000_000
+
+
+class PostgresStore:
+    """Jobs, tasks and sessions in schema app, by its functions only."""
+
+    def __init__(self, url: str, *, name: str, stack: str = "", connections: int = 2, checked: bool = False) -> None:
+        """Nothing is opened yet. Sessions are those of `stack`; `checked` connections are tried before each use."""
+        self._url = url
+        self._name = name
+        self._stack = stack
+        self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
+        self._sweep = PostgresSweep(self._database)
+        self._known: set[str] = set()
+        self._known_until = 0.0
+
+    async def open(self) -> None:
+        """Start connecting."""
+        await self._database.open()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._database.close()
+
+    def pulse(self) -> PostgresHeartbeat:
+        """A connection of its own for beats and doorbells."""
+        return PostgresHeartbeat(self._url, f"{self._name} heart")
+
+    def keys(self) -> PostgresKeys:
+        """The keys of the same database, over the same connections."""
+        return PostgresKeys(self._database)
+
+    def retention(self) -> PostgresRetention:
+        """What is kept for a time, over the same connections."""
+        return PostgresRetention(self._database)
+
+    async def open_session(
+        self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta, handlers: Collection[str] = ()
+    ) -> SessionId:
+        """Begin a session for this process."""
+        host, pid = socket.gethostname(), os.getpid()
+        given = (kind, host, pid, f"{self._stack}/{pid}", list(queues), slots, lease, list(handlers))
+        return SessionId(await self._value("open_session", *given))
+
+    async def end_session(self, session: SessionId, reason: str) -> None:
+        """End a session for good."""
+        await self._value("end_session", session, reason)
+
+    async def bury(self, members: str) -> int:
+        """Mark as dead the sessions of a stack, or of one process of it (`stack/pid`)."""
+        return int(await self._value("bury", members))
+
+    async def submit(self, submission: Submission, session: SessionId) -> Submitted:
+        """Create a job whole, or find the one that is the same; KeyTaken when the key belongs to another request."""
+        (answer,) = await self.submit_batch([submission], session)
+        if isinstance(answer, KeyTaken):
+            raise answer
+        return answer
+
+    async def submit_batch(self, submissions: Sequence[Submission], session: SessionId) -> list[Submitted | KeyTaken]:
+        """Create many jobs in one transaction: all of them or none; an answer for each, in order."""
+        await self._keep_parts(submissions)
+        try:
+            rows = await self._database.call("submit_batch", session, *write_batch(submissions))
+        except Unavailable as error:
+            if getattr(error.__cause__, "sqlstate", None) != PART_MISSING:
+                raise
+            self._known.clear()  # the database was restored to a time when they were not there
+            await self._keep_parts(submissions)
+            rows = await self._database.call("submit_batch", session, *write_batch(submissions))
+        answers = {row["place"]: read_submitted(row) for row in rows}
+        return [answers[place] for place in range(len(submissions))]
+
+    async def recall(self, scope: str, key: IdempotencyKey) -> Submitted | None:
+        """The answer that was given under a key; KeyTaken when it was given to another request."""
+        rows = await self._database.call("recall", scope, key.text, key.request)
+        answer = read_submitted({**rows[0], "replayed": True, "rights": []}) if rows else None
+        if isinstance(answer, KeyTaken):
+            raise answer
+        return answer
+
+    async def definition(self, workflow_hash: str) -> Workflow:
+        """The workflow that jobs were pinned to."""
+        found = await self._value("definition", workflow_hash)
+        if found is None:
+            raise NotFound("workflow.definition_missing", f"no definition has the hash {workflow_hash}")
+        return read_definition(found)
+
+    async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]:
+        """Take rights that nobody holds."""
+        rows = await self._database.call("take_rights", session, limit)
+        return [TakenRight(RightId(row["right_id"]), row["takes"]) for row in rows]
+
+    async def free_rights(
+        self, session: SessionId, rights: Sequence[TakenRight], *, reason: str, delay: timedelta
+    ) -> None:
+        """Give rights back for anybody to take after a delay, and say why they could not be spent."""
+        await self._database.call("free_rights", session, [right.id for right in rights], reason, delay)
+
+    async def load_right(self, right: TakenRight, session: SessionId) -> RightView | None:
+        """What planning needs, or None when the right was lost."""
+        rows = await self._database.call("load_right", right.id, session, right.takes)
+        return read_right(right, rows[0]) if rows else None
+
+    async def apply(
+        self, right: TakenRight, session: SessionId, view: RightView, transitions: Sequence[Transition]
+    ) -> Applied:
+        """Apply a plan and spend the right."""
+        for transition in transitions:
+            if isinstance(transition, OpenLane) and isinstance(transition.source.items, Items):
+                for first, items in transition.source.items.arrays(STAGED_BYTES):
+                    staged = (right.id, session, right.takes, transition.node, first, items)
+                    if not await self._value("stage_items", *staged):
+                        return Applied(None, ())
+        changes = encode([write_change(transition) for transition in transitions])
+        (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
+        return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
+
+    async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None:
+        """What a reference to a node's output stands for, or None when there is no such thing."""
+        node, _, *path = map(str, reference.path)
+        rows = await self._database.call("node_value", job_id, node, path)
+        return StoredValue(**rows[0]) if rows else None
+
+    async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None:
+        """The next results of a node's tasks, in order, after an index; None when there are no more."""
+        rows = await self._database.call("node_results", job_id, node, after)
+        return ResultPage(**rows[0]) if rows else None
+
+    async def job_ends(self, session: SessionId, every: timedelta, job_ids: Sequence[str]) -> dict[str, JobEnd]:
+        """Whether and when these jobs ended; those that are not there are left out."""
+        rows = await self._database.call("job_ends", session, every, list(job_ids))
+        return {row["job_id"]: JobEnd(JobState(row["state"]), row["ended_for"]) for row in rows}
+
+    async def ring(self, queues: Sequence[str]) -> None:
+        """Ring the doorbell of queues; a hint and no more (E12)."""
+        await self._database.call("ring", list(queues))
+
+    async def claim(self, session: SessionId, queues: Sequence[str], limit: int) -> list[Claim]:
+        """Take up to this many tasks."""
+        return read_claims(await self._value("claim", session, list(queues), limit, "{}", True))
+
+    async def report(self, session: SessionId, reports: Sequence[Report]) -> tuple[list[Answer], list[TakenRight]]:
+        """End attempts, a batch in one transaction."""
+        (row,) = await self._database.call("report", session, write_reports(reports))
+        return read_answers(row), read_rights(row)
+
+    async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool:
+        """Keep what an attempt saved, the state as JSON text; False when it is not the current one.
+
+        `number` counts what the attempt saved: a call that comes late changes nothing.
+        """
+        (lane, place), attempted, token = attempt
+        return bool(await self._value("checkpoint", session, lane, place, attempted, number, phase, state, token))
+
+    async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn:
+        """Report and claim in one transaction; with nothing to report, wait for a lane that others are at."""
+        queues, fast = list(wanted.queues), encode(dict(wanted.fast))
+        if not reports:
+            claims = await self._value("claim", session, queues, wanted.limit, fast, True)
+            return Turn([], [], read_claims(claims))
+        (row,) = await self._database.call("turn", session, write_reports(reports), queues, wanted.limit, fast)
+        return Turn(read_answers(row), read_rights(row), read_claims(row["claims"]))
+
+    async def claim_apart(self, session: SessionId, queues: Sequence[str]) -> list[Claim]:
+        """Take one task; a lane from which none can be taken is held back until the next sweep, so that others can."""
+        return read_claims(await self._value("claim_apart", session, list(queues)))
+
+    async def reconcile(self, session: SessionId, in_hand: Sequence[InHand]) -> int:
+        """Give back what the session holds by the tables but not in hand; how many tasks there were.
+
+        Only for who knows that no claim is under way: the heart leaves those alone that are young.
+        """
+        return int(await self._value("reconcile", session, write_in_hand(in_hand), None, timedelta(0), None))
+
+    async def renew(self) -> None:
+        """Replace every connection before the next call."""
+        await self._database.renew()
+
+    async def cancel(self, job_id: str, reason: str, by: str | None = None) -> tuple[JobState, bool]:
+        """Cancel a job; the state it is in now, and whether this call cancelled it."""
+        (row,) = await self._change("cancel_job", job_id, reason, by)
+        if row["state"] is None:
+            raise NotFound("job.not_found", f"there is no job {job_id}")
+        return JobState(row["state"]), row["changed"]
+
+    async def cancel_orphans(self) -> int:
+        """Cancel child jobs whose task is over; how many, of a bounded batch."""
+        return await self._sweep.cancel_orphans()
+
+    async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId) -> Verdict:
+        """Tell a gate what it waits for."""
+        (row,) = await self._change("signal", job_id, node, encode(payload), by, session)
+        return read_verdict(row)
+
+    async def retry(
+        self, job_id: str, version: int, again: Again, session: SessionId, by: str | None = None
+    ) -> Verdict:
+        """Begin a new generation of a job, if it is as it was when it was read."""
+        kept = sorted(again.kept)
+        data = encode({"kept": list(kept)})
+        (row,) = await self._database.call("retry", job_id, version, list(again.nodes), kept, data, session, by)
+        return read_verdict(row)
+
+    async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
+        """Trade a claim for a child job; None when the claim was lost."""
+        (head, tail), workflow = child.identity, child.workflow
+        start = None if child.start is None else encode([write_change(transition) for transition in child.start])
+        rows = await self._database.call(
+            "spawn", session, claim.key.lane, claim.key.place, claim.attempt, head, tail, child.scope, workflow.id,
+            workflow.hash, workflow.text, [node.name for node in workflow.nodes], child.parameters_text, start,
+            claim.token,
+        )  # fmt: skip
+        if not rows:
+            return None
+        return Spawned(rows[0]["job_id"], tuple(read_rights(rows[0])))
+
+    async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]:
+        """Take child jobs that ended, to report for them."""
+        return [read_child(row) for row in await self._database.call("take_ended_children", session, limit)]
+
+    async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
+        """Report for a child job, once; the rights that come of it."""
+        (row,) = await self._database.call("end_child", session, child.id, write_report(report), child.fence.token)
+        return read_rights(row)
+
+    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
+        """Set or take away a limit; as it stands now."""
+        rows = await self._database.call("limit", kind, name, encode(change), by)
+        if not rows:
+            while await self._value("heal_holds", HEALED, 0, LAST_LANE):
+                pass
+        return Limit(**{**rows[0], "kind": LimitKind(rows[0]["kind"])}) if rows else None
+
+    async def drain(self, session: SessionId, *, draining: bool) -> bool:
+        """Let a session claim nothing more, or again; False when there is no such live session."""
+        return bool(await self._value("drain", session, draining))
+
+    async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept:
+        """One round of the sweeper."""
+        return await self._sweep.round(session, every, grace)
+
+    async def read_clock(self) -> ClockReading:
+        """What the server's clock shows."""
+        (row,) = await self._database.call("read_clock")
+        return ClockReading(**row)
+
+    async def find_lead(self) -> timedelta:
+        """How far ahead of the clock the latest time is that was noted of what goes on."""
+        return await self._value("find_lead") or timedelta(0)
+
+    async def step_clock(
+        self, session: SessionId, step: timedelta, shifted: timedelta, elapsed: timedelta | None
+    ) -> bool:
+        """Move what was scheduled with a step of the clock; False when another did it, or there was no step.
+
+        `elapsed` is how long ago the clock was right; None: nobody knows, and what is ahead of it is moved.
+        """
+        return bool(await self._value("step_clock", session, step, shifted, elapsed))
+
+    async def _keep_parts(self, submissions: Sequence[Submission]) -> None:
+        for submission in submissions:
+            if submission.workflow.parts:
+                await self._keep_definitions((submission.workflow, *submission.parts))
+
+    async def _keep_definitions(self, workflows: Sequence[Workflow]) -> None:
+        """Have definitions in the database; from time to time again, for retention removes what nobody asks for."""
+        if monotonic() > self._known_until:
+            self._known.clear()
+            self._known_until = monotonic() + KNOWN_SECONDS
+        if {one.hash for one in workflows} <= self._known:
+            return
+        kept: list[Json] = [
+            {"hash": one.hash, "workflow": one.id, "definition": decode(one.text), "parts": _all_parts(one, workflows)}
+            for one in workflows
+        ]
+        await self._value("keep_definitions", encode(kept))
+        self._known.update(one.hash for one in workflows)
+
+    async def _change(self, function: str, job_id: str, *arguments: object) -> list[DictRow]:
+        """Call what waits for a job's row, which a handler holds while it publishes; job.busy when that takes long."""
+        for _ in range(LOCK_WAITS):
+            try:
+                return await self._database.call(function, job_id, *arguments)
+            except Unavailable as error:
+                if not isinstance(error.__cause__, LockNotAvailable):
+                    raise
+        raise Unavailable("job.busy", f"job {job_id} is held by a task that publishes", remedy="Try again.")
+
+    async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
+        rows = await self._database.call(function, *arguments)
+        return next(iter(rows[0].values())) if rows else None
+
+
+def _all_parts(workflow: Workflow, known: Sequence[Workflow]) -> list[Json]:
+    """The hashes of all workflows below this one."""
+    below = [one for one in known if one.hash in workflow.parts]
+    return [*sorted({one.hash for one in below} | {str(part) for one in below for part in _all_parts(one, known)})]

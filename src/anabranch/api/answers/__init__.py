@@ -1,0 +1,1 @@
+"""How answers are made: problems, compression, ETags, HEAD, and the description of the API."""

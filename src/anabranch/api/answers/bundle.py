@@ -1,0 +1,195 @@
+"""Everything of a job that helps whoever is asked why, in one file: a zip that is made as it is sent, and bounded."""
+
+import asyncio
+import json
+import platform
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import structlog
+from pydantic import BaseModel
+
+from anabranch.api.answers.openapi import Responses
+from anabranch.api.schemas import EventView, JobView, LogView, TaskView
+from anabranch.app import Gateway
+from anabranch.canonical import decode
+from anabranch.engine.model import Job
+from anabranch.engine.views import JobDetail
+from anabranch.errors import AnabranchError
+from anabranch.settings import origins
+
+__all__ = ["BUNDLED", "pack"]
+
+log = structlog.get_logger()
+MEDIA_TYPE = "application/zip"
+BUNDLED: Responses = {
+    200: {"description": "The bundle", "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+}
+MOST_EVENTS = 10_000
+MOST_FAILED = 1_000
+MOST_OTHERS = 20
+MOST_LOGS = 200
+MOST_BYTES = 10_000_000
+MOST_VALUE_CHARACTERS = 200_000  # more than a log has
+PAGE = 200
+OTHER_STATES = ("running", "due", "ready", "cancelled", "completed")
+PACKAGES = ("anabranch", "fastapi", "psycopg", "pydantic", "starlette", "structlog", "uvicorn")
+
+Value = Any  # JSON of any shape
+Pages = AsyncIterator[Sequence[Value]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of the bundle, a value a line or one value in all; `pages` are read one by one."""
+
+    name: str
+    pages: Pages
+    most: int = 1
+
+
+class Sink:
+    """Takes what a zip writes, until it is sent."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def write(self, data: bytes) -> int:
+        """Hold some more."""
+        self._held += data
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        taken = bytes(self._held)
+        self._held.clear()
+        return taken
+
+
+async def pack(gateway: Gateway, job: Job) -> AsyncIterator[bytes]:
+    """The bundle of a job in pieces; what can't be read is told in its manifest, and the rest is there."""
+    sink = Sink()
+    contents: dict[str, Value] = {}
+    with ZipFile(sink, "w", ZIP_DEFLATED) as archive:  # type: ignore[call-overload]  # it asks a stream for no more
+        for part in Contents(gateway, job).parts:
+            lines, told = await _read(part)
+            contents[part.name] = told
+            await asyncio.to_thread(archive.writestr, part.name, lines)
+            yield sink.take()
+        manifest = {"job_id": job.job_id, "made_at": datetime.now(UTC).isoformat(), "contents": contents}
+        archive.writestr("manifest.json", json.dumps(manifest, indent=2))
+    yield sink.take()
+
+
+async def _read(part: Part) -> tuple[str, Value]:
+    """A part's text, and what the manifest says of it: how many there are, whether all, and what went wrong."""
+    lines: list[str] = []
+    size, whole, wrong = 0, True, None
+    try:
+        async for page in part.pages:
+            for value in page:
+                line = json.dumps(_cut(value), ensure_ascii=False, default=str)
+                size += len(line)
+                whole = whole and len(lines) < part.most and size <= MOST_BYTES
+                if whole:
+                    lines.append(line)
+            if not whole:
+                break
+    except AnabranchError as error:
+        log.warning("bundle.incomplete", part=part.name, code=error.code, reason=error.message)
+        whole, wrong = False, error.code
+    return "".join(f"{line}\n" for line in lines), {
+        "count": len(lines),
+        "whole": whole,
+        **({"error": wrong} if wrong else {}),
+    }
+
+
+class Contents:
+    """The parts of a job's bundle, each read when its turn comes."""
+
+    def __init__(self, gateway: Gateway, job: Job) -> None:
+        self._gateway, self._reads = gateway, gateway.reads
+        self._job = job
+
+    @property
+    def parts(self) -> list[Part]:
+        """All of them."""
+        return [
+            Part("job.json", self._status()),
+            Part("definition.json", self._definition()),
+            Part("events.jsonl", self._events(), MOST_EVENTS),
+            Part("tasks-failed.jsonl", self._tasks("failed"), MOST_FAILED),
+            Part("tasks-others.jsonl", self._others(), MOST_OTHERS * len(OTHER_STATES)),
+            Part("logs-failed.jsonl", self._logs(), MOST_LOGS),
+            Part("versions.json", self._versions()),
+            Part("settings.json", self._settings()),
+        ]
+
+    async def _status(self) -> Pages:
+        yield [_dumped(JobView.of(JobDetail(self._job, await self._reads.nodes(self._job.id))))]
+
+    async def _definition(self) -> Pages:
+        yield [decode((await self._reads.workflow(self._job)).text)]
+
+    async def _events(self) -> Pages:
+        last = 0
+        while page := await self._reads.events(self._job.id, after=last, limit=PAGE):
+            yield [_dumped(EventView.of(event)) for event in page]
+            last = page[-1].seq
+
+    async def _tasks(self, status: str, limit: int = PAGE) -> Pages:
+        after = None
+        while page := await self._reads.tasks(
+            self._job.id, limit=limit, after=after, node=None, status=status, whole=False
+        ):
+            yield [_dumped(TaskView.of(task)) for task in page]
+            after = page[-1].cursor
+
+    async def _others(self) -> Pages:
+        for state in OTHER_STATES:
+            yield await anext(self._tasks(state, MOST_OTHERS), [])
+
+    async def _logs(self) -> Pages:
+        found = await self._reads.failed_logs(self._job.id, limit=MOST_LOGS + 1)
+        yield [_dumped(LogView.of(trace)) for trace in found]
+
+    async def _versions(self) -> Pages:
+        yield [{**_versions(), "postgresql": await self._reads.server()}]
+
+    async def _settings(self) -> Pages:
+        known = origins(self._gateway.settings)
+        yield [{origin.name: {"value": origin.value, "origin": origin.origin} for origin in known}]
+
+
+def _dumped(view: BaseModel) -> Value:
+    return view.model_dump(mode="json")
+
+
+def _cut(value: Value) -> Value:
+    """A value whose large parts are shown by their size and beginning."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _short(inner) for name, inner in value.items()}
+
+
+def _short(value: Value) -> Value:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return value if len(text) <= MOST_VALUE_CHARACTERS else {"cut": len(text), "begins": text[:1000]}
+
+
+def _versions() -> dict[str, Value]:
+    found = {"python": platform.python_version(), "system": platform.platform()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

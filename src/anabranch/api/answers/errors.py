@@ -1,0 +1,210 @@
+"""From errors to problem documents (RFC 9457): one shape for everything that goes wrong (O6)."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from anabranch.access import NotAuthenticated, redact
+from anabranch.api.security.root_path import at_root
+from anabranch.codes import find_code
+from anabranch.engine.ports import Refused, SessionGone
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+
+__all__ = [
+    "STATUS",
+    "InvalidRequest",
+    "Mistake",
+    "Problem",
+    "TooMany",
+    "add_handlers",
+    "describe",
+    "for_strangers",
+    "respond",
+    "status_of",
+]
+
+log = structlog.get_logger()
+
+MEDIA_TYPE = "application/problem+json"
+
+# A code's own status, in the list of codes, stands above its class. What is in neither form is ours to mend: 500.
+STATUS: Mapping[type[AnabranchError], int] = {
+    NotAuthenticated: 401,
+    NotFound: 404,
+    Conflict: 409,
+    InputError: 422,
+    Unavailable: 503,
+    SessionGone: 503,
+}
+CHALLENGE = 'Bearer realm="anabranch"'
+# Those of a code stand above those of its status.
+HEADERS: Mapping[int | str, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": f'{CHALLENGE}, error="invalid_token"'},
+    503: {"Retry-After": "1"},
+    "auth.missing": {"WWW-Authenticate": CHALLENGE},
+    "auth.forbidden": {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'},
+}
+RETRYABLE = frozenset({408, 429, 503})
+ROUTES = "The routes and what they take are described at /openapi.json."
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+class Mistake(BaseModel):
+    """One of the mistakes in a request."""
+
+    model_config = ConfigDict(frozen=True)
+    where: str
+    detail: str
+
+
+class TooMany(AnabranchError):
+    """A caller asks for more than its share; it says after how many seconds there is some again."""
+
+    def __init__(self, code: str, message: str, seconds: float = 1) -> None:
+        self.seconds = math.ceil(seconds)
+        super().__init__(code, message, remedy=f"Try again in {self.seconds} s, and less often.")
+
+
+class Problem(BaseModel):
+    """What went wrong, under a stable code, and what to do about it."""
+
+    model_config = ConfigDict(frozen=True)
+    type: str = Field(description="The page of this code, relative to the API.")
+    title: str = Field(description="What the code means; the same for every problem of this type.")
+    status: int
+    detail: str = Field(description="What is wrong this time.")
+    instance: str = Field(description="The path that was asked for.")
+    code: str
+    remedy: str | None = Field(None, description="What to do; absent where only a plugin could know.")
+    retryable: bool = Field(description="Whether the same request may succeed later.")
+    correlation_id: str
+    errors: tuple[Mistake, ...] | None = None
+
+
+class InvalidRequest(InputError):
+    """A request that breaks the rules of its route, with every mistake in it."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        told = "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes)
+        super().__init__("request.invalid", told, remedy=ROUTES)
+        self.mistakes = tuple(mistakes)
+
+    @classmethod
+    def of(cls, errors: Sequence[Mapping[str, Any]], *parents: str) -> "InvalidRequest":  # pydantic's own form
+        """The mistakes that pydantic found, without the values that were given (S5)."""
+        return cls([Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in errors])
+
+
+def status_of(error: AnabranchError) -> int:
+    """The HTTP status of an error."""
+    known = find_code(error.code)
+    if known and known.own_status:
+        return known.own_status
+    by_class = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), None)
+    return by_class or (known and known.status) or 500
+
+
+def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
+    """What a caller is told of an error."""
+    status, known = status_of(error), find_code(error.code)
+    return Problem(
+        type=at_root(f"/errors/{quote(error.code)}"),
+        title=known.meaning.removesuffix(".") if known else HTTPStatus(status).phrase,
+        status=status,
+        detail=_detail(error),
+        instance=quote(path),
+        code=error.code,
+        remedy=error.remedy or (known.remedy if known else None),
+        retryable=status in RETRYABLE,
+        correlation_id=correlation_id,
+        errors=error.mistakes if isinstance(error, InvalidRequest) else None,
+    )
+
+
+def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
+    """The answer that tells a caller of an error."""
+    problem = describe(error, path=path, correlation_id=correlation_id)
+    body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
+    headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
+    if isinstance(error, TooMany):
+        headers["Retry-After"] = str(error.seconds)
+    return Response(redact(body), problem.status, headers, MEDIA_TYPE)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Make every error that a route or the framework raises a problem document."""
+    app.add_exception_handler(AnabranchError, _answer)
+    app.add_exception_handler(RequestValidationError, _answer_validation)
+    app.add_exception_handler(HTTPException, _answer_framework)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    if not isinstance(error, AnabranchError):
+        raise error
+    status = status_of(error)
+    if status >= 500:
+        log.warning("request.failed", code=error.code, reason=error.message, path=request.url.path, status=status)
+    if request.state.principal is None:
+        error = for_strangers(error)
+    return respond(error, path=request.url.path, correlation_id=request.state.correlation_id)
+
+
+async def _answer_validation(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    return await _answer(request, InvalidRequest.of(error.errors()))
+
+
+async def _answer_framework(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code != 405:
+        return await _answer(request, _framework_error(request, error))
+    allowed = ", ".join(_methods(request))
+    refused = InputError("request.method", f"{request.method} is not for this path", remedy=f"Use {allowed}.")
+    response = await _answer(request, refused)
+    response.headers["Allow"] = allowed
+    return response
+
+
+def _methods(request: Request) -> list[str]:
+    # The framework names those of the first route only, and a path may have several.
+    def serves(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+    return [method for method in METHODS if serves("GET" if method == "HEAD" else method) or serves(method)]
+
+
+def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
+    if error.status_code == 404:
+        return NotFound("request.route", f"there is no {request.url.path}", remedy=ROUTES)
+    return InputError("request.invalid", str(error.detail), remedy=ROUTES)
+
+
+def for_strangers(error: AnabranchError) -> AnabranchError:
+    """What those are told who have not said who they are."""
+    # Which part fails is not for those who only look whether any does.
+    if isinstance(error, Unavailable | SessionGone):
+        remedy = "Try again; whoever runs it finds the cause by `anabranch doctor`."
+        return Unavailable("api.not_ready", "this API can't serve now", remedy=remedy)
+    return error
+
+
+def _detail(error: AnabranchError) -> str:
+    # What a driver says names servers, users and rows: that is for the log.
+    if isinstance(error, Refused):
+        return "the database refused what it was given; the API's log says why"
+    if error.code.startswith("database.") and error.code != "database.silent" and isinstance(error, Unavailable):
+        return "the database can't be used now; the API's log says why"
+    return error.message

@@ -1,0 +1,100 @@
+"""The description of the API, complete with the problems that its routes answer with."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from anabranch.api.answers.errors import MEDIA_TYPE, Problem
+
+__all__ = ["Api", "Responses", "body", "keyed", "problems"]
+
+Schema = dict[str, Any]  # OpenAPI's own shape
+Responses = dict[int | str, Schema]
+
+# Of any route: an ambiguous end is 400, a key in the URL 422, too many requests 429, and keys that can't be looked up
+# are 503.
+EVERYWHERE = (400, 401, 403, 422, 429, 500, 503)
+REFERENCE = "#/components/schemas/{model}"
+HEADERS: dict[int, Schema] = {
+    401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to authenticate."}},
+    429: {"Retry-After": {"schema": {"type": "string"}, "description": "After how many seconds to try again."}},
+    503: {"Retry-After": {"schema": {"type": "string"}, "description": "After how many seconds to try again."}},
+}
+JSON = "application/json"
+
+
+def problems(*statuses: int) -> Responses:
+    """The responses of a route that may answer with these statuses, and with those that any route may."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": content,
+            **({"headers": HEADERS[status]} if status in HEADERS else {}),
+        }
+        for status in sorted({*EVERYWHERE, *statuses})
+    }
+
+
+def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str] = (JSON,)) -> Schema:
+    """The part of an operation that says what its body is."""
+    schema = given if isinstance(given, dict) else given.model_json_schema(ref_template=REFERENCE)
+    return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+def keyed(operation: Schema) -> Schema:
+    """The part of an operation, with the header that makes it safe to repeat."""
+    header = {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+        "description": "A name of your own for this request: repeated under it, it gets the answer of the first time.",
+    }
+    return {**operation, "parameters": [header]}
+
+
+class Api(FastAPI):
+    """FastAPI whose description knows the problem document and the correlation id."""
+
+    def openapi(self) -> Schema:
+        """The OpenAPI description."""
+        if self.openapi_schema is None:
+            schema = super().openapi()
+            schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+            schemas["Problem"] = Problem.model_json_schema(ref_template=REFERENCE)
+            _lift_bodies(schema["paths"], schemas)
+            _lift_definitions(schemas)
+            _add_correlation_id(schema)
+        return super().openapi()
+
+
+def _lift_bodies(paths: Schema, schemas: Schema) -> None:
+    bodies = [operation.get("requestBody", {}) for path in paths.values() for operation in path.values()]
+    for content in (content for body in bodies for content in body.get("content", {}).values()):
+        if name := content["schema"].get("title"):
+            schemas[name] = content["schema"]
+            content["schema"] = {"$ref": REFERENCE.format(model=name)}
+
+
+def _lift_definitions(schemas: Schema) -> None:
+    for schema in list(schemas.values()):
+        schemas.update(schema.pop("$defs", {}))
+
+
+def _add_correlation_id(schema: Schema) -> None:
+    name = "X-Correlation-ID"
+    asked = {
+        "name": name,
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": "1 to 128 printable ASCII characters; another is replaced by a new id. Every answer carries it.",
+    }
+    answered = {name: {"schema": {"type": "string"}, "required": True, "description": "The id of this request."}}
+    for path in schema["paths"].values():
+        for operation in path.values():
+            operation.setdefault("parameters", []).append(asked)
+            for response in operation["responses"].values():
+                response["headers"] = {**response.get("headers", {}), **answered}

@@ -1,0 +1,1 @@
+"""What this process measures and how health is judged."""

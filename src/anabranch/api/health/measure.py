@@ -1,0 +1,97 @@
+"""What this process measures of itself: its requests, its memory and its time."""
+
+import os
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anabranch.api.health.prometheus import Sample
+
+__all__ = ["Measure", "Requests", "measure_process"]
+
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+STARTED = time.time()
+
+
+class Requests:
+    """Counts of requests; the labels are of a closed set, so that no caller can make more of them."""
+
+    def __init__(self) -> None:
+        """Nothing was asked yet."""
+        self.in_flight = 0
+        self._answered: Counter[tuple[str, str, int]] = Counter()
+        self._slower: dict[tuple[str, str], list[int]] = {}
+        self._seconds: Counter[tuple[str, str]] = Counter()
+
+    def note(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count one answer."""
+        self._answered[route, method, status] += 1
+        counts = self._slower.setdefault((route, method), [0] * (len(BUCKETS) + 1))
+        counts[bisect_left(BUCKETS, seconds)] += 1
+        self._seconds[route, method] += seconds  # type: ignore[assignment]  # a Counter may sum what isn't whole
+
+    def samples(self) -> Iterator[Sample]:
+        """What was counted."""
+        yield Sample("anabranch_http_requests_in_flight", {}, self.in_flight)
+        for (route, method, status), count in sorted(self._answered.items()):
+            labels = {"route": route, "method": method, "status": str(status)}
+            yield Sample("anabranch_http_requests_total", labels, count)
+        for (route, method), counts in sorted(self._slower.items()):
+            yield from self._histogram({"route": route, "method": method}, counts, self._seconds[route, method])
+
+    def _histogram(self, labels: dict[str, str], counts: list[int], seconds: float) -> Iterator[Sample]:
+        name, upto = "anabranch_http_request_seconds", 0
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
+            upto += count
+            yield Sample(name, {**labels, "le": bound}, upto, "_bucket")
+        yield Sample(name, labels, seconds, "_sum")
+        yield Sample(name, labels, upto, "_count")
+
+
+class Measure:
+    """Counts every request of an application, until its answer begins."""
+
+    def __init__(self, app: ASGIApp, *, requests: Requests) -> None:
+        """Before everything else, so that what is refused counts, too."""
+        self._app = app
+        self._requests = requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+
+        async def send_counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                method = scope["method"] if scope["method"] in METHODS else "other"
+                self._requests.note(_route(scope), method, message["status"], time.perf_counter() - began)
+            await send(message)
+
+        self._requests.in_flight += 1
+        try:
+            await self._app(scope, receive, send_counted)
+        finally:
+            self._requests.in_flight -= 1
+
+
+def measure_process() -> Iterator[Sample]:
+    """Memory, time and files of this process."""
+    yield Sample("process_cpu_seconds_total", {}, time.process_time())
+    yield Sample("process_start_time_seconds", {}, round(STARTED, 3))
+    with suppress(OSError, ValueError):  # where there is no /proc
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        yield Sample("process_resident_memory_bytes", {}, pages * os.sysconf("SC_PAGE_SIZE"))
+        yield Sample("process_open_fds", {}, sum(1 for _ in Path("/proc/self/fd").iterdir()))
+
+
+def _route(scope: Scope) -> str:
+    """The template of the route that answered, never the path; `none` where there was none."""
+    return str(getattr(scope.get("route"), "path", "none"))

@@ -1,0 +1,132 @@
+"""What this process watches for health and metrics."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from anabranch.adapters.postgres.schema.pgstac import Catalog
+from anabranch.api.health.diagnosis import (
+    Onsets,
+    Part,
+    diagnose,
+    diagnose_catalog,
+    diagnose_disk,
+    diagnose_jobs,
+    diagnose_loop,
+)
+from anabranch.api.health.loop_beat import Tick
+from anabranch.api.streaming.shared_query import Watch
+from anabranch.app import Gateway
+from anabranch.engine.views import Gauges, StuckJobs, Vitals
+from anabranch.errors import AnabranchError
+
+__all__ = ["Monitor"]
+
+# Together they keep every answer under two seconds, whatever hangs.
+PATIENCE_SECONDS = 1.2
+STUCK_FRESH_SECONDS = 15.0
+GAUGES_FRESH_SECONDS = 2.0
+CATALOG_FRESH_SECONDS = 60.0
+
+
+class Monitor:
+    """Takes the vital signs of the stack, each within its time."""
+
+    def __init__(self, gateway: Gateway, tick: Tick) -> None:
+        """Of the stack behind a gateway."""
+        self._gateway = gateway
+        self._tick = tick
+        self._onsets = Onsets()
+        self._looked_at = 0
+        self._stuck: dict[int, tuple[str, ...]] = {}
+        self._measuring: asyncio.Future[dict[str, int]] | None = None
+        self._vitals = Watch(self._take_vitals, "the database", patience=PATIENCE_SECONDS)
+        self._pings = Watch(self._gateway.signs.ping, "the database", patience=PATIENCE_SECONDS)
+        self._jobs = Watch(self._look_for_stuck, "the database", patience=PATIENCE_SECONDS, fresh=STUCK_FRESH_SECONDS)
+        self._gauges = Watch(self._take_gauges, "the database", patience=PATIENCE_SECONDS, fresh=GAUGES_FRESH_SECONDS)
+        self._catalog = Watch(
+            self._gateway.signs.catalog, "the database", patience=PATIENCE_SECONDS, fresh=CATALOG_FRESH_SECONDS
+        )
+        self._disks = Watch(self._measure_disks, "the disk", patience=PATIENCE_SECONDS)
+
+    async def ping(self) -> None:
+        """See that the database answers; Unavailable when it does not in time."""
+        await self._pings.get()
+
+    async def vitals(self) -> Vitals:
+        """What health is judged by, soon or not at all."""
+        vitals, _ = await self._vitals.get()
+        return vitals
+
+    async def gauges(self) -> Gauges | AnabranchError:
+        """What the database knows for metrics, however many ask, once in a while; or why it does not tell."""
+        return await self._gauges.try_get()
+
+    async def disks(self) -> dict[str, int]:
+        """The free bytes of the home and of its scratch, where they can be read in time."""
+        disks = await self._disks.try_get()
+        return {} if isinstance(disks, AnabranchError) else disks
+
+    async def examine(self) -> tuple[list[Part], dict[str, int]]:
+        """Every part with its state, and the ready tasks by queue."""
+        vitals, stuck, catalog, disks = await asyncio.gather(
+            self._vitals.try_get(), self._jobs.try_get(), self._catalog.try_get(), self._disks.try_get()
+        )
+        parts = self._onsets.date(self._parts(vitals, stuck, catalog, disks))
+        return parts, {} if isinstance(vitals, AnabranchError) else vitals[0].queues
+
+    def close(self) -> None:
+        """Stop watching."""
+        for watch in (self._vitals, self._pings, self._jobs, self._gauges, self._catalog, self._disks):
+            watch.close()
+
+    def _parts(
+        self,
+        vitals: tuple[Vitals, float] | AnabranchError,
+        stuck: StuckJobs | AnabranchError,
+        catalog: Catalog | AnabranchError,
+        disks: dict[str, int] | AnabranchError,
+    ) -> Iterator[Part]:
+        yield diagnose_loop(self._tick.age, has_session=self._gateway.has_session)
+        yield from diagnose(vitals, 0.0) if isinstance(vitals, AnabranchError) else diagnose(*vitals)
+        yield diagnose_jobs(stuck)
+        yield diagnose_catalog(catalog)
+        free = {} if isinstance(disks, AnabranchError) else disks
+        low = self._gateway.settings.low_disk_mb * 1_000_000
+        for name in ("home", "scratch"):
+            yield diagnose_disk(f"disk {name}", free.get(name), low)
+
+    async def _take_vitals(self) -> tuple[Vitals, float]:
+        began = time.monotonic()
+        return await self._gateway.signs.vitals(), time.monotonic() - began
+
+    async def _take_gauges(self) -> Gauges:
+        return await self._gateway.signs.gauges()
+
+    async def _look_for_stuck(self) -> StuckJobs:
+        """Look at the next open jobs, by turns at all; a stuck one is remembered until its turn comes again."""
+        after = self._looked_at
+        found = await self._gateway.signs.stuck_jobs(after)
+        elsewhere = {start: jobs for start, jobs in self._stuck.items() if start < after or 0 < found.last <= start}
+        self._stuck = {**elsewhere, after: found.job_ids}
+        self._looked_at = found.last
+        return StuckJobs(found.last, tuple(job for jobs in self._stuck.values() for job in jobs))
+
+    async def _measure_disks(self) -> dict[str, int]:
+        # A thread that hangs on a disk can't be ended: it is waited for, and no second one is begun.
+        if self._measuring is None or self._measuring.done():
+            self._measuring = asyncio.ensure_future(asyncio.to_thread(_measure, self._gateway.settings.home))
+        return await asyncio.shield(self._measuring)
+
+
+def _measure(home: Path) -> dict[str, int]:
+    """The free bytes of the home and of its scratch, which may be another disk; what can't be read is left out."""
+    free = {}
+    for name, folder in (("home", home), ("scratch", home / "scratch")):
+        with suppress(OSError):
+            there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+            free[name] = shutil.disk_usage(there).free
+    return free

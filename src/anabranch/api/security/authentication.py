@@ -1,0 +1,88 @@
+"""From the key of a request to the principal who acts."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from anabranch.access import Credential, KnownKey, NotAuthenticated, Principal
+from anabranch.adapters.postgres.store.keys import PostgresKeys
+from anabranch.api.security.limits import Limits
+from anabranch.errors import AnabranchError, Unavailable
+
+__all__ = ["Authenticator"]
+
+log = structlog.get_logger()
+
+REMEDY = "Send a key as `Authorization: Bearer anb_…`; commands send that of ANABRANCH_API_KEY."
+
+
+class Authenticator:
+    """Knows the keys that were used in the last second, so that a busy caller costs no query for each request.
+
+    A key that is revoked, or expires, is refused within that second by every process.
+    """
+
+    FRESH_SECONDS = 1.0
+
+    def __init__(self, keys: Callable[[], PostgresKeys], limits: Limits) -> None:
+        """Nothing is asked for yet."""
+        self._keys = keys
+        self._limits = limits
+        self._known: dict[bytes, tuple[float, KnownKey]] = {}
+
+    async def authenticate(self, headers: Sequence[str], address: str) -> Principal:
+        """The principal of the `Authorization` headers of a request; NotAuthenticated says no more than it must.
+
+        An address that has sent too many wrong keys is not heard for a while.
+        """
+        credential = _read(headers)
+        self._limits.check_guesses(address, credential.digest if credential else b"")
+        known = await self._look_up(credential) if credential else None
+        # Unknown or wrong: the answer is the same, so nobody learns which keys there are.
+        if credential is None or known is None or not known.fits(credential):
+            self._limits.note_wrong(address)
+            raise NotAuthenticated("auth.invalid", "this is no key of this API", remedy=REMEDY)
+        self._limits.note_right(credential.digest)
+        if known.revoked:
+            raise NotAuthenticated("auth.revoked", "this key was revoked", remedy="Ask for another.")
+        if known.expired:
+            raise NotAuthenticated("auth.expired", "this key has expired", remedy="Ask for another.")
+        if known.unnoted:
+            await self._note(credential.key_id)
+        elif credential.digest not in self._known:
+            self._known[credential.digest] = time.monotonic(), known
+        return known.principal(credential.key_id)
+
+    async def _look_up(self, credential: Credential) -> KnownKey | None:
+        return self._remember(credential) or await self._find(credential.key_id)
+
+    def _remember(self, credential: Credential) -> KnownKey | None:
+        # By the hash of the secret: a wrong one is looked up each time, and takes as long as an unknown key.
+        at, known = self._known.get(credential.digest, (0.0, None))
+        if known is None or time.monotonic() - at < self.FRESH_SECONDS:
+            return known
+        del self._known[credential.digest]
+        return None
+
+    async def _find(self, key_id: str) -> KnownKey | None:
+        try:
+            return await self._keys().find(key_id)
+        except AnabranchError as error:
+            log.warning("keys.unreadable", code=error.code, reason=error.message)
+            remedy = "Try again; whoever runs the API finds the cause by `anabranch doctor`."
+            raise Unavailable("auth.unavailable", "keys can't be looked up now", remedy=remedy) from error
+
+    async def _note(self, key_id: str) -> None:
+        try:
+            await self._keys().note_use(key_id)
+        except AnabranchError as error:  # when it was last used is worth no refusal
+            log.warning("key.not_noted", key=key_id, reason=error.message)
+
+
+def _read(headers: Sequence[str]) -> Credential | None:
+    if not headers:
+        raise NotAuthenticated("auth.missing", "this API asks for a key", remedy=REMEDY)
+    scheme, _, text = headers[0].partition(" ")
+    credential = Credential.parse(text.strip())
+    return credential if len(headers) == 1 and scheme.lower() == "bearer" else None

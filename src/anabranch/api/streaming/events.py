@@ -1,0 +1,132 @@
+"""What happens to a job, as it happens: server-sent events."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+
+import structlog
+from fastapi import Response
+from starlette.types import Receive, Scope, Send
+
+from anabranch.api.answers.openapi import Responses
+from anabranch.api.schemas import EventView
+from anabranch.api.streaming.job_watcher import JobWatcher, Watch
+from anabranch.engine.views import JobHead
+from anabranch.errors import AnabranchError
+
+__all__ = ["STREAMED", "EventStream"]
+
+log = structlog.get_logger()
+MEDIA_TYPE = "text/event-stream"
+HEARTBEAT_SECONDS = 15.0
+PROGRESS_SECONDS = 1.0
+PATIENCE_SECONDS = 60.0
+LONGEST_SECONDS = 300.0  # whoever goes on asks again, with a key that must still be good (S1)
+AGAIN = b"retry: 1000\n\n"
+HEARTBEAT = b": still here\n\n"
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+# One message: OpenAPI 3.1 has no word for what comes bit by bit, 3.2 has `itemSchema`.
+MESSAGE = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "The `seq` of an event."},
+        "event": {"type": "string", "description": "The kind of an event, `progress` or `end`."},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
+STREAMED: Responses = {
+    200: {
+        "description": (
+            "The events, each with its `seq` as `id`, its kind as `event`, and in `data` what the list of events has; "
+            "`progress`, without an id, with the counts of tasks; a comment after 15 seconds of silence; and `end`, "
+            "with the job's status, when it has ended and every event was sent."
+        ),
+        "content": {MEDIA_TYPE: {"itemSchema": MESSAGE}},
+    }
+}
+
+
+class EventStream(Response):
+    """The events of a job after one of them, until it ends, the caller leaves or the process stops.
+
+    It reads on only when the caller has taken what it read before, and lets go of one that takes nothing.
+    """
+
+    def __init__(self, lookout: JobWatcher, head: JobHead, after: int) -> None:
+        """Nothing is sent yet."""
+        self.status_code = 200
+        self.background = None
+        self.init_headers({**HEADERS, "Content-Type": MEDIA_TYPE})
+        self._lookout = lookout
+        self._head = head
+        self._last = after
+        self._until = time.monotonic() + LONGEST_SECONDS
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one caller."""
+        with self._lookout.watch(self._head) as watch:
+            sending = asyncio.create_task(self._send(watch, send))
+            leaving = asyncio.create_task(_leave(receive))
+            try:
+                await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                sending.cancel()
+                leaving.cancel()
+                ended = await asyncio.gather(sending, leaving, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, Exception):
+                log.info("stream.broken", job=self._head.job, reason=str(error) or type(error).__name__)
+
+    async def _send(self, watch: Watch, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        async for message in self._messages(watch):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await send({"type": "http.response.body", "body": message, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _messages(self, watch: Watch) -> AsyncIterator[bytes]:
+        told, told_at, spoke_at = None, 0.0, time.monotonic()
+        yield AGAIN
+        while not watch.over and time.monotonic() < self._until:
+            # Nothing is awaited between what is seen here and the wait below, so no change is missed.
+            now = time.monotonic()
+            if watch.head.last_event > self._last:
+                async for message in self._events(watch):
+                    yield message
+                spoke_at = time.monotonic()
+            elif watch.ended:
+                yield _message("end", {"status": watch.head.state})
+                return
+            elif watch.tasks and watch.tasks != told and now >= told_at + PROGRESS_SECONDS:
+                told, told_at, spoke_at = watch.tasks, now, now
+                yield _message("progress", {"status": watch.head.state, "tasks": told.model_dump()})
+            elif now >= spoke_at + HEARTBEAT_SECONDS:
+                spoke_at = now
+                yield HEARTBEAT
+            else:
+                untold = watch.tasks and watch.tasks != told
+                await watch.change((told_at + PROGRESS_SECONDS if untold else spoke_at + HEARTBEAT_SECONDS) - now)
+
+    async def _events(self, watch: Watch) -> AsyncIterator[bytes]:
+        try:
+            events = await self._lookout.events(watch.head.job, self._last)
+        except AnabranchError as error:
+            log.warning("stream.waiting", job=watch.head.job, reason=error.message)
+            await watch.change(1.0)
+            return
+        for event in events:
+            yield f"id: {event.seq}\n".encode() + _message(event.kind, EventView.of(event).model_dump(mode="json"))
+            self._last = event.seq
+        if not events:  # removed meanwhile: the next look says so
+            await watch.change(1.0)
+
+
+async def _leave(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _message(name: str, data: dict[str, object]) -> bytes:
+    # In ASCII: some readers take other characters than those of the standard for the end of a line.
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
