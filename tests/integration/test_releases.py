@@ -163,7 +163,8 @@ def test_a8_make_reference_raises_the_number_once(tmp_path: Path) -> None:
     root = tmp_path / "files"
     shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     before = Files(root).release.number
-    (root / "functions" / "clock" / "now.sql").write_text("-- Another one.\n" + (root / "functions" / "clock" / "now.sql").read_text())
+    now = root / "functions" / "clock" / "now.sql"
+    now.write_text("-- Another one.\n" + now.read_text())
     for _ in range(2):
         reference.raise_release(Files(root))
     assert (Files(root).release.number, Files(root).release.checksum) == (before + 1, Files(root).checksum)
