@@ -137,7 +137,7 @@ async def test_progress_comes_between(app: FastAPI, engine: EngineHarness, liste
     async with serve(app) as url:
         job_id = (await engine.submit(fan_out(3))).job_id
         listening = asyncio.create_task(listen(url, job_id, 0))
-        await until_async(lambda: app.state.lookout.streams == 1)
+        await until_async(lambda: app.state.job_watcher.streams == 1)
         await asyncio.sleep(1.2)
         await engine.finish(await engine.claim(3))
         await engine.finish(await engine.claim(1))

@@ -109,7 +109,7 @@ async def finish(engine: EngineHarness, width: int = 3) -> None:
 
 async def until_watched(app: FastAPI, streams: int) -> None:
     async with asyncio.timeout(20):
-        while app.state.lookout.streams != streams:
+        while app.state.job_watcher.streams != streams:
             await asyncio.sleep(0.01)
 
 
@@ -294,7 +294,7 @@ async def test_whoever_leaves_is_forgotten_and_nobody_looks_any_more(
         await listen(api, job_id, most=1)
     await until_watched(app, 0)
     async with asyncio.timeout(5):
-        await app.state.lookout._looking
+        await app.state.job_watcher._looking
 
 
 async def test_a_reader_that_takes_nothing_is_read_nothing_for(

@@ -41,6 +41,6 @@ async def serve(app: FastAPI) -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        app.state.lookout.close()  # as a signal would
+        app.state.job_watcher.close()  # as a signal would
         server.should_exit = True
         await serving

@@ -24,8 +24,8 @@ __all__ = [
     "Caller",
     "CurrentCaller",
     "CurrentGateway",
+    "CurrentJobWatcher",
     "CurrentLimits",
-    "CurrentLookout",
     "CurrentMonitor",
     "CurrentRequests",
     "CurrentServing",
@@ -95,10 +95,10 @@ async def get_limits(request: Request) -> Limits:
     return limits
 
 
-async def get_lookout(request: Request) -> JobWatcher:
+async def get_job_watcher(request: Request) -> JobWatcher:
     """The watch over jobs that callers stream."""
-    lookout: JobWatcher = request.app.state.lookout
-    return lookout
+    job_watcher: JobWatcher = request.app.state.job_watcher
+    return job_watcher
 
 
 async def get_serving(request: Request) -> Serving:
@@ -129,7 +129,7 @@ CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
 CurrentRequests = Annotated[Requests, Depends(get_requests)]
 CurrentLimits = Annotated[Limits, Depends(get_limits)]
-CurrentLookout = Annotated[JobWatcher, Depends(get_lookout)]
+CurrentJobWatcher = Annotated[JobWatcher, Depends(get_job_watcher)]
 CurrentServing = Annotated[Serving, Depends(get_serving)]
 CurrentTick = Annotated[Tick, Depends(get_tick)]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]

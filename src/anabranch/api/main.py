@@ -21,7 +21,6 @@ from anabranch.api.health.memory import limit_memory
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.routes import (
     bulk,
-    bundles,
     catalog,
     control,
     database,
@@ -37,7 +36,6 @@ from anabranch.api.routes import (
     limits,
     metrics,
     page,
-    streams,
     uploads,
     workers,
     workflows,
@@ -76,13 +74,13 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
         app.state.serving = _serving(database_url, app.state.gateway)
-        app.state.lookout = JobWatcher(app.state.gateway.reads, settings.max_streams)
+        app.state.job_watcher = JobWatcher(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
-            with when_told_to_stop(app.state.lookout.close):
+            with when_told_to_stop(app.state.job_watcher.close):
                 yield {"bounds": Bounds.of(settings)}  # for the protocol of the connections
         finally:
-            app.state.lookout.close()
+            app.state.job_watcher.close()
             ticking.cancel()
             app.state.monitor.close()
             await app.state.serving.close()
@@ -128,8 +126,6 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         bulk,
         control,
         history,
-        streams,
-        bundles,
         uploads,
         graphs,
         workflows,

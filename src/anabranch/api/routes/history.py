@@ -1,19 +1,27 @@
-"""What happened to a job, and what its tasks printed."""
+"""What happened to a job, as a list, as it happens and in one file; and what its tasks printed."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
+from anabranch.api.answers.bundle import BUNDLED, MEDIA_TYPE, pack
 from anabranch.api.answers.openapi import problems
-from anabranch.api.deps import CurrentGateway, needs
+from anabranch.api.deps import CurrentGateway, CurrentJobWatcher, needs
 from anabranch.api.paths import JobId
-from anabranch.api.requests import EventsQuery, LogsQuery
+from anabranch.api.requests import EventsQuery, LogsQuery, StreamQuery
 from anabranch.api.schemas import EventView, LogView, Page
+from anabranch.api.streaming.events import STREAMED, EventStream
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+
+LastEvent = Annotated[
+    int | None,
+    Header(alias="Last-Event-ID", ge=0, lt=2**31, description="As a browser sends it; stands above `after`."),
+]
 
 
 @router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
@@ -42,3 +50,35 @@ async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway
     return Page(
         items=[LogView.of(trace) for trace in shown], next=shown[-1].cursor if len(found) > len(shown) else None
     )
+
+
+@router.get(
+    "/{job_id}/stream",
+    dependencies=[needs(Scope.READ)],
+    response_class=Response,
+    responses={**STREAMED, **problems(404, 409, 410)},
+)
+async def stream_events(
+    job_id: JobId,
+    query: Annotated[StreamQuery, Query()],
+    gateway: CurrentGateway,
+    job_watcher: CurrentJobWatcher,
+    last_event_id: LastEvent = None,
+) -> Response:
+    """A job's events as they happen, from the first or after one of them, without a gap or a repeat."""
+    after = query.after if last_event_id is None else last_event_id
+    return EventStream(job_watcher, await gateway.reads.head(job_id), after)
+
+
+@router.get(
+    "/{job_id}/bundle",
+    dependencies=[needs(Scope.OPERATE)],
+    response_class=StreamingResponse,
+    responses={**BUNDLED, **problems(404, 409, 410)},
+)
+async def bundle_job(job_id: JobId, gateway: CurrentGateway) -> StreamingResponse:
+    """A job, its definition, events, failed tasks and their logs, versions and masked settings, in one zip."""
+    job = await gateway.reads.find(job_id)
+    name = f"anabranch-{job.job_id[:12]}.zip"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(pack(gateway, job), media_type=MEDIA_TYPE, headers=headers)

@@ -53,19 +53,19 @@ class EventStream(Response):
     It reads on only when the caller has taken what it read before, and lets go of one that takes nothing.
     """
 
-    def __init__(self, lookout: JobWatcher, head: JobHead, after: int) -> None:
+    def __init__(self, job_watcher: JobWatcher, head: JobHead, after: int) -> None:
         """Nothing is sent yet."""
         self.status_code = 200
         self.background = None
         self.init_headers({**HEADERS, "Content-Type": MEDIA_TYPE})
-        self._lookout = lookout
+        self._job_watcher = job_watcher
         self._head = head
         self._last = after
         self._until = time.monotonic() + LONGEST_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one caller."""
-        with self._lookout.watch(self._head) as watch:
+        with self._job_watcher.watch(self._head) as watch:
             sending = asyncio.create_task(self._send(watch, send))
             leaving = asyncio.create_task(_leave(receive))
             try:
@@ -110,7 +110,7 @@ class EventStream(Response):
 
     async def _events(self, watch: Watch) -> AsyncIterator[bytes]:
         try:
-            events = await self._lookout.events(watch.head.job, self._last)
+            events = await self._job_watcher.events(watch.head.job, self._last)
         except AnabranchError as error:
             log.warning("stream.waiting", job=watch.head.job, reason=error.message)
             await watch.change(1.0)

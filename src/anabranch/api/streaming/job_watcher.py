@@ -23,7 +23,7 @@ READERS = 2
 
 
 class Reads(Protocol):
-    """What a lookout asks of the database."""
+    """What a job_watcher asks of the database."""
 
     async def heads(self, jobs: Sequence[int]) -> list[JobHead]: ...
     async def nodes_of(self, jobs: Sequence[int]) -> dict[int, list[NodeDetail]]: ...
@@ -125,7 +125,7 @@ class JobWatcher:
             try:
                 await self._look()
             except (AnabranchError, OSError) as error:  # the streams stay, and are told what they missed
-                log.warning("lookout.blind", reason=str(error))
+                log.warning("job_watcher.blind", reason=str(error))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _look(self) -> None:

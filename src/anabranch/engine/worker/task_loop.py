@@ -16,9 +16,9 @@ from anabranch.engine.failure import describe_error
 from anabranch.engine.lanes import is_internal_queue
 from anabranch.engine.model import Answer, Attempt, Claim, InHand, Purpose, Report, Said, TaskKey
 from anabranch.engine.ports import HeartbeatConnection, Refused, Store, TakenRight, Turn, Wanted
+from anabranch.engine.run_times import AHEAD, FAST, RunTimes
 from anabranch.engine.session import LiveSession
 from anabranch.engine.worker.reporter import Reporter
-from anabranch.engine.worker.run_times import AHEAD, FAST, RunTimes
 from anabranch.engine.worker.runner import Held, Runner
 from anabranch.errors import AnabranchError, Unavailable
 
