@@ -4,10 +4,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import structlog
+
+from tests.support.engine import EngineHarness, open_harness
+from tests.support.stack import Stack, open_stack
 
 pytest_plugins = ["tests.support.objects", "anabranch.testing.postgres"]
 
@@ -41,3 +45,17 @@ def logs() -> Iterator[None]:
                 vars(kept).pop("bind", None)
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
+    """The engine's store, driven step by step without workers."""
+    async with open_harness(database_url) as harness:
+        yield harness
+
+
+@pytest.fixture
+async def stack(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    """Orchestrator, worker and gateway in this process, with the plugins that a test's module names."""
+    async with open_stack(database_url, tmp_path, [request.module.PLUGINS]) as opened:
+        yield opened

@@ -64,12 +64,6 @@ async def api(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ht
         yield client
 
 
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
-
-
 async def make(
     url: str, scope: Scope = Scope.READ, *, owner: str = "acme", lasts: timedelta | None = None
 ) -> Credential:

@@ -22,7 +22,7 @@ from anabranch.engine.model import Claim, Report, SessionId, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import InputError, NotFound
 from anabranch.settings import Settings
-from tests.support.engine import EngineHarness, open_harness
+from tests.support.engine import EngineHarness
 from tests.support.server import serve
 
 BASE = "http://127.0.0.1:8787"
@@ -79,12 +79,6 @@ async def api(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     async with serving(app) as client:
         await app.state.gateway.ready()
         yield client
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 async def submit(api: httpx.AsyncClient, **parameters: object) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from anabranch.client import AsyncClient, Client
 from anabranch.engine.model import Report
 from anabranch.errors import InputError, NotFound, Unavailable
 from anabranch.settings import Settings
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.server import serve
 
 pytestmark = pytest.mark.postgres
@@ -28,12 +27,6 @@ SECRET = "postgresql://someone:hunter2@nowhere/x"
 @pytest.fixture
 def app(tmp_path: Path, database_url: str) -> FastAPI:
     return create_app(Settings(home=tmp_path / "home", database_url=SECRET), database_url)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 async def run_badly(engine: EngineHarness, width: int = 5) -> str:

@@ -12,7 +12,7 @@ from anabranch.controls import Retry
 from anabranch.engine.model import Checkpoint, Claim, JobState
 from anabranch.engine.views import TaskDetail
 from tests.support.crew import until_async
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
@@ -23,18 +23,6 @@ SLOW = """
     create function slow.down() returns trigger language plpgsql as 'begin perform pg_sleep(2.5); return new; end';
     create trigger slow before insert on app.checkpoints for each row execute function slow.down();
 """
-
-
-@pytest.fixture
-async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as opened:
-        yield opened
 
 
 async def acts(stack: Stack, *acts: str, **more: Json) -> list[TaskDetail]:

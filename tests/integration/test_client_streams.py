@@ -18,7 +18,7 @@ from anabranch.client import Admin, AsyncAdmin, AsyncClient, Client, Event, JobP
 from anabranch.errors import NotFound, Unavailable
 from anabranch.settings import Settings
 from tests.support.crew import Crew, Start, until_async
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.server import free_port, serve
 
 pytestmark = pytest.mark.postgres
@@ -29,12 +29,6 @@ Listen = Callable[[str, str, int], Any]  # the events that a client hears of a j
 @pytest.fixture
 def app(tmp_path: Path, database_url: str) -> FastAPI:
     return create_app(Settings(home=tmp_path), database_url)
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 async def listen(url: str, job_id: str, after: int = 0) -> list[Event | JobProgress]:

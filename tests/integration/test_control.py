@@ -1,7 +1,7 @@
 """Retries, gates, waits, child jobs, limits and drains, on the engine driven by hand."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -20,16 +20,16 @@ from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Branch, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.stages import Declaration
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.replay import replay
 
 pytestmark = pytest.mark.postgres
 
 
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
+@pytest.fixture(autouse=True)
+def audited(database_url: str) -> Iterator[None]:
+    """Whatever a test did, the engine's invariants hold."""
+    yield
     assert [found for found in audit(database_url) if "_late_" not in found.check] == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from anabranch.api.main import create_app
 from anabranch.engine.model import Claim
 from anabranch.settings import Settings
-from tests.support.engine import EngineHarness, open_harness
+from tests.support.engine import EngineHarness
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"
@@ -47,12 +47,6 @@ async def api(tmp_path: Path, database_url: str) -> AsyncIterator[httpx.AsyncCli
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=BASE) as client:
         await app.state.gateway.ready()
         yield client
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 async def submit(api: httpx.AsyncClient, workflow: str) -> str:

@@ -1,7 +1,6 @@
 """The audit finds every broken invariant, and nothing in a database that is sound."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -16,17 +15,11 @@ from anabranch.engine.model import LimitKind
 from anabranch.errors import AnabranchError
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Kind, Node, Workflow
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 
 pytestmark = pytest.mark.postgres
 
 GATED = Workflow("gated", (Node("ask", "", kind=Kind.GATE),))
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 def change(url: str, statement: str) -> list[TupleRow]:

@@ -1,7 +1,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 
@@ -15,15 +15,15 @@ from anabranch.engine.ports import Hands, SessionGone
 from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Node, OnFailure, Spread, Workflow
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 
 pytestmark = pytest.mark.postgres
 
 
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
+@pytest.fixture(autouse=True)
+def audited(database_url: str) -> Iterator[None]:
+    """Whatever a test did, the engine's invariants hold."""
+    yield
     assert [found for found in audit(database_url) if "_late_" not in found.check] == []
 
 

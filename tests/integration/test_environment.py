@@ -1,7 +1,7 @@
 """What servers do that is nobody's fault: they fail over, are upgraded, restored, and hold what was not expected."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -27,24 +27,12 @@ from anabranch.workflows.definition import Kind, Node, OnFailure, Spread, Workfl
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.stages import Declaration
 from tests.support.engine import EngineHarness, fan_out, open_harness
-from tests.support.stack import Stack, open_stack
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
 NOTHING = Wanted((), 0, {})
 WORKER = (SessionKind.WORKER, ["default"], 1, timedelta(seconds=60))
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
-        yield opened
 
 
 def run_sql(url: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:  # rows of any shape

@@ -1,4 +1,3 @@
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -6,16 +5,10 @@ import psycopg
 import pytest
 
 from anabranch.canonical import Json
-from tests.support.stack import Stack, open_stack
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parents[1] / "data" / "plugins" / "handing")
-
-
-@pytest.fixture
-async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
-        yield opened
 
 
 async def shown(stack: Stack, workflow: str, **parameters: Json) -> dict[Any, Json]:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import pickle
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from anabranch.storage.attempt_keys import parse_key
 from anabranch.storage.marks import adopt_storage
 from tests.support.crew import Start, open_stage
 from tests.support.objects import Cloud
-from tests.support.stack import Stack, open_stack
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
@@ -31,12 +30,6 @@ SECRET = "hunter2hunter2"
 ROLE = """
     do $$ begin create role anabranch_handler nologin; exception when duplicate_object or unique_violation then end $$;
 """
-
-
-@pytest.fixture
-async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
-        yield opened
 
 
 async def tasks(stack: Stack, kinds: list[str], **params: Json) -> list[TaskDetail]:

@@ -19,7 +19,7 @@ from anabranch.api.main import create_app
 from anabranch.engine.model import Report, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
-from tests.support.engine import EngineHarness, open_harness
+from tests.support.engine import EngineHarness
 from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.postgres
@@ -48,15 +48,14 @@ async def serving(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
 
 
 @pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        session = await harness.store.open_session(SessionKind.ORCHESTRATOR, [], 0, timedelta(seconds=60))
-        await Sweeper(harness.store, session).sweep()
-        yield harness
+async def orchestrator(engine: EngineHarness) -> None:
+    """One that lives and has swept."""
+    session = await engine.store.open_session(SessionKind.ORCHESTRATOR, [], 0, timedelta(seconds=60))
+    await Sweeper(engine.store, session).sweep()
 
 
 @pytest.fixture
-async def api(settings: Settings, database_url: str, engine: EngineHarness) -> AsyncIterator[httpx.AsyncClient]:
+async def api(settings: Settings, database_url: str, orchestrator: None) -> AsyncIterator[httpx.AsyncClient]:
     async with serving(settings, database_url) as client:
         yield client
 
@@ -154,8 +153,9 @@ async def test_o1_health_answers_in_time_when_all_connections_of_the_readers_are
         await asyncio.gather(*asking)
 
 
+@pytest.mark.usefixtures("orchestrator")
 async def test_o1_health_and_readiness_answer_in_time_when_the_server_is_silent(
-    settings: Settings, database_url: str, engine: EngineHarness
+    settings: Settings, database_url: str
 ) -> None:
     async with Proxy(database_url) as proxy, serving(settings, proxy.url) as api:
         assert await unwell(api) == {}
@@ -170,9 +170,8 @@ async def test_o1_health_and_readiness_answer_in_time_when_the_server_is_silent(
         await until(api, set())
 
 
-async def test_o1_a_backend_that_is_stopped_is_left_for_another(
-    settings: Settings, database_url: str, engine: EngineHarness
-) -> None:
+@pytest.mark.usefixtures("orchestrator")
+async def test_o1_a_backend_that_is_stopped_is_left_for_another(settings: Settings, database_url: str) -> None:
     query = "select pid from pg_stat_activity where application_name = 'anabranch api signs' and datname = %s"
     async with serving(settings, database_url) as api:
         assert await unwell(api) == {}

@@ -19,7 +19,7 @@ from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Lose, Proxy
 
 pytestmark = pytest.mark.postgres
@@ -61,12 +61,6 @@ async def serving(tmp_path: Path, url: str) -> AsyncIterator[httpx.AsyncClient]:
 async def api(tmp_path: Path, plugins: Path, database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     async with serving(tmp_path, database_url) as client:
         yield client
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 async def post(api: httpx.AsyncClient, key: str | None, query: str = "", **parameters: object) -> httpx.Response:

@@ -1,6 +1,5 @@
 """Workflows in YAML, from the file to the result, through real workers."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins" / "language")
-
-
-@pytest.fixture
-async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
-        yield opened
 
 
 async def check_replay(stack: Stack, job: JobDetail) -> None:

@@ -1,7 +1,7 @@
 """What attempts printed and measured is read in order, by page, and at the cost of the page."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,18 +10,12 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.database import query_text
 from anabranch.engine.model import Claim, Job, Report
 from anabranch.engine.views import Trace
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 
 pytestmark = pytest.mark.postgres
 
 WIDE = 10_000
 FIRST = {"lane": 0, "position": 0, "last": 0, "node": None, "index": None, "number": None, "attempt": None, "limit": 51}
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 async def report(engine: EngineHarness, claims: Sequence[Claim], ended: str = "completed") -> None:

@@ -15,7 +15,7 @@ from anabranch.api.health import monitor
 from anabranch.api.health.prometheus import METRICS, Sample, expose
 from anabranch.api.main import create_app
 from anabranch.settings import Settings
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.postgres
@@ -61,12 +61,6 @@ async def api(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=BASE) as client:
         await app.state.gateway.ready()
         yield client
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 async def scrape(api: httpx.AsyncClient) -> Samples:

@@ -10,7 +10,7 @@ import pytest
 from anabranch.api.schemas import JobView, TaskView
 from anabranch.engine.model import Said
 from anabranch.engine.views import JobDetail, TaskDetail
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres
@@ -29,12 +29,6 @@ async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
         yield opened
         (tmp_path / "file").touch()
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as opened:
-        yield opened
 
 
 async def say(stack: Stack, folder: Path, *kinds: str) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -29,19 +28,13 @@ from anabranch.workflows.definition import Kind, Node, Workflow
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.stages import Declaration
 from tests.support.crew import audit
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 
 pytestmark = pytest.mark.postgres
 
 DAY = timedelta(days=1)
 KEEP = Keep(90 * DAY, 365 * DAY, 30 * DAY)
 DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 @pytest.fixture

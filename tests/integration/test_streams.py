@@ -21,7 +21,7 @@ from anabranch.client.sse import Message, Messages
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobHead
 from anabranch.settings import Settings
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
 from tests.support.server import serve
 
@@ -48,12 +48,6 @@ async def api(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     limits = httpx.Limits(max_connections=None)
     async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=20, limits=limits) as client:
         yield client
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 @asynccontextmanager

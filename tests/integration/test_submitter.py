@@ -16,7 +16,7 @@ from anabranch.engine.ports import Refused, Submitted
 from anabranch.engine.submission import Order, Submission
 from anabranch.engine.submit_batcher import SubmitBatcher
 from anabranch.settings import Settings
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.postgres
@@ -54,12 +54,6 @@ async def gateway(database_url: str, tmp_path: Path) -> AsyncIterator[Gateway]:
         await gateway.ready()
         yield gateway
         await gateway.close()
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 def order(size: int, **more: object) -> Order:

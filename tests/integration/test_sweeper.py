@@ -1,7 +1,6 @@
 """The sweeper: what one act, one row or one slow round can't do keeps nothing else from being done."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -26,18 +25,12 @@ from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Kind, Node, OnFailure, Retry, Spread, Workflow
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.stages import Declaration
-from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.engine import EngineHarness, fan_out
 
 pytestmark = pytest.mark.postgres
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 TIMED_OUT = "select count(*) from app.outcomes where error ->> 'code' = 'task.queue_timeout'"
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 def ask(url: str, query: str, *arguments: object) -> list[Any]:

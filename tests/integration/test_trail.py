@@ -62,12 +62,6 @@ async def api(tmp_path: Path, database_url: str) -> AsyncIterator[httpx.AsyncCli
 
 
 @pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
-
-
-@pytest.fixture
 async def people(database_url: str) -> dict[str, dict[str, str]]:
     """What each of them sends to be known."""
     async with open_keys(database_url) as keys:

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,15 +18,9 @@ from anabranch.storage.tiers import Storage
 from anabranch.storage.work_files import WorkFiles
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Node, Workflow
-from tests.support.engine import EngineHarness, open_harness
+from tests.support.engine import EngineHarness
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as opened:
-        yield opened
 
 
 def names(area: Folder) -> set[str]:

@@ -2,7 +2,7 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
@@ -13,16 +13,10 @@ import pytest
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.storage.results import Results
-from tests.support.stack import Stack, open_stack
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
-
-
-@pytest.fixture
-async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    async with open_stack(database_url, tmp_path, [PLUGINS]) as opened:
-        yield opened
 
 
 async def test_hello_world_greets_and_replies_by_lineage(stack: Stack) -> None:

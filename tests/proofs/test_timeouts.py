@@ -1,6 +1,5 @@
 """Four limits on a task's time, each by the database's clock and none in place of another (E8, E18)."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -11,17 +10,11 @@ from anabranch.engine.ports import Hands
 from anabranch.engine.views import TaskDetail
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Node, OnFailure, Retry, Spread, Workflow
-from tests.support.engine import EngineHarness, open_harness
+from tests.support.engine import EngineHarness
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("clock")]
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-
-
-@pytest.fixture
-async def engine(database_url: str, clock: Clock) -> AsyncIterator[EngineHarness]:
-    async with open_harness(database_url) as harness:
-        yield harness
 
 
 def of(count: int = 1, **more: object) -> Workflow:
