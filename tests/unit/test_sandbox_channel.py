@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from anabranch.sandbox.wire import Garbled, Wire
+from anabranch.sandbox.channel import Channel, MalformedMessage
 
 
 @pytest.mark.parametrize("line", ['{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', "[1]", "{", "[" * 50_000, "\xff"])
@@ -12,5 +12,5 @@ def test_s4_what_is_no_message_is_garbled(line: str) -> None:
     here, there = socket.socketpair()
     with here, there:
         there.sendall(line.encode("latin-1") + b"\n")
-        with pytest.raises(Garbled):
-            list(Wire(here).hear())
+        with pytest.raises(MalformedMessage):
+            list(Channel(here).receive())

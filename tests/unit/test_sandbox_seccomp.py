@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.sandbox.calls import ALLOWED, allow_list, numbers_of
+from anabranch.sandbox.seccomp import ALLOWED, allow_list, numbers_of
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, KILL, REFUSE, ABSENT = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026

@@ -1,4 +1,4 @@
-"""The system calls that a process keeps, by a seccomp filter: what Python and GDAL need for files, memory, threads."""
+"""A seccomp filter that allows only the system calls that Python and GDAL need for files, memory and threads."""
 
 import csv
 import ctypes
@@ -24,32 +24,32 @@ __all__ = [
 SET_FILTER, ASK_ACTION = 1, 2
 NEW_LISTENER = 8
 LOAD, AND, JUMP_EQUAL, JUMP_ABOVE, RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
-NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # where they are in what the kernel shows the filter
+NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # offsets in the kernel's struct seccomp_data
 ALLOW, KILL, ERRNO, REPORT = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 EPERM, ENOSYS = 1, 38
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-WHOLE = 0xFFFFFFFF
-OWN_PID = -1  # stands for the number of the process that the filter is made for
+ALL_BITS = 0xFFFFFFFF
+OWN_PID = -1  # a placeholder for the pid of the filtered process
 
 
 class Check(NamedTuple):
-    """An argument, by its place; the bits of it that count; and the values that they may have."""
+    """An argument by its index, the bits of it to test, and their allowed values."""
 
     argument: int
     bits: int
     values: tuple[int, ...]
 
 
-# A thread, as C libraries make one: CLONE_THREAD and what goes with it, without any new namespace.
+# A thread as C libraries create it: CLONE_THREAD and the flags that go with it, without any new namespace.
 MAY_BE_SHARED = 0x007D0F00
 CLONE_THREAD = 0x00010000
-THREAD = Check(0, WHOLE & ~MAY_BE_SHARED | CLONE_THREAD, (CLONE_THREAD,))
-# O_TRUNC only with the right to write: Landlock before ABI 3 asks for none where the handle has none. The access mode 3
-# is neither reading nor writing, and opens what Landlock would refuse for both.
+THREAD = Check(0, ALL_BITS & ~MAY_BE_SHARED | CLONE_THREAD, (CLONE_THREAD,))
+# O_TRUNC only with write access: Landlock before ABI 3 does not check truncation of a file opened read-only. The access
+# mode 3 is neither reading nor writing, and opens files that Landlock would refuse for both.
 READ_ONLY, WRITE_ONLY, READ_WRITE, ACCESS, TRUNCATE = 0, 1, 2, 3, 0o1000
 OPENINGS = (READ_ONLY, WRITE_ONLY, READ_WRITE, WRITE_ONLY | TRUNCATE, READ_WRITE | TRUNCATE)
 SET_ID = 0o6000
-# Duplicates, flags and record locks (SQLite's, of PROJ); no owner that the kernel would signal, no lease.
+# Duplicates, flags and record locks (PROJ's SQLite needs them); no owner that the kernel would signal, no lease.
 HANDLE_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
 TERMINAL_QUESTIONS = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # and the flags of a handle
 OWN_NAME = (15, 16)
@@ -69,52 +69,52 @@ CHECKED = {
     "clone": (THREAD,),
     "open": (Check(1, ACCESS | TRUNCATE, OPENINGS), Check(2, SET_ID, (0,))),
     "openat": (Check(2, ACCESS | TRUNCATE, OPENINGS), Check(3, SET_ID, (0,))),
-    "fcntl": (Check(1, WHOLE, HANDLE_COMMANDS),),
-    "ioctl": (Check(1, WHOLE, TERMINAL_QUESTIONS),),
-    "prctl": (Check(0, WHOLE, OWN_NAME),),
-    "prlimit64": (Check(0, WHOLE, (0, OWN_PID)),),
-    "tgkill": (Check(0, WHOLE, (OWN_PID,)),),
+    "fcntl": (Check(1, ALL_BITS, HANDLE_COMMANDS),),
+    "ioctl": (Check(1, ALL_BITS, TERMINAL_QUESTIONS),),
+    "prctl": (Check(0, ALL_BITS, OWN_NAME),),
+    "prlimit64": (Check(0, ALL_BITS, (0, OWN_PID)),),
+    "tgkill": (Check(0, ALL_BITS, (OWN_PID,)),),
 }
 ALLOWED: dict[str, tuple[Check, ...]] = dict.fromkeys(UNCHECKED.split(), ()) | CHECKED
-# Their flags lie in memory, which a filter can't read; told that there is no such call, libraries make the older one.
+# Their flags are in memory, which a filter can't read; with ENOSYS, libraries fall back to the older call.
 ABSENT = ("clone3", "openat2")
 REPORTING = ("sendmsg", "seccomp")
 
 
 @cache
 def numbers_of(machine: str) -> dict[str, int]:
-    """The numbers of all calls on an architecture, by name; some have no such call."""
-    table = (files(__package__) / "calls.csv").read_text().splitlines()
+    """The numbers of all system calls of an architecture, by name; some lack a call."""
+    table = (files(__package__) / "syscalls.csv").read_text().splitlines()
     return {row["call"]: int(row[machine]) for row in csv.DictReader(table) if row[machine]}
 
 
 def can_filter_calls() -> bool:
-    """Whether the kernel has filters, and we know the numbers of its architecture."""
+    """Whether the kernel supports filters, and we know the call numbers of its architecture."""
     if platform.machine() not in ARCHITECTURES:
         return False
     return _seccomp(ASK_ACTION, struct.pack("=I", ERRNO)) == 0
 
 
 def filter_calls() -> None:
-    """Give up all calls but the allowed, in this process, for good."""
+    """Permanently block all calls that are not allowed, in this process."""
     if _install(allow_list(platform.machine(), ERRNO | EPERM)) < 0:
-        raise OSError(ctypes.get_errno(), "the kernel has filters of system calls, and did not take ours")
+        raise OSError(ctypes.get_errno(), "the kernel supports seccomp filters, but rejected ours")
 
 
 def report_calls() -> int | None:
-    """Give up all calls but the allowed and those that send the answer away: a handle that tells of each refused call.
+    """Block all calls but the allowed ones and those that send the handle; returns a handle that reports refusals.
 
-    None where the kernel makes no such handle, or another program on the way here has taken the only one.
+    None where the kernel does not support it, or an outer program already uses the only listener.
     """
     handle = _install(allow_list(platform.machine(), REPORT, REPORTING), NEW_LISTENER)
     return handle if handle >= 0 else None
 
 
 def end_reporting() -> None:
-    """Give up those, too: of two filters the stricter answer counts."""
+    """Block those calls, too: of two filters the stricter one wins."""
     tests = [_jump(JUMP_EQUAL, _numbers()[name], len(REPORTING) - place, 0) for place, name in enumerate(REPORTING)]
     if _install([_load(NUMBER), *tests, _give(ALLOW), _give(ERRNO | EPERM)]) < 0:
-        raise OSError(ctypes.get_errno(), "the kernel took no second filter of system calls")
+        raise OSError(ctypes.get_errno(), "the kernel rejected the second seccomp filter")
 
 
 def _numbers() -> dict[str, int]:
@@ -133,7 +133,7 @@ def _seccomp(operation: int, what: bytes, flags: int = 0) -> int:
 
 
 def allow_list(machine: str, refuse: int, more: tuple[str, ...] = ()) -> list[bytes]:
-    """The filter: another architecture's calls kill, unknown numbers and x32's are absent, the rest is by the list."""
+    """The filter: another architecture's calls kill, unknown and x32 numbers get ENOSYS, the list decides the rest."""
     numbers, allowed = numbers_of(machine), ALLOWED | dict.fromkeys(more, ())
     rules = [_rule(numbers[name], checks, refuse) for name, checks in allowed.items() if name in numbers]
     absent = [
@@ -155,15 +155,15 @@ def allow_list(machine: str, refuse: int, more: tuple[str, ...] = ()) -> list[by
 
 
 def _rule(number: int, checks: tuple[Check, ...], refuse: int) -> list[bytes]:
-    """Allow one call if all checks hold; another call's number goes on behind it."""
+    """Allow one call if all checks pass; other calls continue after this rule."""
     tested = [instruction for check in checks for instruction in _test(check, refuse)]
     return [_jump(JUMP_EQUAL, number, 0, len(tested) + 1), *tested, _give(ALLOW)]
 
 
 def _test(check: Check, refuse: int) -> list[bytes]:
-    """Go on if the argument has one of the values, and refuse the call if it has none."""
+    """Continue if the argument has one of the values, else refuse the call."""
     values = [os.getpid() if value == OWN_PID else value for value in check.values]
-    # The kernel takes these arguments as 32 bits: the lower half, which lies first on both architectures.
+    # The kernel uses 32 bits of these arguments: the lower half, which comes first on both architectures.
     return [
         _load(ARGUMENTS + 8 * check.argument),
         struct.pack("=HBBI", AND, 0, 0, check.bits),

@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import structlog
 
 from anabranch.errors import Interrupted, Permanent, Resource, TaskError, Throttled, Transient
+from anabranch.sandbox.channel import MAX_ANSWER_BYTES, Channel, MalformedMessage, Message, MessageTooLarge
 from anabranch.sandbox.confine import Limits
-from anabranch.sandbox.locks import Locks
-from anabranch.sandbox.wire import MOST_BYTES, Garbled, Said, TooMuch, Wire
+from anabranch.sandbox.protections import Protections
 
 __all__ = ["Progress", "Sandbox"]
 
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 Progress = Callable[[float, float | None, str], None]
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 KINDS: Mapping[str, type[TaskError]] = {
     "error": TaskError,
     "permanent": Permanent,
@@ -38,23 +38,23 @@ KINDS: Mapping[str, type[TaskError]] = {
 
 
 class Sandbox:
-    """Runs the functions of one module on files of strangers, each call in a process that has nothing.
+    """Runs the functions of one module on untrusted files, each call in a process without network or privileges.
 
-    One call runs at a time: a process that runs handlers runs one at a time, too.
+    One call runs at a time, as a worker process runs one handler at a time.
     """
 
     def __init__(self, module: str, environment: Mapping[str, str], *, newest_landlock: int | None = None) -> None:
-        """Functions of this module's `__all__`, with this environment and no other; nothing is started yet.
+        """The functions of this module's `__all__`, with only this environment; nothing is started yet.
 
-        Of Landlock no newer ABI than `newest_landlock` is used, as on an older kernel.
+        Landlock is used up to the ABI `newest_landlock`, as on an older kernel.
         """
         self._module = module
         self._newest_landlock = newest_landlock
         self._environment = dict(environment)
         self._server: subprocess.Popen[bytes] | None = None
-        self._control: Wire | None = None
-        self._turn = threading.Lock()
-        self._locks = Locks(offline=False, landlock=0, calls=False)
+        self._control: Channel | None = None
+        self._lock = threading.Lock()
+        self._protections = Protections(offline=False, landlock=0, calls=False)
         self._warned = False
 
     def run(
@@ -67,8 +67,8 @@ class Sandbox:
         reads: Sequence[Path] = (),
         progress: Progress | None = None,
         should_stop: Callable[[], bool] = lambda: False,
-    ) -> Any:  # the function's answer, as JSON has it
-        """Call a function by name; it may write below the first of some folders, where it begins, and the others."""
+    ) -> Any:  # the function's result, as JSON
+        """Call a function by name; it can write below the folders in `writes`, and starts in the first one."""
         request = {
             "name": name,
             "arguments": dict(arguments),
@@ -76,18 +76,18 @@ class Sandbox:
             "reads": [str(path) for path in reads],
             "writes": [str(path) for path in writes],
         }
-        with self._turn:
+        with self._lock:
             control = self._start()
             self._warn()
             ours, theirs = socket.socketpair()
             try:
                 with theirs:
-                    control.hand(request, theirs)
+                    control.send_with_socket(request, theirs)
             except ConnectionError as error:
                 ours.close()
                 self._end()
                 raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
-            call = _Call(Wire(ours, most=MOST_BYTES), control, progress, should_stop)
+            call = _Call(Channel(ours, max_bytes=MAX_ANSWER_BYTES), control, progress, should_stop)
             try:
                 return call.wait()
             except BaseException:
@@ -95,18 +95,18 @@ class Sandbox:
                     self._end()
                 raise
 
-    def find_locks(self) -> Locks:
-        """What the kernel of this machine locks calls with."""
-        with self._turn:
+    def find_protections(self) -> Protections:
+        """The protections that the kernel of this machine supports."""
+        with self._lock:
             self._start()
-            return self._locks
+            return self._protections
 
     def close(self) -> None:
-        """End the server, and what runs in it."""
-        with self._turn:
+        """Stop the server and the call that runs in it."""
+        with self._lock:
             self._end()
 
-    def _start(self) -> Wire:
+    def _start(self) -> Channel:
         if self._control is not None and self._server is not None and self._server.poll() is None:
             return self._control
         self._end()
@@ -114,29 +114,29 @@ class Sandbox:
         newest = [] if self._newest_landlock is None else [str(self._newest_landlock)]
         with theirs:
             self._server = subprocess.Popen(
-                [sys.executable, "-P", "-m", "anabranch.sandbox.serve", self._module, str(theirs.fileno()), *newest],
+                [sys.executable, "-P", "-m", "anabranch.sandbox.server", self._module, str(theirs.fileno()), *newest],
                 env={"LANG": "C.UTF-8", "PATH": os.defpath, **self._environment},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 cwd="/",
             )
-        self._control = Wire(ours)
+        self._control = Channel(ours)
         try:
-            (begun,) = self._control.hear()
+            (begun,) = self._control.receive()
         except (EOFError, ConnectionError) as error:
             self._end()
             raise Transient("the sandbox did not start", code="sandbox.unavailable") from error
-        self._locks = Locks(**begun)
+        self._protections = Protections(**begun)
         return self._control
 
     def _warn(self) -> None:
-        if not self._warned and (missing := self._locks.missing()):
+        if not self._warned and (missing := self._protections.missing()):
             log.warning("sandbox.weak", missing=missing)
         self._warned = True
 
     def _end(self) -> None:
         if self._control is not None:
-            self._control.close()  # the server kills what runs, and ends
+            self._control.close()  # the server kills the running call, and exits
         if self._server is not None:
             with suppress(subprocess.TimeoutExpired):
                 self._server.wait(5)
@@ -146,36 +146,38 @@ class Sandbox:
 
 
 class _Call:
-    """One call under way."""
+    """One running call."""
 
-    def __init__(self, line: Wire, control: Wire, progress: Progress | None, should_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, line: Channel, control: Channel, progress: Progress | None, should_stop: Callable[[], bool]
+    ) -> None:
         self._line = line
         self._control = control
         self._progress = progress
         self._should_stop = should_stop
-        self._said: Said = {}
+        self._said: Message = {}
         self._open = [line, control]
         self._pid = 0
         self.ended = False
 
-    def wait(self) -> Any:  # the function's answer
-        """The answer, or the error that it raised or died of."""
+    def wait(self) -> Any:  # the function's result
+        """The result, or the error that the call raised or died of."""
         try:
-            over: Said = {}
+            over: Message = {}
             while "status" not in over:
                 if self._should_stop():
                     self._kill()
                     raise Interrupted
-                over = self._look()
-            self.ended, self._pid = True, 0  # its number may be another's from now on
-            while self._line in self._open and self._is_ready() and self._hear_line():
+                over = self._poll()
+            self.ended, self._pid = True, 0  # from now on the pid may belong to another process
+            while self._line in self._open and self._is_ready() and self._read_line():
                 pass
-        except TooMuch:
+        except MessageTooLarge:
             self._kill()
-            raise Permanent("it answered with more than 16 MB", code="sandbox.answer") from None
-        except Garbled as error:
+            raise Permanent("the result is larger than 16 MB", code="sandbox.answer") from None
+        except MalformedMessage as error:
             self._kill()
-            raise Permanent(f"its answer makes no sense: {error}", code="sandbox.answer") from error
+            raise Permanent(f"the result is malformed: {error}", code="sandbox.answer") from error
         finally:
             self._line.close()
         _log(over)
@@ -183,18 +185,18 @@ class _Call:
             return self._said["result"]
         if "error" in self._said:
             _raise(self._said["error"], over["refused"])
-        raise _death(over["status"])
+        raise _death_error(over["status"])
 
-    def _look(self) -> Said:
-        """What the server says, if anything; what the call says is noted."""
-        ready, _, _ = select.select(self._open, [], [], LOOK_SECONDS)
-        if self._line in ready and not self._hear_line():
+    def _poll(self) -> Message:
+        """The server's message, if there is one; messages of the call are stored."""
+        ready, _, _ = select.select(self._open, [], [], POLL_SECONDS)
+        if self._line in ready and not self._read_line():
             self._open.remove(self._line)
         if self._control not in ready:
             return {}
         try:
-            over: Said = {}
-            for said in self._control.hear():
+            over: Message = {}
+            for said in self._control.receive():
                 self._pid = said.get("pid", self._pid)
                 over |= said
         except (EOFError, ConnectionError) as error:
@@ -202,29 +204,29 @@ class _Call:
         return over
 
     def _is_ready(self) -> bool:
-        """Whether there is more to hear: a process that outlived the call may hold the line, and say nothing."""
+        """Whether there is more to read: a process that outlived the call may hold the socket without sending."""
         return bool(select.select([self._line], [], [], 0)[0])
 
-    def _hear_line(self) -> bool:
+    def _read_line(self) -> bool:
         try:
-            for said in self._line.hear():
+            for said in self._line.receive():
                 if "progress" in said:
-                    self._tell(said["progress"])
+                    self._report(said["progress"])
                 elif "result" in said or isinstance(said.get("error"), dict):
                     self._said = said
                 else:
-                    raise Garbled("it has neither a result nor an error")
+                    raise MalformedMessage("it has neither a result nor an error")
         except (EOFError, ConnectionError):
             return False
         return True
 
-    def _tell(self, progress: Any) -> None:  # as JSON has it: a file may have made the process say anything
+    def _report(self, progress: Any) -> None:  # any JSON: a malicious file may control the process
         match progress:
             case [int() | float() as done, int() | float() | None as total, str(message)]:
                 if self._progress:
                     self._progress(done, total, message)
             case _:
-                raise Garbled("its progress is no progress")
+                raise MalformedMessage("its progress is malformed")
 
     def _kill(self) -> None:
         if self._pid:
@@ -232,8 +234,8 @@ class _Call:
                 os.killpg(self._pid, signal.SIGKILL)
 
 
-def _log(over: Said) -> None:
-    """What the work printed, and which system calls it was refused: a bug of a library, or an attack."""
+def _log(over: Message) -> None:
+    """Log the output of the call, and the system calls that it was refused: a library's bug, or an attack."""
     if over["refused"]:
         log.warning("sandbox.refused", calls=over["refused"])
     if over["printed"]:
@@ -255,12 +257,12 @@ def _raise(error: Mapping[str, Any], refused: Sequence[str]) -> NoReturn:
 KNOWN = {kind.__name__ for kind in (*KINDS.values(), Interrupted)} | {"InputError", "NotFound", "Conflict"}
 
 
-def _death(status: int) -> TaskError:
+def _death_error(status: int) -> TaskError:
     if status == -signal.SIGXCPU:
-        return Resource("it used more processor time than it may", code="resource.cpu")
+        return Resource("it used more CPU time than allowed", code="resource.cpu")
     if status == -signal.SIGKILL:
-        return Resource("it was killed, as the system does when memory runs out", code="resource.memory")
+        return Resource("it was killed, probably because memory ran out", code="resource.memory")
     if status == -signal.SIGXFSZ:
-        return Resource("it wrote a larger file than it may", code="resource.disk")
+        return Resource("it wrote a larger file than allowed", code="resource.disk")
     named = signal.Signals(-status).name if status < 0 else f"exit code {status}"
-    return Transient(f"the process that read the file ended by {named}", code="handler.crashed")
+    return Transient(f"the process that read the file ended with {named}", code="handler.crashed")
