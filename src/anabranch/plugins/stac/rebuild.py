@@ -1,4 +1,4 @@
-"""The catalog made anew from our rows, and held against them (C3)."""
+"""Rebuilds the catalog from our tables, and compares it with them (C3)."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from anabranch.plugins.stac.collection import covers_items
 
 __all__ = ["Difference", "Rebuilt", "check", "rebuild"]
 
-BATCH = 1_000
-# pgstac's functions find each other and PostGIS by it.
-PATH = "set local search_path = pgstac, public"
+BATCH_ITEMS = 1_000
+# pgstac's functions need it to find each other and PostGIS.
+SET_SEARCH_PATH = "set local search_path = pgstac, public"
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """How much the catalog has."""
+    """The size of the rebuilt catalog."""
 
     collections: int
     items: int
@@ -24,7 +24,7 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where the catalog is not what our rows say, of an item or of a whole collection; WORDS has the kinds."""
+    """A difference between the catalog and our tables, of an item or a collection; DESCRIPTIONS lists the kinds."""
 
     kind: str
     collection: str
@@ -32,21 +32,21 @@ class Difference:
 
     def __str__(self) -> str:
         where = f"{self.collection}/{self.item}" if self.item else self.collection
-        return f"{where}: {WORDS[self.kind]}"
+        return f"{where}: {DESCRIPTIONS[self.kind]}"
 
 
-WORDS = {
-    "missing": "published, and not in the catalog",
-    "unknown": "in the catalog, and not published",
-    "different": "not what was published",
+DESCRIPTIONS = {
+    "missing": "published, but not in the catalog",
+    "unknown": "in the catalog, but not published",
+    "different": "differs from what was published",
     "extent": "its extent does not cover its items",
 }
 
 
 def rebuild(connection: Work) -> Rebuilt:
-    """Empty pgstac and fill it from our rows, in one transaction: readers see what was, then what is."""
+    """Empty pgstac and fill it from our tables, in one transaction: readers see the old one until it ends."""
     with connection.transaction():
-        connection.execute(PATH)
+        connection.execute(SET_SEARCH_PATH)
         connection.execute("select app.lock_catalog()")
         run(connection, "clear")
         run(connection, "refill_collections")
@@ -56,17 +56,17 @@ def rebuild(connection: Work) -> Rebuilt:
         if (collections, items) != (shown_collections, shown_items):
             raise Unavailable(
                 "catalog.incomplete",
-                f"pgstac took {shown_items} of {items} items and {shown_collections} of {collections} collections",
+                f"pgstac loaded {shown_items} of {items} items and {shown_collections} of {collections} collections",
                 remedy="Nothing was changed; try again.",
             )
     return Rebuilt(collections, items)
 
 
 def check(connection: Work) -> list[Difference]:
-    """Where the catalog differs from our rows, and extents from their items; nothing is changed."""
+    """Compare the catalog with our tables, and extents with their items; nothing is changed."""
     with connection.transaction():
         connection.execute("set transaction isolation level repeatable read, read only")
-        connection.execute(PATH)
+        connection.execute(SET_SEARCH_PATH)
         found = [Difference(kind, collection) for collection, kind in run(connection, "different_collections")]
         found += [Difference(kind, collection, item) for collection, item, kind in run(connection, "different_items")]
         return found + [Difference("extent", collection) for collection in _narrow(connection)]
@@ -75,7 +75,7 @@ def check(connection: Work) -> list[Difference]:
 def _refill(connection: Work, collection: str) -> None:
     after: str | None = ""
     while after is not None:
-        ((after,),) = run(connection, "refill_items", collection=collection, after=after, most=BATCH)
+        ((after,),) = run(connection, "refill_items", collection=collection, after=after, most=BATCH_ITEMS)
 
 
 def _narrow(connection: Work) -> list[str]:
