@@ -1,4 +1,4 @@
-"""Overviews of classes: the class that most pixels have. GDAL's own lose negative nodata values (3.10)."""
+"""Overviews of classes, by majority. Those of GDAL 3.10 lose negative nodata values."""
 
 from pathlib import Path
 
@@ -12,13 +12,13 @@ from anabranch.plugins.raster.bands import mask_kind
 from anabranch.plugins.raster.pixels import Array, Mask, read_window
 from anabranch.plugins.raster.reader import quiet
 
-__all__ = ["any_of_four", "most_common", "read_data", "write_modes"]
+__all__ = ["any_of_four", "most_common", "read_data", "write_class_overviews"]
 
-STEP = 1024
+WINDOW_PIXELS = 1024
 
 
-def write_modes(base: Path, side: int) -> None:
-    """Write a file for each level below a raster, down to one block; GDAL finds them by their names."""
+def write_class_overviews(base: Path, side: int) -> None:
+    """Write a file for each overview of a raster, down to one block; GDAL finds them by name."""
     level: Path | None = base
     while level:
         level = _write_half(level, side)
@@ -27,7 +27,7 @@ def write_modes(base: Path, side: int) -> None:
 def read_data(
     raster: DatasetReader, window: Window, band: int, nodata: float | None, *, masked: bool
 ) -> tuple[Array, Mask]:
-    """Pixels of a band, and which are data: overviews of 64-bit integers don't know their nodata, so it is given."""
+    """Pixels of a band, and which are valid: overviews of 64-bit integers lack a nodata value, so it is passed."""
     values = read_window(raster, window, [band])[0]
     alpha = _alpha(raster)
     valid = np.ones(values.shape, bool)
@@ -43,7 +43,7 @@ def read_data(
 
 
 def most_common(pixels: Array, valid: Mask) -> Array:
-    """The value that most of each four pixels have, of those that are data; the first of several."""
+    """The most common value of each four pixels, among valid ones; the first where several tie."""
     four, known = _fours(pixels), _fours(valid)
     votes = np.zeros(four.shape, np.int8)
     for one, counts in zip(four, known, strict=True):
@@ -53,12 +53,12 @@ def most_common(pixels: Array, valid: Mask) -> Array:
 
 
 def any_of_four(valid: Mask) -> Mask:
-    """Whether any of each four pixels is data."""
+    """Whether any of each four pixels is valid."""
     return np.asarray(_fours(valid).any(axis=0))
 
 
 def _fours(pixels: Array) -> Array:
-    """The four pixels of each place, one after the other; an odd edge is its own neighbour, and no data there."""
+    """The four pixels of each block, stacked; an odd edge is repeated, and the repetition is not valid."""
     height, width = pixels.shape
     wider = ((0, height % 2), (0, width % 2))
     even = np.pad(pixels, wider) if pixels.dtype == bool else np.pad(pixels, wider, mode="edge")
@@ -79,14 +79,14 @@ def _write_half(base: Path, side: int) -> Path | None:
         kept = {"dtype": src.dtypes[0], "nodata": src.nodata, "tiled": True, "bigtiff": "if_safer"}
         with rasterio.open(half, "w", driver="GTiff", **size, **kept) as out:
             out.colorinterp = src.colorinterp
-            for row in range(0, out.height, STEP):
-                for column in range(0, out.width, STEP):
+            for row in range(0, out.height, WINDOW_PIXELS):
+                for column in range(0, out.width, WINDOW_PIXELS):
                     _fill(src, out, column, row)
     return half
 
 
 def _fill(src: DatasetReader, out: DatasetReader, column: int, row: int) -> None:
-    here = Window(column, row, min(STEP, out.width - column), min(STEP, out.height - row))
+    here = Window(column, row, min(WINDOW_PIXELS, out.width - column), min(WINDOW_PIXELS, out.height - row))
     there = Window.from_slices(
         (2 * row, min(src.height, 2 * (row + here.height))), (2 * column, min(src.width, 2 * (column + here.width)))
     )

@@ -1,4 +1,4 @@
-"""Whether a file is laid out as a COG: by another's validator, and by the tags where that one errs."""
+"""Checks the COG structure of a file with rio-cogeo, and from the TIFF tags where rio-cogeo is wrong."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -7,19 +7,19 @@ from rio_cogeo.cogeo import cog_validate
 
 from anabranch.plugins.raster.tiff import Image, read_images
 
-__all__ = ["SIDE", "check_structure", "overview_factors"]
+__all__ = ["TILE_PIXELS", "check_structure", "overview_factors"]
 
-SIDE = 512
-# rio-cogeo takes a tile as wide as its level for a strip, and tells how far a level is reduced by its width alone,
-# which of one column is 1 always. Tags say both.
+TILE_PIXELS = 512
+# rio-cogeo mistakes a tile as wide as its level for a strip, and computes the decimation of a level from its width
+# alone, which for a single column is always 1. The tags have both.
 _BY_TAGS = ("not tiled", "Invalid Decimation")
 
 
 def check_structure(cog: Path) -> list[str]:
-    """What keeps a file from being a COG."""
+    """Errors that keep a file from being a COG."""
     _, errors, warnings = cog_validate(cog, strict=True, quiet=True)
     theirs = [text for text in (*errors, *warnings) if not any(part in text for part in _BY_TAGS)]
-    return [f"it is no valid COG: {text}" for text in (*theirs, *_check_tags(read_images(cog)))]
+    return [f"it is not a valid COG: {text}" for text in (*theirs, *_check_tags(read_images(cog)))]
 
 
 def overview_factors(cog: Path) -> tuple[int, ...]:
@@ -46,7 +46,7 @@ def _levels(images: tuple[Image, ...]) -> list[Image]:
 
 
 def _is_strips(image: Image) -> bool:
-    return not image.tiled and max(_size(image)) > SIDE
+    return not image.tiled and max(_size(image)) > TILE_PIXELS
 
 
 def _size(image: Image) -> tuple[int, int]:

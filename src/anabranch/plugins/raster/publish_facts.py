@@ -1,4 +1,4 @@
-"""What is published of a raster that was verified: gathered, with a report for people."""
+"""The outputs and facts of a verified raster for publishing, with a report."""
 
 import json
 from collections.abc import Sequence
@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.engine.worker.context import Context
+from anabranch.plugins.raster.handler_models import Cog, Verified, VerifyParams
 from anabranch.plugins.raster.models import Band, Notice
 from anabranch.plugins.raster.plan import name_cog
 from anabranch.plugins.raster.publication import ASSETS, COG_TYPE, Product, describe_item, find_span, name_item
-from anabranch.plugins.raster.steps import Cog, Verified, VerifyParams
 
-__all__ = ["gather"]
+__all__ = ["collect_outputs"]
 
 
-def gather(
+def collect_outputs(
     params: VerifyParams, ctx: Context, checked: Sequence[dict[str, Any]], described: dict[str, Any], thumbnail: Path
 ) -> Verified:
-    """Put what is published besides the COGs, and describe all of it."""
+    """Store the thumbnail and the report, and describe all outputs and the item."""
     raster = params.raster
     span, notices = find_span(params.datetime, raster, params.modified)
     warnings = (*params.notices, *raster.warnings, *notices)
@@ -36,7 +36,7 @@ def gather(
 
 
 def _identity(params: VerifyParams) -> dict[str, Any]:
-    """What makes an item another one: the bytes, and what was wanted of them."""
+    """What identifies an item: the bytes of its source and the options. The keys never change: the id is their hash."""
     return {
         "source": params.sha256,
         "kind": params.raster.kind,
@@ -70,7 +70,7 @@ def _put(ctx: Context, path: Path, kind: str, media_type: str) -> Product:
 def _report(
     params: VerifyParams, checked: Sequence[dict[str, Any]], described: dict[str, Any], warnings: Sequence[Notice]
 ) -> dict[str, Any]:
-    """What was detected, decided and mended, for people."""
+    """What was detected, decided and repaired."""
     return {
         "source": {"address": params.source, "sha256": params.sha256},
         "raster": params.raster.model_dump(mode="json"),

@@ -1,63 +1,63 @@
-"""What passes between the steps of the work on a raster: checked where it enters."""
+"""Parameters and results of the raster handlers, validated where they enter."""
 
 from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from anabranch.plugins.raster.models import Kind, Notice, Tier, Validated
-from anabranch.plugins.raster.plan import TierName, Tiling
+from anabranch.plugins.raster.models import Kind, Notice, Profile, Validated
+from anabranch.plugins.raster.plan import ProfileName, Tiling
 from anabranch.plugins.raster.publication import Product
 
 __all__ = ["Checked", "Cog", "CogParams", "ValidateParams", "Verified", "VerifyParams"]
 
 
 class Strict(BaseModel):
-    """No parameter that nobody reads."""
+    """A frozen model that refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ValidateParams(Strict):
-    """A staged raster, and what its caller wants of it."""
+    """A staged raster, and the caller's options."""
 
     source: str
     sha256: str
     input_crs: str | None = None
     target_crs: str | None = None
     raster_type: Kind | None = None
-    tier: TierName = "analysis"
+    tier: ProfileName = "analysis"
     tiling: Tiling = "auto"
 
 
 class Checked(Strict):
-    """A raster that can be published, and what its COGs are for."""
+    """A raster that can be published, and the profiles of its COGs."""
 
     raster: Validated
-    tiers: tuple[Tier, ...]
+    tiers: tuple[Profile, ...]
     pixels: int
 
 
 class CogParams(Strict):
-    """A checked raster, and what one COG of it is for."""
+    """A checked raster, and the profile of one COG."""
 
     source: str
     sha256: str
     raster: Validated
-    tier: Tier
+    tier: Profile
     target_crs: str | None = None
 
 
 class Cog(Strict):
-    """A COG in the silver tier that was not verified yet."""
+    """A COG in the silver tier that is not verified yet."""
 
-    tier: Tier
+    tier: Profile
     address: str
     size: int
     sha256: str
 
 
 class VerifyParams(Strict):
-    """A raster and its COGs, and what the item is to say."""
+    """A raster, its COGs, and the fields of its item."""
 
     source: str
     sha256: str
@@ -71,9 +71,9 @@ class VerifyParams(Strict):
 
 
 class Verified(Strict):
-    """What can be published: the objects, the facts of the item, and the report that goes with them."""
+    """A verified raster: its objects, the facts of its item, and the address of the report."""
 
     outputs: tuple[Product, ...]
-    item: dict[str, Any]  # as the catalog's handlers take it
+    item: dict[str, Any]  # the parameters of the catalog's handlers
     warnings: tuple[Notice, ...]
     report: str

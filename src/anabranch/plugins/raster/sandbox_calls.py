@@ -1,4 +1,4 @@
-"""The raster work in its sandbox, as the handlers call it."""
+"""Calls of the raster functions in a sandbox, for the handlers."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,19 +9,19 @@ from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.sandbox import Limits, Sandbox
 from anabranch.settings import Settings, load_settings
 
-__all__ = ["run_confined"]
+__all__ = ["run_in_sandbox"]
 
-WORK = "anabranch.plugins.raster.work"
-# What threads, arenas and libraries take of the address space besides the memory that the work is bounded to.
-OVERHEAD = 1 << 30
+MODULE = "anabranch.plugins.raster.sandbox_functions"
+# Address space for threads, arenas and libraries, besides the memory limit of the work.
+OVERHEAD_BYTES = 1 << 30
 
 _sandboxes: dict[int, Sandbox] = {}
 
 
-def run_confined(
+def run_in_sandbox(
     ctx: Context, name: str, arguments: Mapping[str, Any], *, folder: Path, reads: Sequence[Path]
-) -> Any:  # JSON, of the shape that the function says
-    """Call a function of `work` on files of strangers; it may write below the folder only."""
+) -> Any:  # JSON, in the shape that the function returns
+    """Call a function of `sandbox_functions` on untrusted files; it can write only below the folder."""
     settings = load_settings()
     return _sandbox(settings).run(
         name,
@@ -35,16 +35,16 @@ def run_confined(
 
 
 def _sandbox(settings: Settings) -> Sandbox:
-    """One for this process, kept for the next call: it has imported GDAL already."""
+    """The sandbox of this process, kept for the next call: it has already imported GDAL."""
     memory = settings.raster_memory_mb
     if memory not in _sandboxes:
-        _sandboxes[memory] = Sandbox(WORK, gdal_environment(memory))
+        _sandboxes[memory] = Sandbox(MODULE, gdal_environment(memory))
     return _sandboxes[memory]
 
 
 def _limits(settings: Settings) -> Limits:
     return Limits(
-        memory=settings.raster_memory_mb * 2**20 + OVERHEAD,
+        memory=settings.raster_memory_mb * 2**20 + OVERHEAD_BYTES,
         cpu_seconds=settings.raster_cpu_seconds,
         file_bytes=settings.raster_file_mb * 2**20,
     )

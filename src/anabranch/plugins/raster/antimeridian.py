@@ -1,4 +1,4 @@
-"""Rings in degrees that run on past 180, cut there into polygons as RFC 7946 wants, and closed over a pole (C1)."""
+"""Splits rings in degrees at 180, as RFC 7946 requires, and closes them over a pole (C1)."""
 
 import math
 from itertools import pairwise
@@ -9,21 +9,21 @@ from anabranch.plugins.raster.outline import Point, Polygon, Ring
 
 __all__ = ["cut", "winds"]
 
-GLOBE, HALF = 360.0, 180.0
-EDGE = 1e-7
-LEAST = 1e-12
-SMALLEST = 4  # a triangle, closed
+FULL_TURN, ANTIMERIDIAN = 360.0, 180.0
+EDGE_TOLERANCE = 1e-7
+MIN_AREA_SQUARE_DEGREES = 1e-12
+MIN_RING_POINTS = 4  # a triangle, closed
 
 
 def winds(ring: Ring) -> int:
     """How often a ring goes around the Earth eastward: not at all, or once around a pole."""
-    return round((ring[-1][0] - ring[0][0]) / GLOBE)
+    return round((ring[-1][0] - ring[0][0]) / FULL_TURN)
 
 
 def cut(rings: Polygon, pole: float | None) -> list[Polygon] | None:
-    """An outer ring and its holes as polygons in -180 to 180; None where they make none."""
+    """An outer ring and its holes as polygons from -180 to 180; None where that fails."""
     closed: list[tuple[bool, Ring]] = []
-    paths: list[Ring] = [[(HALF, pole), (-HALF, pole)]] if pole is not None else []
+    paths: list[Ring] = [[(ANTIMERIDIAN, pole), (-ANTIMERIDIAN, pole)]] if pole is not None else []
     for number, ring in enumerate(rings):
         runs = _runs([(_snap(lon), lat) for lon, lat in ring])
         if len(runs) == 1 and runs[0][0] == runs[0][-1]:
@@ -47,11 +47,11 @@ def _area(ring: Ring) -> float:
 
 def _snap(lon: float) -> float:
     edge = _nearest_edge(lon)
-    return edge if abs(lon - edge) < EDGE else lon
+    return edge if abs(lon - edge) < EDGE_TOLERANCE else lon
 
 
 def _nearest_edge(lon: float) -> float:
-    return HALF + GLOBE * round((lon - HALF) / GLOBE)
+    return ANTIMERIDIAN + FULL_TURN * round((lon - ANTIMERIDIAN) / FULL_TURN)
 
 
 def _is_edge(point: Point) -> bool:
@@ -59,12 +59,12 @@ def _is_edge(point: Point) -> bool:
 
 
 def _runs(ring: Ring) -> list[Ring]:
-    """The ring's paths from edge to edge of the map, each in -180 to 180; what runs along an edge is left out."""
+    """The ring's paths from edge to edge of the map, each in -180 to 180; parts along an edge are left out."""
     points = [point for begin, end in pairwise(ring) for point in (begin, *_crossings(begin, end))]
     start = next((at for at, point in enumerate(points) if _is_edge(point)), None)
     if start is None:
         return [_shift([*points, points[0]])]
-    lap = GLOBE * winds(ring)
+    lap = FULL_TURN * winds(ring)
     turned = [*points[start:], *((lon + lap, lat) for lon, lat in points[: start + 1])]
     breaks = [at for at, point in enumerate(turned) if _is_edge(point)]
     runs = [turned[begin : end + 1] for begin, end in pairwise(breaks)]
@@ -74,21 +74,21 @@ def _runs(ring: Ring) -> list[Ring]:
 def _crossings(begin: Point, end: Point) -> Ring:
     (x, y), (to_x, to_y) = begin, end
     low, high = min(x, to_x), max(x, to_x)
-    first = math.floor((low - HALF) / GLOBE) + 1
-    edges = [HALF + GLOBE * lap for lap in range(first, math.ceil((high - HALF) / GLOBE))]
+    first = math.floor((low - ANTIMERIDIAN) / FULL_TURN) + 1
+    edges = [ANTIMERIDIAN + FULL_TURN * lap for lap in range(first, math.ceil((high - ANTIMERIDIAN) / FULL_TURN))]
     return [(edge, y + (to_y - y) * (edge - x) / (to_x - x)) for edge in (edges if x < to_x else edges[::-1])]
 
 
 def _shift(run: Ring) -> Ring:
     lons = [lon for lon, _ in run]
-    lap = GLOBE * math.floor(((min(lons) + max(lons)) / 2 + HALF) / GLOBE)
+    lap = FULL_TURN * math.floor(((min(lons) + max(lons)) / 2 + ANTIMERIDIAN) / FULL_TURN)
     return [(lon - lap, lat) for lon, lat in run]
 
 
 def _join(paths: list[Ring]) -> list[Ring] | None:
-    """Rings of paths that go on along the edges of the map, from each end to the next one that has data between."""
+    """Rings from paths, joined along the edges of the map: each end to the next one with data between them."""
     partner: dict[tuple[int, int], tuple[int, int]] = {}
-    for side in (-HALF, HALF):
+    for side in (-ANTIMERIDIAN, ANTIMERIDIAN):
         ends = sorted(
             (path[at][1], number, at) for number, path in enumerate(paths) for at in (0, -1) if path[at][0] == side
         )
@@ -118,7 +118,7 @@ def _close(ring: Ring) -> Ring:
 
 
 def _is_area(ring: Ring) -> bool:
-    return len(ring) >= SMALLEST and abs(_area(ring)) > LEAST
+    return len(ring) >= MIN_RING_POINTS and abs(_area(ring)) > MIN_AREA_SQUARE_DEGREES
 
 
 def _turn(ring: Ring, way: int) -> Ring:

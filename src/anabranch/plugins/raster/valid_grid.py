@@ -1,4 +1,4 @@
-"""Where a raster has valid pixels, on a small grid of which no cell leaves one out (C1)."""
+"""Where a raster has valid pixels, on a small grid: a cell is set if any of its pixels is valid (C1)."""
 
 from collections.abc import Iterator
 
@@ -12,19 +12,19 @@ from anabranch.plugins.raster.pixels import Mask
 
 __all__ = ["valid_cells"]
 
-WINDOW = 2048
+WINDOW_PIXELS = 2048
 Cells = tuple[slice, slice]
 
 
 def valid_cells(src: DatasetReader, side: int) -> tuple[Mask, Affine]:
-    """Cells with any valid pixel, at most so many along a side, and their grid."""
+    """The cells with any valid pixel, at most `side` along the longer side, and their geotransform."""
     shrink = max(1.0, max(src.width, src.height) / side)
     shape = max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
     grid = src.transform * Affine.scale(src.width / shape[1], src.height / shape[0])
     cells = _read(src, Window(0, 0, src.width, src.height), shape)
     if shape != src.shape:
-        for part in _parts(shape, max(1, int(WINDOW / shrink))):
-            if not cells[part].all():  # the overview may have missed what is smaller than a cell
+        for part in _parts(shape, max(1, int(WINDOW_PIXELS / shrink))):
+            if not cells[part].all():  # an overview may miss areas smaller than a cell
                 cells[part] |= _pool(src, shape, part)
     return cells, grid
 
@@ -51,7 +51,7 @@ def _parts(shape: tuple[int, int], step: int) -> Iterator[Cells]:
 
 
 def _pool(src: DatasetReader, shape: tuple[int, int], part: Cells) -> Mask:
-    """Cells of a part with any valid pixel, by reading all that they touch."""
+    """The cells of a part with any valid pixel, by reading every pixel that they touch."""
     rows, columns = (_edges(size, cells, at) for size, cells, at in zip(src.shape, shape, part, strict=True))
     (top, bottom), (left, right) = rows[[0, -1], [0, 1]], columns[[0, -1], [0, 1]]
     size = int(bottom - top), int(right - left)
@@ -60,7 +60,7 @@ def _pool(src: DatasetReader, shape: tuple[int, int], part: Cells) -> Mask:
 
 
 def _edges(size: int, cells: int, at: slice) -> np.ndarray:
-    """The first pixel of each cell along a side, and the one after its last; cells may share one."""
+    """The first pixel of each cell along a side, and the one after its last; neighbouring cells may share a pixel."""
     numbers = np.arange(at.start, at.stop)
     return np.stack([numbers * size // cells, -(-(numbers + 1) * size // cells)], axis=1)
 

@@ -1,4 +1,4 @@
-"""A view written out as a tiled GeoTIFF, for what the COG driver can't do while it copies."""
+"""Writes a view as a tiled GeoTIFF, for changes that the COG driver can't make while it copies."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -11,35 +11,38 @@ from rasterio.windows import Window
 
 from anabranch.plugins.raster.bands import colours_of, palette_of
 from anabranch.plugins.raster.reader import quiet
-from anabranch.plugins.raster.view import View
+from anabranch.plugins.raster.target_view import View
 
-__all__ = ["rewrite", "strips"]
+__all__ = ["retile", "strips"]
 
-SIDE = 512
-BUDGET = 16 * 1024**2
+TILE_PIXELS = 512
+WINDOW_BYTES = 16 * 1024**2
 
 
-def rewrite(view: View, target: Path, told: Callable[[float], None]) -> None:
-    """Write the view with all that it carries; lossless, and quick rather than small."""
+def retile(view: View, target: Path, report: Callable[[float], None]) -> None:
+    """Write the view with all its metadata; lossless, and optimized for speed rather than size."""
     with quiet(), rasterio.open(target, "w", **_creation(view)) as out:
         _describe(view, out)
         done = 0
-        for window in strips(view, BUDGET):
+        for window in strips(view, WINDOW_BYTES):
             pixels, valid = view.read_both(window)
             out.write(pixels, window=window)
             if valid is not None:
                 out.write_mask(valid, window=window)
             done += window.width * window.height
-            told(done / (view.width * view.height))
+            report(done / (view.width * view.height))
 
 
 def strips(view: View, budget: int) -> Iterator[Window]:
     """Windows of whole tiles that cover the view, each of at most about this many bytes."""
     pixel = max(1, sum(np.dtype(name).itemsize + 1 for name in view.src.dtypes))
-    width = max(SIDE, min(-(-view.width // SIDE) * SIDE, budget // (SIDE * pixel) // SIDE * SIDE))
-    if view.warped:  # squares: what is warped lies together in the source, too
-        width = max(SIDE, min(width, math.isqrt(budget // pixel) // SIDE * SIDE))
-    height = max(SIDE, budget // (width * pixel) // SIDE * SIDE)
+    width = max(
+        TILE_PIXELS,
+        min(-(-view.width // TILE_PIXELS) * TILE_PIXELS, budget // (TILE_PIXELS * pixel) // TILE_PIXELS * TILE_PIXELS),
+    )
+    if view.warped:  # squares: their pixels are close together in the source, too
+        width = max(TILE_PIXELS, min(width, math.isqrt(budget // pixel) // TILE_PIXELS * TILE_PIXELS))
+    height = max(TILE_PIXELS, budget // (width * pixel) // TILE_PIXELS * TILE_PIXELS)
     for row in range(0, view.height, height):
         for column in range(0, view.width, width):
             yield Window(column, row, min(width, view.width - column), min(height, view.height - row))
@@ -58,8 +61,8 @@ def _creation(view: View) -> dict[str, object]:
         "transform": view.transform,
         "nodata": view.nodata,
         "tiled": True,
-        "blockxsize": SIDE,
-        "blockysize": SIDE,
+        "blockxsize": TILE_PIXELS,
+        "blockysize": TILE_PIXELS,
         "interleave": "pixel" if view.count <= 4 else "band",
         "compress": "zstd",
         "zstd_level": 1,
@@ -81,5 +84,5 @@ def _describe(view: View, out: DatasetWriter) -> None:
 
 
 def _lasting(tags: dict[str, str]) -> dict[str, str]:
-    """Tags that stay true when pixels move."""
+    """Tags that remain true when pixels change."""
     return {key: value for key, value in tags.items() if not key.startswith("STATISTICS_")}
