@@ -18,7 +18,7 @@ from anabranch.plugins.stac import catalog
 from anabranch.plugins.stac.catalog import Publication, ensure_collection, find_origin, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.renewal import Difference, Rebuilt, check, rebuild
+from anabranch.plugins.stac.rebuild import Difference, Rebuilt, check, rebuild
 from tests.support.items import raster_item
 
 JOB = "j" * 64

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from anabranch.plugins.raster.drivers import gdal_environment
-from anabranch.plugins.raster.models import CogOptions, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.models import CogOptions, Profile, Validated, ValidateOptions
 from anabranch.sandbox import Limits, Sandbox
 from tests.support.rasters import classes, hills, make_raster, picture
 
@@ -31,14 +31,14 @@ RASTERS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    made = Sandbox("anabranch.plugins.raster.work", gdal_environment(256))
+    made = Sandbox("anabranch.plugins.raster.sandbox_functions", gdal_environment(256))
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
 def older() -> Iterator[Sandbox]:
-    made = Sandbox("anabranch.plugins.raster.work", gdal_environment(256), newest_landlock=OLDER_KERNEL)
+    made = Sandbox("anabranch.plugins.raster.sandbox_functions", gdal_environment(256), newest_landlock=OLDER_KERNEL)
     yield made
     made.close()
 
@@ -68,10 +68,10 @@ def publish(sandbox: Sandbox, source: Path, scratch: Path, target: str | None = 
     def run(name: str, reads: list[Path], **arguments: Any) -> Any:  # JSON, as the work says
         return sandbox.run(name, arguments, limits=LIMITS, writes=[scratch], reads=reads)
 
-    looked = run("look", [source], path=str(source), options=asked, tiers=["analysis"])
+    looked = run("look", [source], path=str(source), options=asked, profiles=["analysis"])
     raster = Validated.model_validate(looked["raster"])
     options = CogOptions(
-        kind=raster.kind, tier=Tier.ANALYSIS, mends=raster.mends, target_crs=target, memory_mb=256
+        kind=raster.kind, profile=Profile.ANALYSIS, repairs=raster.mends, target_crs=target, memory_mb=256
     ).model_dump(mode="json")
     run("write", [source], source=str(source), target=str(cog), options=options)
     thumbnail = str(scratch / "thumbnail.png")

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 import anabranch
 from anabranch.errors import Permanent, TaskError, Transient
 from anabranch.sandbox import Limits, Sandbox
-from anabranch.sandbox.calls import ABSENT, ALLOWED, numbers_of
+from anabranch.sandbox.seccomp import ABSENT, ALLOWED, numbers_of
 
 CONFINED = Path(__file__).parents[1] / "data" / "confined"
 LIMITS = Limits(memory=512 * 2**20, cpu_seconds=20, file_bytes=4 * 2**20)
@@ -117,10 +117,14 @@ def test_ts2_an_answer_that_makes_no_sense_fails_the_call_only(sandbox: Sandbox,
 def test_ts2_a_lock_that_is_missing_is_told_and_the_others_hold(tmp_path: Path) -> None:
     bare = Sandbox("strangers", {"PYTHONPATH": str(CONFINED)}, newest_landlock=0)
     try:
-        assert "landlock" in bare.find_locks().missing()
+        assert "landlock" in bare.find_protections().missing()
         with capture_logs() as logged, pytest.raises(TaskError, match="refused in the sandbox: socket"):
             bare.run("call_socket", {"path": "/nowhere"}, limits=LIMITS, writes=[tmp_path])
-        assert logged[0] == {"event": "sandbox.weak", "log_level": "warning", "missing": bare.find_locks().missing()}
+        assert logged[0] == {
+            "event": "sandbox.weak",
+            "log_level": "warning",
+            "missing": bare.find_protections().missing(),
+        }
     finally:
         bare.close()
 

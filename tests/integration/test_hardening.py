@@ -20,7 +20,7 @@ Attack = Callable[[Path], Path]
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    made = Sandbox("anabranch.plugins.raster.work", gdal_environment(256))
+    made = Sandbox("anabranch.plugins.raster.sandbox_functions", gdal_environment(256))
     yield made
     made.close()
 
@@ -109,5 +109,5 @@ def look(sandbox: Sandbox, path: Path, folder: Path) -> object:
     scratch.mkdir()
     options = ValidateOptions(name=path.name, memory_mb=256).model_dump(mode="json")
     # All of the folder may be read, as where the kernel has no Landlock: the other locks must hold by themselves.
-    arguments = {"path": str(path), "options": options, "tiers": ["analysis"]}
+    arguments = {"path": str(path), "options": options, "profiles": ["analysis"]}
     return sandbox.run("look", arguments, limits=LIMITS, writes=[scratch], reads=[folder])

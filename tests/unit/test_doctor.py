@@ -10,7 +10,7 @@ import pytest
 
 from anabranch.cli import checks, machine
 from anabranch.cli.main import call
-from anabranch.sandbox import Locks
+from anabranch.sandbox import Protections
 from anabranch.settings import Settings
 
 Examine = Callable[[], tuple[int, Mapping[str, Any]]]  # JSON
@@ -71,10 +71,10 @@ def test_what_the_kernel_does_not_allow_is_told(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_locks_that_the_kernel_does_not_have_are_told_with_what_to_do() -> None:
-    found = machine.judge_locks(Locks(offline=True, landlock=0, calls=False))
+    found = machine.judge_locks(Protections(offline=True, landlock=0, calls=False))
     assert (found.status, found.remedy.count(";")) == ("warn", 1)
     assert "landlock, seccomp" in found.message
-    assert "ABI 2" in machine.judge_locks(Locks(offline=True, landlock=2, calls=True)).message
+    assert "ABI 2" in machine.judge_locks(Protections(offline=True, landlock=2, calls=True)).message
     assert machine.check_isolation().status in ("ok", "warn")
 
 

@@ -110,7 +110,7 @@ def _write(way: str, source: Path, target: Path, memory_mb: int) -> None:
 
     from anabranch.plugins.raster.cog import creation_options, write_cog
     from anabranch.plugins.raster.models import CogOptions, Kind
-    from anabranch.plugins.raster.view import open_view
+    from anabranch.plugins.raster.target_view import open_view
 
     options = CogOptions(kind=Kind.RGB, memory_mb=memory_mb)
     if way == "ours":

@@ -21,7 +21,7 @@ def check(json: Json = False) -> None:
     """Prove that the catalog is what is published."""
     from anabranch.adapters.postgres.connect import connect
     from anabranch.adapters.postgres.schema.pgstac import require_catalog
-    from anabranch.plugins.stac.renewal import check
+    from anabranch.plugins.stac.rebuild import check
 
     url = database_url(prepare(quiet=True))
     require_catalog(url)
@@ -45,7 +45,7 @@ def rebuild(yes: Yes = False, json: Json = False) -> None:
     from anabranch.adapters.postgres.connect import connect
     from anabranch.adapters.postgres.schema.migrate import migrate
     from anabranch.adapters.postgres.schema.pgstac import migrate_catalog, require_catalog
-    from anabranch.plugins.stac.renewal import rebuild
+    from anabranch.plugins.stac.rebuild import rebuild
 
     if not yes:
         raise UsageMistake(

@@ -14,7 +14,7 @@ from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.home import Home
 from anabranch.embedded.place import Place
 from anabranch.errors import TaskError
-from anabranch.sandbox import Locks, Sandbox
+from anabranch.sandbox import Protections, Sandbox
 from anabranch.settings import Settings
 
 __all__ = [
@@ -125,14 +125,14 @@ def check_isolation() -> Finding:
     """Which locks the kernel puts on processes that open files of strangers."""
     sandbox = Sandbox(Sandbox.__module__, {})
     try:
-        return judge_locks(sandbox.find_locks())
+        return judge_locks(sandbox.find_protections())
     except TaskError as error:
         return Finding("isolation", "fail", str(error), "See what is printed above: no raster can be opened.")
     finally:
         sandbox.close()
 
 
-def judge_locks(locks: Locks) -> Finding:
+def judge_locks(locks: Protections) -> Finding:
     """Whether none is missing, and what to do."""
     if missing := locks.missing():
         what = f"processes that open files of strangers are not locked by {', '.join(missing)} (decision 011)"

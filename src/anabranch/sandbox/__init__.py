@@ -1,7 +1,7 @@
-"""Functions on files of strangers, each call in a process of its own that has nothing: see decision 011."""
+"""Runs functions on untrusted files, each in a process without network, privileges or other files (decision 011)."""
 
+from anabranch.sandbox.client import Sandbox
 from anabranch.sandbox.confine import Limits
-from anabranch.sandbox.locks import Locks
-from anabranch.sandbox.sandbox import Sandbox
+from anabranch.sandbox.protections import Protections
 
-__all__ = ["Limits", "Locks", "Sandbox"]
+__all__ = ["Limits", "Protections", "Sandbox"]

@@ -17,7 +17,7 @@ __all__ = ["ATTACKS", "attack", "call_as_i386", "make_calls", "open_handles", "s
 
 Progress = Callable[..., None]
 
-TABLE = (files("anabranch.sandbox") / "calls.csv").read_text().splitlines()
+TABLE = (files("anabranch.sandbox") / "syscalls.csv").read_text().splitlines()
 NUMBERS = {row["call"]: int(row[platform.machine()]) for row in csv.DictReader(TABLE) if row[platform.machine()]}
 AT_FDCWD = -100
 NOWHERE = -1  # an address or handle that the kernel can't use: who gets past the filter hears EFAULT or EBADF

@@ -43,7 +43,7 @@ def main(folder: Path, abi: int) -> None:
             victim.kill()
         told[name] = {"errno": answer, "changed": [key for key in after if before.get(key) != after[key]]}
     privileges = sandbox.run("show_privileges", {}, limits=LIMITS, writes=[scratch])
-    locks = sandbox.find_locks()
+    locks = sandbox.find_protections()
     sandbox.close()
     json.dump({"attacks": told, "privileges": privileges, "landlock": locks.landlock}, sys.stdout)
 

@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog import write_cog
-from anabranch.plugins.raster.models import CogOptions, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.models import CogOptions, Profile, Validated, ValidateOptions
 from anabranch.plugins.raster.validate import validate
 
 Refuse = Callable[..., Permanent]
@@ -32,11 +32,11 @@ def refuse() -> Refuse:
 def publish(tmp_path: Path) -> Publish:
     """The COG of a raster, made as the workflow makes it, and the options it was made with."""
 
-    def call(source: Path, tier: Tier = Tier.ANALYSIS, **options: Any) -> tuple[Path, CogOptions]:
+    def call(source: Path, profile: Profile = Profile.ANALYSIS, **options: Any) -> tuple[Path, CogOptions]:
         asked = {name: options[name] for name in ("target_crs", "input_crs", "raster_type") if name in options}
-        found: Validated = validate(source, ValidateOptions(tier=tier, **asked))
+        found: Validated = validate(source, ValidateOptions(profile=profile, **asked))
         made = {name: options[name] for name in ("target_crs", "window", "resolution", "memory_mb") if name in options}
-        chosen = CogOptions(kind=found.kind, discrete=found.discrete, tier=tier, mends=found.mends, **made)
+        chosen = CogOptions(kind=found.kind, discrete=found.discrete, profile=profile, repairs=found.mends, **made)
         target = tmp_path / "cog.tif"
         write_cog(source, target, chosen)
         return target, chosen

@@ -16,8 +16,8 @@ from rasterio.warp import transform_bounds
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog import write_cog
-from anabranch.plugins.raster.models import CogOptions, Kind, Mends, Tier, Window
-from anabranch.plugins.raster.profiles import profile_of
+from anabranch.plugins.raster.encoding import encoding_of
+from anabranch.plugins.raster.models import CogOptions, Kind, Profile, Repairs, Window
 from anabranch.plugins.raster.split import needs_tiles, plan_tiles
 from anabranch.plugins.raster.tiff import read_nodata
 from anabranch.plugins.raster.verify import verify
@@ -32,16 +32,16 @@ def pixels_of(path: Path) -> Any:
         return src.read()
 
 
-@pytest.mark.parametrize("tier", [Tier.ANALYSIS, Tier.ARCHIVE])
+@pytest.mark.parametrize("profile", [Profile.ANALYSIS, Profile.ARCHIVE])
 @pytest.mark.parametrize(
     "pixels",
     [picture(), picture(bands=5, dtype="uint16"), hills(), hills(dtype="float64"), hills(dtype="int16"), classes()],
     ids=["rgb", "bands", "float32", "float64", "int16", "classes"],
 )
 def test_r4_another_reader_than_gdal_finds_the_same_pixels(
-    tmp_path: Path, publish: Publish, pixels: Any, tier: Tier
+    tmp_path: Path, publish: Publish, pixels: Any, profile: Profile
 ) -> None:
-    cog, options = publish(make_raster(tmp_path / "a.tif", pixels), tier)
+    cog, options = publish(make_raster(tmp_path / "a.tif", pixels), profile)
     read = tifffile.imread(cog, series=0, level=0)
     expected = np.moveaxis(pixels, 0, -1) if pixels.shape[0] > 1 else pixels[0]
     assert np.array_equal(read, expected)
@@ -172,18 +172,18 @@ def test_an_old_overview_of_the_source_is_not_trusted(tmp_path: Path, publish: P
 def test_r5_lossy_compression_is_for_visual_pictures_only() -> None:
     for kind in Kind:
         for dtype in ("uint8", "uint16", "float32"):
-            for tier in (Tier.ANALYSIS, Tier.ARCHIVE):
-                assert not profile_of(kind, tier, dtype).lossy
+            for profile in (Profile.ANALYSIS, Profile.ARCHIVE):
+                assert not encoding_of(kind, profile, dtype).lossy
             if kind not in (Kind.RGB, Kind.RGBA) or dtype != "uint8":
                 with pytest.raises(Permanent):
-                    profile_of(kind, Tier.VISUALIZATION, dtype)
+                    encoding_of(kind, Profile.VISUALIZATION, dtype)
 
 
 def test_r5_a_visual_picture_is_small_and_its_nodata_is_a_mask(tmp_path: Path, publish: Publish) -> None:
     pixels = picture()
     pixels[:, :64] = 0
     source = make_raster(tmp_path / "a.tif", pixels, nodata=0, photometric="RGB")
-    cog, options = publish(source, Tier.VISUALIZATION)
+    cog, options = publish(source, Profile.VISUALIZATION)
     assert verify(source, cog, options).compared == "statistics after lossy compression"
     with rasterio.open(cog) as src:
         assert (src.compression.name, src.nodata) == ("jpeg", None)
@@ -194,7 +194,7 @@ def test_r5_a_visual_picture_keeps_its_alpha(tmp_path: Path, publish: Publish) -
     pixels = picture(bands=4)
     pixels[3] = np.linspace(0, 255, 700).astype("uint8")
     source = make_raster(tmp_path / "a.tif", pixels, photometric="RGB", alpha="yes")
-    cog, options = publish(source, Tier.VISUALIZATION)
+    cog, options = publish(source, Profile.VISUALIZATION)
     verify(source, cog, options)
     assert np.array_equal(pixels_of(cog)[3], pixels[3])
 
@@ -214,7 +214,7 @@ def test_r4_a_cog_that_differs_by_one_pixel_or_fact_is_refused(tmp_path: Path, p
 
 def test_r4_a_tiff_that_is_no_cog_is_refused(tmp_path: Path) -> None:
     source = make_raster(tmp_path / "a.tif", hills(1100, 1100))
-    with pytest.raises(Permanent, match="it is no valid COG"):
+    with pytest.raises(Permanent, match="it is not a valid COG"):
         verify(source, source, CogOptions(kind=Kind.DEM))
 
 
@@ -328,18 +328,18 @@ def test_w7_a_cog_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     data = bytearray(source.read_bytes())
     data[offset : offset + 64] = bytes(64)
     source.write_bytes(data)
-    for mends in (Mends(), Mends(flip_rows=True)):
+    for repairs in (Repairs(), Repairs(flip_rows=True)):
         with pytest.raises(Permanent) as caught:
-            write_cog(source, tmp_path / "cog.tif", CogOptions(kind=Kind.CONTINUOUS, mends=mends))
+            write_cog(source, tmp_path / "cog.tif", CogOptions(kind=Kind.CONTINUOUS, repairs=repairs))
         assert caught.value.code in {"raster.not_written", "raster.unreadable"}
         assert [file.name for file in tmp_path.iterdir()] == ["a.tif"]
 
 
 def test_progress_rises_to_its_end(tmp_path: Path) -> None:
     source = make_raster(tmp_path / "a.tif", hills(2000, 2000))
-    for mends in (Mends(), Mends(flip_rows=True)):
+    for repairs in (Repairs(), Repairs(flip_rows=True)):
         heard: list[int] = []
-        options = CogOptions(kind=Kind.DEM, mends=mends)
+        options = CogOptions(kind=Kind.DEM, repairs=repairs)
 
         def hear(done: int, total: int, message: str, heard: list[int] = heard) -> None:
             heard.append(done * 100 // total)

@@ -13,7 +13,7 @@ from rasterio.shutil import copy
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog import write_cog
-from anabranch.plugins.raster.models import CogOptions, Kind, Tier
+from anabranch.plugins.raster.models import CogOptions, Kind, Profile
 from anabranch.plugins.raster.verify import verify
 from tests.support.rasters import classes, hills, make_raster, picture
 
@@ -107,10 +107,10 @@ def test_tr2_what_we_write_passes_at_every_size(
     verify(source, cog, options)
 
 
-@pytest.mark.parametrize("tier", list(Tier))
+@pytest.mark.parametrize("profile", list(Profile))
 @pytest.mark.parametrize("how", ["mask", "alpha", "nodata"])
 def test_tr2_masks_and_alpha_of_every_level_are_compared(
-    tmp_path: Path, publish: Publish, tier: Tier, how: str
+    tmp_path: Path, publish: Publish, profile: Profile, how: str
 ) -> None:
     hidden = np.random.default_rng(4).random((1100, 1300)) < 0.5
     pixels = picture(1300, 1100, bands=4 if how == "alpha" else 3)
@@ -124,7 +124,7 @@ def test_tr2_masks_and_alpha_of_every_level_are_compared(
         "nodata": {"nodata": 0},
     }
     source = make_raster(tmp_path / "a.tif", pixels, photometric="RGB", **more[how])
-    cog, options = publish(source, tier)
+    cog, options = publish(source, profile)
     assert verify(source, cog, options).overviews == (2, 4)
 
 
@@ -132,7 +132,7 @@ def test_tr2_a_visual_picture_with_a_mask_and_a_nodata_value_has_a_mask(tmp_path
     mask = np.full((600, 700), 255, "uint8")
     mask[:, :70] = 0
     source = make_raster(tmp_path / "a.tif", picture(), mask=mask, nodata=3, photometric="RGB")
-    cog, options = publish(source, Tier.VISUALIZATION)
+    cog, options = publish(source, Profile.VISUALIZATION)
     verify(source, cog, options)
 
 

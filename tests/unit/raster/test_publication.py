@@ -11,7 +11,7 @@ from anabranch.plugins.raster.projection import project
 from anabranch.plugins.raster.publication import Span, describe_item
 from anabranch.plugins.raster.validate import validate
 from anabranch.plugins.stac.item import Origin, build_item
-from anabranch.plugins.stac.validation import find_mistakes
+from anabranch.plugins.stac.validation import find_errors
 from tests.support.items import raster_item
 from tests.support.rasters import GRID, hills, make_raster
 
@@ -58,4 +58,4 @@ def test_c1_a_crs_without_a_code_is_told_in_projjson_that_the_schemas_accept(tmp
     assert (told["crs"], told["projjson"]["type"]) == (None, "ProjectedCRS")
     item: dict[str, Any] = build_item("heights", raster_item(**told), Origin("j" * 64), "0.1.0")
     assert item["properties"]["proj:projjson"] == told["projjson"]
-    assert find_mistakes(item) == []
+    assert find_errors(item) == []

@@ -19,7 +19,7 @@ from rasterio.transform import from_bounds, from_origin
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
-from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Tier, Validated, ValidateOptions
+from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Profile, Validated, ValidateOptions
 from anabranch.plugins.raster.validate import validate
 from anabranch.plugins.raster.verify import verify
 from tests.support.rasters import GRID, band_masked_tiff, classes, foreign_tiff, hills, make_raster, picture
@@ -58,7 +58,7 @@ def test_r1_a_raster_without_crs_is_refused_unless_one_is_given(tmp_path: Path, 
 
 def test_r1_a_crs_that_conflicts_with_the_files_own_is_an_error(tmp_path: Path, refuse: Refuse) -> None:
     path = make_raster(tmp_path / "a.tif", hills())
-    assert refuse(path, input_crs="EPSG:32634").message == "the raster is in EPSG:32633, and input_crs says EPSG:32634"
+    assert refuse(path, input_crs="EPSG:32634").message == "the raster is in EPSG:32633, but input_crs is EPSG:32634"
     assert look(path, input_crs="EPSG:32633").mends.crs is None
 
 
@@ -257,7 +257,7 @@ def test_s4_limits_are_parameters(tmp_path: Path, refuse: Refuse) -> None:
     path = make_raster(tmp_path / "a.tif", picture(60, 50, 5))
     mistake = refuse(path, limits=Limits(max_bytes=100, max_pixels=100, max_bands=4))
     assert mistake.code == "raster.invalid"
-    assert mistake.message.startswith("3 things are wrong")
+    assert mistake.message.startswith("3 errors")
 
 
 def test_a_truncated_file_is_refused_with_both_lengths(tmp_path: Path, refuse: Refuse) -> None:
@@ -287,12 +287,12 @@ def test_zero_bytes_are_said_to_be_zero(tmp_path: Path, refuse: Refuse) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'<VRTDataset rasterXSize="1" rasterYSize="1"></VRTDataset>', "a VRT, which only names other files"),
+        (b'<VRTDataset rasterXSize="1" rasterYSize="1"></VRTDataset>', "a VRT, which only refers to other files"),
         (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
         (b"PK\x03\x04rest", "a ZIP archive"),
-        (b'{"type": "gdal_streamed_alg"}', "a text of XML or JSON"),
+        (b'{"type": "gdal_streamed_alg"}', "an XML or JSON text"),
         (b"\x89HDF\r\n\x1a\n", "an HDF5 or netCDF 4 file"),
-        (b"hello", "of no raster format that is known here"),
+        (b"hello", "in an unknown format"),
     ],
 )
 def test_s4_what_is_no_raster_is_named_whatever_it_is_called(
@@ -301,7 +301,10 @@ def test_s4_what_is_no_raster_is_named_whatever_it_is_called(
     path = tmp_path / "a.tif"
     path.write_bytes(content)
     mistake = refuse(path)
-    assert (mistake.code, mistake.message) == ("raster.format", f"a.tif is {said}, which is not read as a raster")
+    assert (mistake.code, mistake.message) == (
+        "raster.format",
+        f"a.tif is {said}, which is not a supported raster format",
+    )
 
 
 def test_a_tiff_that_is_only_a_header_is_damaged(tmp_path: Path, refuse: Refuse) -> None:
@@ -346,7 +349,7 @@ def test_a_declared_kind_refines_and_an_impossible_one_is_refused(tmp_path: Path
 def test_r5_the_visual_tier_is_refused_for_what_is_no_8_bit_picture(tmp_path: Path, refuse: Refuse) -> None:
     for pixels in (hills(), picture(dtype="uint16"), classes()):
         path = make_raster(tmp_path / "a.tif", pixels)
-        assert refuse(path, tier=Tier.VISUALIZATION).code == "raster.tier"
+        assert refuse(path, profile=Profile.VISUALIZATION).code == "raster.tier"
 
 
 @pytest.mark.parametrize(
@@ -430,7 +433,7 @@ def test_r6_the_limit_of_pixels_is_that_of_the_cog_too(tmp_path: Path, refuse: R
 
 LOOK = """
 import json, sys
-from anabranch.plugins.raster.work import look
+from anabranch.plugins.raster.sandbox_functions import look
 for target in (None, "EPSG:32634"):
     print(look(sys.argv[1], {"target_crs": target}, ["analysis"], progress=print)["pixels"])
 """
@@ -489,7 +492,7 @@ def test_tr7_few_values_alone_are_no_classes(tmp_path: Path, publish: Publish, p
 def test_tr7_the_caller_says_what_few_values_are(tmp_path: Path, declared: Kind) -> None:
     found = look(make_raster(tmp_path / "a.tif", posterized(16)), raster_type=declared)
     assert (found.kind, found.discrete, codes(found)) == (declared, False, [])
-    assert found.why.startswith("raster_type says so")
+    assert found.why.startswith("raster_type declares it")
 
 
 @pytest.mark.parametrize("values", [(0, 1), (1, 7, 40), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from anabranch.errors import InputError
 from anabranch.plugins.stac.boxes import Box, covers, unite
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, covers_items, widen
-from anabranch.plugins.stac.validation import find_mistakes
+from anabranch.plugins.stac.validation import find_errors
 
 
 def item(bbox: list[float], moment: str | None = "2024-01-01T00:00:00Z", **times: str) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def item(bbox: list[float], moment: str | None = "2024-01-01T00:00:00Z", **times
 
 def test_c1_a_new_collection_is_valid() -> None:
     document, said = build_collection(CollectionFacts(id="heights", title="Heights"))
-    assert find_mistakes(document) == []
+    assert find_errors(document) == []
     assert said == {"id": "heights", "title": "Heights"}
     assert document["license"] == "other"
 

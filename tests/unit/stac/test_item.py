@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from anabranch.errors import InputError
 from anabranch.plugins.stac.item import EXTENSIONS, Origin, build_item, find_outputs
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
-from anabranch.plugins.stac.validation import find_mistakes, known_schemas, validate
+from anabranch.plugins.stac.validation import find_errors, known_schemas, validate
 from tests.support.items import raster_facts, raster_item
 
 ORIGIN = Origin("j" * 64, "process_raster", "w" * 64)
@@ -24,7 +24,7 @@ def build(**changes: Any) -> dict[str, Any]:
 def test_c1_an_item_is_valid_by_every_schema_that_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("no schema comes from a network"))
     item = build()
-    assert find_mistakes(item) == []
+    assert find_errors(item) == []
     assert item["stac_version"] == "1.1.0"
     assert item["stac_extensions"] == list(EXTENSIONS.values())
 
@@ -67,7 +67,7 @@ def test_the_same_facts_give_the_same_item() -> None:
 
 def test_c1_an_interval_has_an_explicit_null() -> None:
     item = build(datetime=None, start_datetime="2024-01-01T00:00:00+01:00", end_datetime="2024-12-31T23:59:59Z")
-    assert find_mistakes(item) == []
+    assert find_errors(item) == []
     times = {name: item["properties"][name] for name in ("datetime", "start_datetime", "end_datetime")}
     assert times == {
         "datetime": None, "start_datetime": "2023-12-31T23:00:00Z", "end_datetime": "2024-12-31T23:59:59Z"
@@ -80,7 +80,7 @@ def test_c1_a_footprint_across_the_antimeridian_has_a_box_across_it() -> None:
     ]
     item = build(footprint={"type": "MultiPolygon", "coordinates": parts})
     assert item["bbox"] == [178.5, -10, -179, -8]
-    assert find_mistakes(item) == []
+    assert find_errors(item) == []
 
 
 def test_c1_a_world_keeps_its_width() -> None:
@@ -208,7 +208,7 @@ def test_two_outputs_of_one_asset_are_refused() -> None:
         (["assets", "data", "file:checksum"], "XYZ", "file:checksum"),
         (["assets", "data", "file:size"], -1, "file:size"),
         (["geometry"], {"type": "Polygon"}, "geometry"),
-        (["stac_extensions"], ["https://elsewhere.example/schema.json"], "is not known here"),
+        (["stac_extensions"], ["https://elsewhere.example/schema.json"], "is unknown"),
         (["type"], "Poem", "neither Feature nor Collection"),
         (["links"], [], "collection"),
     ],

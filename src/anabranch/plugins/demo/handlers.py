@@ -1,4 +1,4 @@
-"""Handlers to try workflows with: small, harmless, and each with one habit."""
+"""Handlers to try workflows with: small, harmless, and each with one behaviour."""
 
 import asyncio
 import random
@@ -14,26 +14,26 @@ __all__ = ["chunk_processor", "echo", "fail", "flaky", "list_items", "memory_hog
 
 
 class Strict(BaseModel):
-    """Parameters that refuse what they don't know."""
+    """Parameters that refuse unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @handler("echo", quick=True)
 def echo(params: dict[str, Json]) -> dict[str, Json]:
-    """Give back what it was given."""
+    """Return the parameters."""
     return params
 
 
 class SleepParams(Strict):
-    """How long."""
+    """How long to wait."""
 
     seconds: float = Field(1, ge=0, le=3600)
 
 
 @handler("sleep")
 async def sleep(params: SleepParams, ctx: Context) -> dict[str, float]:
-    """Wait, in the worker's loop."""
+    """Wait, in the worker's event loop."""
     await asyncio.sleep(params.seconds)
     return {"slept": params.seconds}
 
@@ -43,12 +43,12 @@ class FailParams(Strict):
 
     category: Literal["permanent", "transient", "throttled", "resource", "bug"] = "permanent"
     probability: float = Field(1, ge=0, le=1)
-    message: str = "it was told to fail"
+    message: str = "it was asked to fail"
 
 
 @handler("fail", quick=True)
 def fail(params: FailParams) -> dict[str, bool]:
-    """Fail in the way it is told."""
+    """Fail with the given category."""
     if random.random() >= params.probability:  # noqa: S311  # a demonstration, not a secret
         return {"failed": False}
     kinds = {"permanent": Permanent, "transient": Transient, "throttled": Throttled, "resource": Resource}
@@ -78,7 +78,7 @@ class PhaseParams(Strict):
 
 @handler("multi_phase")
 def multi_phase(params: PhaseParams, ctx: Context) -> dict[str, Json]:
-    """Work in phases, and go on from the last one that is done when it is tried again."""
+    """Work in phases; another attempt continues after the last completed phase."""
     return work_in_phases(params.phases, params.seconds, ctx)
 
 
@@ -91,7 +91,7 @@ class SizeParams(Strict):
 
 @handler("size_check", quick=True)
 def size_check(params: SizeParams) -> dict[str, Json]:
-    """Say whether something is large."""
+    """Return whether a size is large."""
     return {"size_mb": params.size_mb, "is_large": params.size_mb >= params.limit_mb}
 
 
@@ -123,12 +123,12 @@ def chunk_processor(params: ChunkParams) -> dict[str, Json]:
 
 
 class MemoryParams(Strict):
-    """How much."""
+    """How much memory."""
 
     megabytes: int = Field(100, ge=1, le=1_000_000)
 
 
 @handler("memory_hog", heavy=True)
 def memory_hog(params: MemoryParams) -> dict[str, int]:
-    """Take memory and touch all of it."""
+    """Allocate memory and write to all of it."""
     return {"bytes": len(b"x" * (params.megabytes * 1_000_000))}

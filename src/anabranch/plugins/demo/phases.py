@@ -1,4 +1,4 @@
-"""Work in phases that outlives its process: each makes an artifact from the one before, and a checkpoint names it."""
+"""Resumable work in phases: each makes an artifact from the previous one, and saves a checkpoint that names it."""
 
 import hashlib
 import time
@@ -9,12 +9,12 @@ from anabranch.canonical import Json
 
 __all__ = ["make_artifact", "work_in_phases"]
 
-SIZE = 4096
+ARTIFACT_BYTES = 4096
 At = Callable[[str, int], None]
 
 
 def work_in_phases(phases: int, seconds: float, ctx: Context, at: At = lambda _moment, _phase: None) -> dict[str, Json]:
-    """Go through the phases that are left; `at` hears of each when it is `begun`, `made` and `saved`."""
+    """Run the remaining phases; `at` is called when each is `begun`, `made` and `saved`."""
     done, artifact, file = _go_on_from(ctx)
     for phase in range(done + 1, phases + 1):
         ctx.progress(phase - 1, phases, f"phase {phase}")
@@ -31,12 +31,12 @@ def work_in_phases(phases: int, seconds: float, ctx: Context, at: At = lambda _m
 
 
 def make_artifact(before: bytes, phase: int) -> bytes:
-    """The artifact of a phase: it depends on the one before and on nothing else."""
-    return hashlib.shake_256(before + phase.to_bytes(4, "big")).digest(SIZE)
+    """The artifact of a phase: it depends only on the previous one."""
+    return hashlib.shake_256(before + phase.to_bytes(4, "big")).digest(ARTIFACT_BYTES)
 
 
 def _go_on_from(ctx: Context) -> tuple[int, bytes, Json]:
-    """The last phase that is done, its artifact and its file; none when the file is not there whole."""
+    """The last completed phase, its artifact and its file; phase 0 when the file is missing or incomplete."""
     saved = ctx.resume()
     if saved is None or not isinstance(saved.state, dict) or "file" not in saved.state:
         return 0, b"", None
@@ -45,18 +45,18 @@ def _go_on_from(ctx: Context) -> tuple[int, bytes, Json]:
 
 
 def _store(ctx: Context, phase: int, artifact: bytes) -> dict[str, Json]:
-    """Write an artifact, look at what is there, and store it where the next attempt finds it, on any machine."""
+    """Write an artifact, check it, and store it where the next attempt finds it, on any machine."""
     path = ctx.scratch / f"phase-{phase}"
     path.write_bytes(artifact)
     file = ctx.work.put(path)
     if file["sha256"] != hashlib.sha256(artifact).hexdigest():
-        raise Transient(f"{path} does not hold what was written to it")
+        raise Transient(f"{path} does not contain what was written to it")
     path.unlink()
     return file
 
 
 def _take_time(seconds: float, ctx: Context) -> None:
-    """Stand for real work, and stop where the handler is told to: what is saved is enough to go on from."""
+    """Simulate work, and stop when the handler is asked to: the checkpoint is enough to continue."""
     end = time.monotonic() + seconds
     while True:
         if ctx.stopping or ctx.cancelled:

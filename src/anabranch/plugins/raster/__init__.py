@@ -1,3 +1,3 @@
-"""Rasters: what one is, whether it can be published, and its Cloud-Optimized GeoTIFF."""
+"""Rasters: inspect and validate them, and write them as Cloud-Optimized GeoTIFFs."""
 
 PLUGIN_MODULES = ("handlers",)

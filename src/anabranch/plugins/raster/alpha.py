@@ -1,4 +1,4 @@
-"""What alpha means: an opaque pixel has the highest number of the bits that its maker used, not always of its type."""
+"""Alpha values: an opaque pixel has the highest value of the bits in use, which can be fewer than the data type has."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 __all__ = ["Alpha", "opaque_of", "stretch_alpha"]
 
 Alpha = NDArray[Any]  # of the raster's own dtype
-# Of 1, 8, 10, 12, 14, 15 and 16 bits, and more.
+# The highest values of 1, 8, 10, 12, 14, 15, 16, 31 and 32 bits.
 _OPAQUE = (1, 255, 1023, 4095, 16383, 32767, 65535, 2**31 - 1, 2**32 - 1)
 
 
 def opaque_of(alpha: Alpha) -> float:
-    """The alpha of an opaque pixel: the least of those in use that nothing exceeds."""
+    """The alpha of an opaque pixel: the lowest common maximum that no value exceeds."""
     highest = float(np.nanmax(alpha)) if alpha.size else 0.0
-    return float(next((most for most in _OPAQUE if most >= highest), highest))
+    return float(next((maximum for maximum in _OPAQUE if maximum >= highest), highest))
 
 
 def stretch_alpha(alpha: Alpha, opaque: float) -> Alpha:
-    """Alpha up to the highest number of its type; of 8 bits where the type is not one of pictures."""
+    """Alpha scaled to the full range of its type, or to 8 bits where the type is not an unsigned integer."""
     dtype = alpha.dtype if alpha.dtype.kind == "u" else np.dtype(np.uint8)
     highest = int(np.iinfo(dtype).max)
     if opaque == highest and dtype == alpha.dtype:

@@ -1,4 +1,4 @@
-"""What a file says of its bands, and what their data types allow."""
+"""Band metadata of a file, and checks of data types, masks, alpha and nodata."""
 
 import math
 from pathlib import Path
@@ -11,7 +11,7 @@ from rasterio.windows import Window
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.alpha import opaque_of
-from anabranch.plugins.raster.models import Band, Mends, Notice, to_nodata
+from anabranch.plugins.raster.models import Band, Notice, Repairs, to_nodata
 from anabranch.plugins.raster.pixels import Totals, read_window
 from anabranch.plugins.raster.tiff import read_nodata
 
@@ -27,12 +27,12 @@ __all__ = [
     "palette_of",
 ]
 
-LOOK = 512
+ALPHA_SAMPLE_PIXELS = 512
 Palette = dict[int, tuple[int, int, int, int]]
 
 
 def describe_bands(src: DatasetReader, totals: dict[int, Totals], *, exact: bool) -> tuple[Band, ...]:
-    """Every band with its facts, and statistics where it was looked at."""
+    """Every band with its metadata, and with statistics where its pixels were read."""
     return tuple(_describe(src, band, totals.get(band), exact=exact) for band in src.indexes)
 
 
@@ -53,7 +53,7 @@ def _describe(src: DatasetReader, band: int, total: Totals | None, *, exact: boo
 
 
 def palette_of(src: DatasetReader) -> Palette:
-    """The colours of classes; none where the file only says that it has some."""
+    """The colours of classes; empty where the file declares a palette and has none."""
     try:
         return dict(src.colormap(1)) if src.colorinterp[0] == ColorInterp.palette else {}
     except ValueError:
@@ -61,13 +61,13 @@ def palette_of(src: DatasetReader) -> Palette:
 
 
 def colours_of(src: DatasetReader) -> tuple[ColorInterp, ...]:
-    """What bands show. Grey is what a first band is where nothing says it, and a palette without colours is none."""
+    """The colour interpretation of each band; gray where it is undefined, or a palette without colours."""
     plain = {ColorInterp.undefined, *(() if palette_of(src) else (ColorInterp.palette,))}
     return tuple(ColorInterp.gray if colour in plain else colour for colour in src.colorinterp)
 
 
 def mask_kind(src: DatasetReader) -> Literal["none", "nodata", "mask", "alpha"]:
-    """How the file says which pixels are valid."""
+    """How the file marks valid pixels."""
     flags = src.mask_flag_enums[0]
     if MaskFlags.alpha in flags:
         return "alpha"
@@ -77,7 +77,7 @@ def mask_kind(src: DatasetReader) -> Literal["none", "nodata", "mask", "alpha"]:
 
 
 def check_dtype(src: DatasetReader) -> Permanent | None:
-    """A mistake where the pixels are complex numbers."""
+    """An error where the pixels are complex numbers."""
     odd = next((name for name in src.dtypes if "complex" in name), None)
     return odd and Permanent(
         f"the pixels are complex numbers ({odd})",
@@ -87,23 +87,23 @@ def check_dtype(src: DatasetReader) -> Permanent | None:
 
 
 def check_masks(src: DatasetReader) -> Permanent | None:
-    """A mistake where bands have masks of their own: a COG has one for all of them."""
+    """An error where bands have separate masks: a COG has one mask for all bands."""
     if all(src.mask_flag_enums):
         return None
     return Permanent(
-        "the bands have masks of their own, and a COG has one mask for all bands",
+        "the bands have separate masks, but a COG has one mask for all bands",
         code="raster.band_masks",
         remedy="Write a nodata value where a band has no data, for example with `gdalwarp -dstnodata`; "
-        "or send each band as a raster by itself.",
+        "or send each band as a separate raster.",
     )
 
 
 def check_alpha(src: DatasetReader) -> tuple[Notice, ...]:
-    """Tell of an alpha band that takes less than its type for opaque."""
+    """Report an alpha band whose opaque value is below the maximum of its data type."""
     if ColorInterp.alpha not in src.colorinterp:
         return ()
     band = src.colorinterp.index(ColorInterp.alpha) + 1
-    shrink = max(1.0, max(src.width, src.height) / LOOK)
+    shrink = max(1.0, max(src.width, src.height) / ALPHA_SAMPLE_PIXELS)
     shape = max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
     opaque, dtype = (
         opaque_of(read_window(src, Window(0, 0, src.width, src.height), [band], shape)),
@@ -111,19 +111,19 @@ def check_alpha(src: DatasetReader) -> tuple[Notice, ...]:
     )
     if dtype not in ("uint8", "uint16") or opaque == np.iinfo(dtype).max:
         return ()
-    message = f"The alpha band is of {dtype}, and no value of it is over {opaque:g}; maps take that for opaque."
+    message = f"The alpha band is {dtype}, but no value exceeds {opaque:g}; maps treat {opaque:g} as opaque."
     return (Notice(code="raster.alpha_range", message=message),)
 
 
-def check_nodata(src: DatasetReader, path: Path) -> tuple[Mends, tuple[Notice, ...]]:
-    """Drop a nodata value that no pixel can have; GDAL may not tell of it, and would copy it all the same."""
-    told = read_nodata(path) if src.driver == "GTiff" else ""
+def check_nodata(src: DatasetReader, path: Path) -> tuple[Repairs, tuple[Notice, ...]]:
+    """Drop a nodata value that no pixel can have; GDAL may not report it, but would copy it."""
+    declared = read_nodata(path) if src.driver == "GTiff" else ""
     odd = [f"{value:g}" for value, dtype in zip(src.nodatavals, src.dtypes, strict=True) if not fits(value, dtype)]
-    if not odd and not (told and src.nodata is None):
-        return Mends(), ()
-    value = odd[0] if odd else told
-    message = f"The nodata value {value} can't occur in {src.dtypes[0]}; it is left out, and every pixel is valid."
-    return Mends(nodata="drop"), (Notice(code="raster.nodata_outside", message=message),)
+    if not odd and not (declared and src.nodata is None):
+        return Repairs(), ()
+    value = odd[0] if odd else declared
+    message = f"The nodata value {value} can't occur in {src.dtypes[0]}; it is dropped, and every pixel is valid."
+    return Repairs(nodata="drop"), (Notice(code="raster.nodata_outside", message=message),)
 
 
 def fits(value: float | None, dtype: str) -> bool:

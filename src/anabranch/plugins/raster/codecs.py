@@ -1,46 +1,46 @@
-"""What GDAL knows of why a file can't be read, in words: a codec that it has not, or its own message."""
+"""Why GDAL can't read a file: a missing codec, or GDAL's own message."""
 
 from pathlib import Path
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.tiff import read_images
 
-__all__ = ["missing_codec", "say"]
+__all__ = ["gdal_message", "missing_codec"]
 
-MOST_TEXT = 300
-# Compressions that GDAL in rasterio's wheels can't decode, by the number in the TIFF's tag 259.
+MAX_MESSAGE_CHARS = 300
+# Compressions that GDAL in rasterio's wheels can't decode, by the value of TIFF tag 259.
 _MISSING = {
-    6: "JPEG as it was written before 1995",
+    6: "old-style JPEG",
     34661: "JBIG",
     34712: "JPEG 2000",
     34934: "JPEG XR",
     50002: "JPEG XL",
     52546: "JPEG XL",
 }
-_JPEG, _WIDE = 7, 12
+_JPEG, _TWELVE_BITS = 7, 12
 
 
 def missing_codec(path: Path, name: str) -> Permanent | None:
-    """A mistake that names the codec where a TIFF is whole, but compressed as nothing here can decode."""
+    """An error that names the codec of a complete TIFF whose compression GDAL can't decode here."""
     images = read_images(path)
     if not images:
         return None
     number, bits = images[0].compression, images[0].bits
-    codec = "JPEG of 12 bits" if (number, bits) == (_JPEG, _WIDE) else _MISSING.get(number)
+    codec = "12-bit JPEG" if (number, bits) == (_JPEG, _TWELVE_BITS) else _MISSING.get(number)
     if not codec:
         return None
     return Permanent(
-        f"{name} is compressed as {codec} (tag 259 is {number}), which GDAL can't decode here",
+        f"{name} is compressed with {codec} (tag 259 is {number}), which this GDAL can't decode",
         code="raster.codec",
-        remedy="Write it with a common compression where that codec is known: "
+        remedy="Recompress it with a GDAL that has this codec: "
         f"`gdal_translate -of COG -co COMPRESS=ZSTD {name} out.tif`.",
     )
 
 
-def say(error: BaseException) -> str:
-    """What GDAL said first, which is what failed; what rasterio says last is only that something did."""
+def gdal_message(error: BaseException) -> str:
+    """GDAL's first message, which names the cause; rasterio's last one only says that something failed."""
     text = str(error)
     seen = error.__cause__ or error.__context__
     while seen is not None:
         text, seen = str(seen) or text, seen.__cause__ or seen.__context__
-    return text.strip().rstrip(".")[:MOST_TEXT]
+    return text.strip().rstrip(".")[:MAX_MESSAGE_CHARS]

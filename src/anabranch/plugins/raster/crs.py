@@ -1,4 +1,4 @@
-"""Coordinate systems: named by code, checked before any parser sees them, resolved before anything spatial (R1, S2)."""
+"""Coordinate reference systems: named by code, checked before any parser sees them, resolved first (R1, S2)."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from rasterio.errors import CRSError, RasterioError
 from rasterio.warp import transform
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.models import CRS_PATTERN, Mends, Notice
+from anabranch.plugins.raster.models import CRS_PATTERN, Notice, Repairs
 
 __all__ = ["WGS84", "Resolved", "coincide", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
 
@@ -25,17 +25,17 @@ _HOW = "Give a code like EPSG:32633."
 
 @dataclass(frozen=True)
 class Resolved:
-    """The coordinate system of a raster, and what is to be mended for it."""
+    """The CRS of a raster, and the repairs that it needs."""
 
     crs: CRS
-    mends: Mends
+    repairs: Repairs
     notices: tuple[Notice, ...] = ()
 
 
 def parse_crs(text: str, what: str) -> CRS:
-    """A coordinate system by its code; a caller's text never reaches a parser that could fetch or read something."""
+    """A CRS by its code; a caller's text never reaches a parser that could fetch or read files."""
     if not _CODE.fullmatch(text):
-        raise Permanent(f"{what} is not the code of a coordinate system", code="raster.crs_text", remedy=_HOW)
+        raise Permanent(f"{what} is not the code of a CRS", code="raster.crs_text", remedy=_HOW)
     try:
         return CRS.from_string(text)
     except CRSError as error:
@@ -43,23 +43,23 @@ def parse_crs(text: str, what: str) -> CRS:
 
 
 def resolve_crs(found: CRS | None, given: str | None) -> Resolved:
-    """The file's coordinate system, or the given one where the file has none; two that differ are an error."""
+    """The file's CRS, or the given one where the file has none; an error where both exist and differ."""
     asked = parse_crs(given, "input_crs") if given else None
     if found and (flat := _flatten(found)):
         return _without_heights(flat, asked, given)
     if found and _is_on_earth(found):
         if asked and not _same(found, asked):
             raise _conflict(found, asked)
-        return Resolved(found, Mends())
+        return Resolved(found, Repairs())
     if asked is None:
         raise _local(found) if found else _missing()
     if not _is_on_earth(asked):
         raise _local(asked)
-    return Resolved(asked, Mends(crs=given), (_taken(found, given or ""),))
+    return Resolved(asked, Repairs(crs=given), (_taken(found, given or ""),))
 
 
 def name_crs(crs: CRS) -> str:
-    """The code of a coordinate system like EPSG:32633; empty where it has none."""
+    """The code of a CRS, like EPSG:32633; empty where it has none."""
     authority = crs.to_authority()
     return ":".join(authority) if authority else ""
 
@@ -77,7 +77,7 @@ def to_degrees(crs: CRS, points: Sequence[tuple[float, float]] | Degrees) -> tup
 
 
 def coincide(first: CRS, second: CRS, points: Sequence[tuple[float, float]], tolerance: float) -> bool:
-    """Whether points have the same coordinates in two systems."""
+    """Whether points have the same coordinates in both CRSs."""
     try:
         xs, ys = transform(first, second, [x for x, _ in points], [y for _, y in points])
     except (RasterioError, CPLE_BaseError):
@@ -93,21 +93,21 @@ def _is_on_earth(crs: CRS) -> bool:
     try:
         transform(crs, WGS84, [0.0], [0.0])
     except (RasterioError, CPLE_BaseError) as error:
-        # Zero may lie outside of where a projection is defined, which says nothing of the Earth.
+        # The origin may lie outside the area of a projection; that does not make the CRS local.
         return "find coordinate operations" not in str(error)
     return True
 
 
 def _missing() -> Permanent:
     return Permanent(
-        "the raster has no coordinate system",
+        "the raster has no CRS",
         code="raster.crs_missing",
-        remedy="Give the one that its coordinates are in as `input_crs`, like EPSG:32633.",
+        remedy="Set `input_crs` to the CRS of its coordinates, like EPSG:32633.",
     )
 
 
 def _flatten(crs: CRS) -> CRS | None:
-    """A projected system without its axis of heights, which a COG can't say; None where it has none."""
+    """A projected CRS without its height axis, which a COG can't store; None where it has no such axis."""
     try:
         said = crs.to_dict(projjson=True)
     except (CRSError, CPLE_BaseError):
@@ -130,36 +130,36 @@ def _without_heights(flat: CRS, asked: CRS | None, given: str | None) -> Resolve
     taken = given or (f"EPSG:{code}" if code else None)
     if taken is None:
         raise _heights()
-    message = f"The file's coordinate system has heights as a third axis, which are left out: it is {taken}."
+    message = f"The file's CRS has a height axis, which is dropped; {taken} is used."
     notice = Notice(code="raster.crs_heights", message=message)
-    return Resolved(parse_crs(taken, "input_crs"), Mends(crs=taken), (notice,))
+    return Resolved(parse_crs(taken, "input_crs"), Repairs(crs=taken), (notice,))
 
 
 def _heights() -> Permanent:
     return Permanent(
-        "the raster's coordinate system is projected and has heights as a third axis, which a raster has not",
+        "the raster's CRS is projected and has a height axis, which a raster can't have",
         code="raster.crs_heights",
-        remedy="Give the same system without heights as `input_crs`, like EPSG:32633; "
+        remedy="Set `input_crs` to the same CRS without heights, like EPSG:32633; "
         "or write it into the file with `gdal_edit.py -a_srs EPSG:32633 FILE`.",
     )
 
 
 def _local(crs: CRS) -> Permanent:
     return Permanent(
-        f"the raster's coordinate system has no place on Earth: {crs.to_wkt()[:60]}…",
+        f"the raster's CRS is local, without a position on Earth: {crs.to_wkt()[:60]}…",
         code="raster.crs_local",
-        remedy="Give the one that its coordinates are in as `input_crs`, or georeference the raster.",
+        remedy="Set `input_crs` to the CRS of its coordinates, or georeference the raster.",
     )
 
 
 def _conflict(found: CRS, asked: CRS) -> Permanent:
     return Permanent(
-        f"the raster is in {name_crs(found) or found.to_wkt()[:60]}, and input_crs says {name_crs(asked)}",
+        f"the raster is in {name_crs(found) or found.to_wkt()[:60]}, but input_crs is {name_crs(asked)}",
         code="raster.crs_conflict",
-        remedy="Leave `input_crs` out; to have another one in the output, give `target_crs`.",
+        remedy="Remove `input_crs`; to change the CRS of the output, set `target_crs`.",
     )
 
 
 def _taken(found: CRS | None, given: str) -> Notice:
-    why = "has a local coordinate system" if found else "has no coordinate system"
-    return Notice(code="raster.crs_given", message=f"The file {why}; {given} is taken, as input_crs says.")
+    why = "has a local CRS" if found else "has no CRS"
+    return Notice(code="raster.crs_given", message=f"The file {why}; {given} from input_crs is used.")

@@ -1,16 +1,16 @@
-"""Which of GDAL's drivers may be loaded, and the environment without all others (S4); nothing here imports GDAL."""
+"""The GDAL drivers that may be loaded, and an environment that skips all others (S4); nothing here imports GDAL."""
 
 __all__ = ["ALLOWED", "READABLE", "SKIPPED", "gdal_environment"]
 
-# What a stranger's file may be. GTiff: nearly all that is sent. JP2OpenJPEG: what satellites deliver; where a build of
-# GDAL has no such driver the name is only ignored. Both carry their place on Earth inside and name no other file.
+# Formats of untrusted files. GTiff: most uploads. JP2OpenJPEG: satellite scenes; a GDAL build without this driver
+# ignores the name. Both store their georeference inside the file and refer to no other file.
 READABLE = ("GTiff", "JP2OpenJPEG")
-# Warping adds the VRT driver to its own process, which is why every file is opened by the name of one driver, too.
-# What our own work needs: COG writes, MEM and Memory hold masks while they become polygons, PNG writes previews.
+# Warping adds the VRT driver to its own process, so every file is also opened with one named driver.
+# Drivers for our own work: COG writes, MEM and Memory hold masks during vectorization, PNG writes previews.
 ALLOWED = frozenset({*READABLE, "COG", "MEM", "Memory", "PNG"})
 
 # The drivers that GDAL 3.10 and 3.12 have in rasterio's wheels, and those that other builds of them have.
-# A name that a build does not know is ignored; a driver that is not named here is found by `check_drivers`.
+# A build ignores names that it does not know; `check_drivers` reports drivers that are not listed here.
 _KNOWN = """
 AAIGrid, ACE2, ADBC, ADRG, AIG, AirSAR, AIVector, AmigoCloud, ARG, Arrow, AVCBin, AVCE00, AVIF, BAG, BASISU,
 BIGGIF, BLX, BMP, BNA, BSB, BT, BYN, CAD, CALS, Carto, CEOS, CLOUDANT, COASP, COSAR, CouchDB, CPG, CSV, CSW,
@@ -32,12 +32,12 @@ STACTA, SVG, SXF, Terragen, TGA, TIGER, TIL, TileDB, TopoJSON, TSX, UK .NTF, USG
 WAsP, WCS, WEBP, WFS, WMS, WMTS, XLS, XLSX, XODR, XPLANE, XPM, XYZ, Zarr, ZMap
 """
 SKIPPED = tuple(name.strip() for name in _KNOWN.replace("\n", " ").split(", "))
-CACHE_SHARE = 4
+CACHE_DIVISOR = 4
 
 
 def gdal_environment(memory_mb: int = 1024, threads: int = 0) -> dict[str, str]:
-    """The environment of a process that opens strangers' rasters; to be set before GDAL is first used."""
-    closed = "http://127.0.0.1:9"  # nothing listens on the discard port: the second lock, behind the missing network
+    """The environment of a process that opens untrusted rasters; to be set before GDAL is first used."""
+    closed = "http://127.0.0.1:9"  # nothing listens on the discard port: a second barrier behind the missing network
     return {
         "GDAL_SKIP": ",".join(SKIPPED),
         "GDAL_DRIVER_PATH": "disable",
@@ -47,7 +47,7 @@ def gdal_environment(memory_mb: int = 1024, threads: int = 0) -> dict[str, str]:
         "GDAL_MEM_ENABLE_OPEN": "NO",
         "GDAL_VRT_ENABLE_PYTHON": "NO",
         "GDAL_VRT_ENABLE_RAWRASTERBAND": "NO",
-        "GDAL_CACHEMAX": str(max(32, memory_mb // CACHE_SHARE)),  # in MB, here and only here
+        "GDAL_CACHEMAX": str(max(32, memory_mb // CACHE_DIVISOR)),  # in MB, only in this variable
         "GDAL_NUM_THREADS": str(threads) if threads else "ALL_CPUS",
         "GDAL_HTTP_PROXY": closed,
         "GDAL_HTTPS_PROXY": closed,

@@ -1,4 +1,4 @@
-"""Where a raster is: which grids are taken as they are, which are mended, and which are refused."""
+"""Georeferencing: which grids are accepted, which are repaired, and which are refused."""
 
 import math
 from dataclasses import dataclass
@@ -13,52 +13,52 @@ from rasterio.warp import transform_bounds
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.crs import WGS84, name_crs, to_degrees
-from anabranch.plugins.raster.models import Box, Mends, Notice
+from anabranch.plugins.raster.models import Box, Notice, Repairs
 
-__all__ = ["Placed", "check_bounds", "check_grid", "is_unrectified", "upright"]
+__all__ = ["GridCheck", "check_bounds", "check_grid", "is_unrectified", "upright"]
 
-# A tenth of a pixel over the longest side: less is rounding of whoever wrote the file.
-NOTHING = Mends()
-_TURN = 0.1
-_EDGE = 5.0
-_REACH = 4.0e7
+# Of a pixel, over the longest side: a smaller drift is rounding by the program that wrote the file.
+NO_REPAIRS = Repairs()
+_MAX_DRIFT_PIXELS = 0.1
+_MAX_OVERHANG_DEGREES = 5.0
+_MAX_COORDINATE = 4.0e7
 
 
 @dataclass(frozen=True)
-class Placed:
-    """What was found of a grid."""
+class GridCheck:
+    """The result of a grid check."""
 
-    mistakes: tuple[Permanent, ...] = ()
+    errors: tuple[Permanent, ...] = ()
     notices: tuple[Notice, ...] = ()
-    mends: Mends = NOTHING
+    repairs: Repairs = NO_REPAIRS
 
 
-def check_grid(src: DatasetReader, *, warped: bool) -> Placed:
-    """Whether the grid is north up, can be made so without touching a value, or must be refused."""
+def check_grid(src: DatasetReader, *, warped: bool) -> GridCheck:
+    """Check that the grid is north up, or can be flipped to be so without changing a value."""
     if src.transform.is_identity or not src.transform.determinant:
-        return Placed(mistakes=(_no_transform(src),))
+        return GridCheck(errors=(_no_transform(src),))
     if _is_turned(src):
-        return Placed(notices=(_resampled(),)) if warped else Placed(mistakes=(_turned(),))
+        return GridCheck(notices=(_resampled(),)) if warped else GridCheck(errors=(_turned(),))
     rows, columns = src.transform.e > 0, src.transform.a < 0
     if not rows and not columns:
-        return Placed()
-    message = "The raster is south up or mirrored; its rows or columns are put in order, and no value changes."
+        return GridCheck()
+    message = "The raster is south up or mirrored; its rows or columns are flipped, and no value changes."
     notice = Notice(code="raster.flipped", message=message)
-    return Placed(notices=(notice,), mends=Mends(flip_rows=rows, flip_columns=columns))
+    return GridCheck(notices=(notice,), repairs=Repairs(flip_rows=rows, flip_columns=columns))
 
 
 def is_unrectified(src: DatasetReader) -> bool:
-    """Whether control points or RPCs alone say where it is: their system is theirs, and no other helps."""
+    """Whether only control points or RPCs locate it: they have a CRS of their own, so `input_crs` can't help."""
     return bool(src.transform.is_identity and (src.gcps[0] or src.rpcs))
 
 
 def check_bounds(src: DatasetReader, crs: CRS) -> tuple[Box, Permanent | None]:
-    """The bounds in WGS 84, and a mistake where the coordinates can't be of that system."""
+    """The bounds in WGS 84, and an error where the coordinates are impossible in that CRS."""
     left, bottom, right, top = _bounds(src)
     nowhere = (0.0, 0.0, 0.0, 0.0)
     if crs.is_geographic and not _fits_degrees(src.transform, left, bottom, right, top):
         return nowhere, _implausible(src, crs)
-    if max(map(abs, (left, bottom, right, top))) > _REACH:
+    if max(map(abs, (left, bottom, right, top))) > _MAX_COORDINATE:
         return nowhere, _implausible(src, crs)
     return _to_degrees(src, crs, left, bottom, right, top)
 
@@ -72,7 +72,7 @@ def _to_degrees(
         found = (math.inf,) * 4
     if all(map(math.isfinite, found)):
         return found, None
-    # The corners of a map of the whole Earth may lie beside it.
+    # The corners of a world map may not be on Earth.
     steps = [step / 16 for step in range(17)]
     points = [(left + (right - left) * x, bottom + (top - bottom) * y) for x in steps for y in steps]
     lons, lats = (values[np.isfinite(values)] for values in to_degrees(crs, points))
@@ -81,12 +81,12 @@ def _to_degrees(
     return (float(lons.min()), float(lats.min()), float(lons.max()), float(lats.max())), None
 
 
-def upright(src: DatasetReader, mends: Mends) -> Affine:
-    """The geotransform once rows and columns are in order."""
+def upright(src: DatasetReader, repairs: Repairs) -> Affine:
+    """The geotransform after rows and columns are flipped."""
     found: Affine = src.transform
-    if mends.flip_rows:
+    if repairs.flip_rows:
         found = found * Affine.translation(0, src.height) * Affine.scale(1, -1)
-    if mends.flip_columns:
+    if repairs.flip_columns:
         found = found * Affine.translation(src.width, 0) * Affine.scale(-1, 1)
     return found
 
@@ -100,15 +100,18 @@ def _bounds(src: DatasetReader) -> Box:
 
 
 def _fits_degrees(grid: Affine, left: float, bottom: float, right: float, top: float) -> bool:
-    """Whether bounds are degrees, of -180 to 180 or 0 to 360; centres on the edge of the world reach past it."""
-    across, down = min(_EDGE, abs(grid.a) + abs(grid.b)), min(_EDGE, abs(grid.d) + abs(grid.e))
+    """Whether bounds are degrees, of -180 to 180 or 0 to 360; pixels centred on the edge of the world reach past it."""
+    across, down = (
+        min(_MAX_OVERHANG_DEGREES, abs(grid.a) + abs(grid.b)),
+        min(_MAX_OVERHANG_DEGREES, abs(grid.d) + abs(grid.e)),
+    )
     wide = right - left <= 360 + across and left >= -360 - across and right <= 360 + across
     return wide and bottom >= -90 - down and top <= 90 + down
 
 
 def _is_turned(src: DatasetReader) -> bool:
     drift = max(abs(src.transform.b), abs(src.transform.d)) * max(src.width, src.height)
-    return bool(drift > _TURN * min(abs(src.transform.a), abs(src.transform.e)))
+    return bool(drift > _MAX_DRIFT_PIXELS * min(abs(src.transform.a), abs(src.transform.e)))
 
 
 def _no_transform(src: DatasetReader) -> Permanent:
@@ -118,21 +121,21 @@ def _no_transform(src: DatasetReader) -> Permanent:
     elif src.rpcs:
         found = "only rational polynomial coefficients (RPCs)"
     else:
-        found = "no place: its geotransform is missing or the identity"
+        found = "no georeference: its geotransform is missing or the identity"
     return Permanent(
         f"the raster has {found}",
         code="raster.no_georeference",
-        remedy="Rectify it first, for example with `gdalwarp`: which model and which elevation fit, we can't know."
+        remedy="Rectify it first, for example with `gdalwarp`: only you know which model and elevation fit."
         if points or src.rpcs
-        else "Write its origin and pixel size into the file; sidecars like .tfw are not read.",
+        else "Write its origin and pixel size into the file; sidecar files like .tfw are not read.",
     )
 
 
 def _turned() -> Permanent:
     return Permanent(
-        "the raster is rotated or sheared, so that a north-up grid needs resampling",
+        "the raster is rotated or sheared, so it must be resampled to a north-up grid",
         code="raster.rotated",
-        remedy="Give `target_crs`, which may be its own, to have it resampled.",
+        remedy="Set `target_crs` to have it resampled; it may be the raster's own CRS.",
     )
 
 
@@ -143,7 +146,7 @@ def _resampled() -> Notice:
 def _implausible(src: DatasetReader, crs: CRS) -> Permanent:
     left, bottom, right, top = _bounds(src)
     return Permanent(
-        f"the bounds ({left:g}, {bottom:g}, {right:g}, {top:g}) can't be of {name_crs(crs) or 'its coordinate system'}",
+        f"the bounds ({left:g}, {bottom:g}, {right:g}, {top:g}) are impossible in {name_crs(crs) or 'its CRS'}",
         code="raster.bounds",
-        remedy="See whether the coordinate system is the right one, and whether x and y were swapped.",
+        remedy="Check that the CRS is the right one, and that x and y are not swapped.",
     )

@@ -1,4 +1,4 @@
-"""What a raster may not ask for, seen in its header before a pixel is read (S4)."""
+"""Size limits of a raster, checked from its header before a pixel is read (S4)."""
 
 import re
 from pathlib import PurePath
@@ -11,11 +11,11 @@ from anabranch.plugins.raster.models import Limits
 
 __all__ = ["check_limits", "check_target", "check_whole", "raw_bytes"]
 
-_FLOOR = 1024**3
-_BLOCKS = 20_000
-_MOST_GROWTH = 16
-_MOST_LOSS = 4
-_KEY = re.compile(r"^\d+$")
+_MIN_EXPANSION_BYTES = 1024**3
+_MAX_BLOCKS_CHECKED = 20_000
+_MAX_GROWTH_FACTOR = 16
+_MAX_SHRINK_FACTOR = 4
+_DIGITS = re.compile(r"^\d+$")
 
 
 def raw_bytes(src: DatasetReader) -> int:
@@ -24,7 +24,7 @@ def raw_bytes(src: DatasetReader) -> int:
 
 
 def check_limits(src: DatasetReader, size: int, limits: Limits) -> list[Permanent]:
-    """Every limit that the raster breaks."""
+    """An error for every limit that the raster exceeds."""
     block = block_bytes(src)
     pixels, raw = src.width * src.height, raw_bytes(src)
     asked = (
@@ -36,7 +36,7 @@ def check_limits(src: DatasetReader, size: int, limits: Limits) -> list[Permanen
             f"blocks of {block:,} bytes, over the limit of {limits.max_block_bytes:,}",
         ),
         (
-            raw > _FLOOR and raw > size * limits.max_expansion,
+            raw > _MIN_EXPANSION_BYTES and raw > size * limits.max_expansion,
             f"{raw:,} bytes of pixels in a file of {size:,}, over the limit of {limits.max_expansion:,} times",
         ),
     )
@@ -44,19 +44,19 @@ def check_limits(src: DatasetReader, size: int, limits: Limits) -> list[Permanen
 
 
 def check_target(src: DatasetReader, pixels: int, target: str | None, limits: Limits) -> Permanent | None:
-    """A mistake where the grid of the COG has far more or far fewer pixels than its source, or too many (R6)."""
+    """An error where the COG would have far more or far fewer pixels than its source, or too many (R6)."""
     own = src.width * src.height
-    least, most = -(-own // _MOST_LOSS), min(limits.max_pixels, _MOST_GROWTH * own)
+    least, most = -(-own // _MAX_SHRINK_FACTOR), min(limits.max_pixels, _MAX_GROWTH_FACTOR * own)
     if pixels > most:
         return _reprojection(
             f"{own:,} pixels become {pixels:,} in {target}, and at most {most:,} are allowed",
-            "Choose a `target_crs` that covers where the raster is, or cut the raster to the area of that one.",
+            "Choose a `target_crs` that covers the raster, or clip the raster to the area of that CRS.",
         )
     if pixels < least:
         return _reprojection(
-            f"{own:,} pixels become only {pixels:,} in {target}, and at least {least:,} must be left; "
-            "a raster across 180 degrees or near a pole is torn apart so",
-            "Choose another `target_crs`, one that covers where the raster is in one piece, or give none.",
+            f"{own:,} pixels become only {pixels:,} in {target}, and at least {least:,} are required; "
+            "this happens to rasters across 180 degrees or near a pole",
+            "Choose a `target_crs` that covers the raster in one piece, or set none.",
         )
     return None
 
@@ -73,12 +73,12 @@ def block_bytes(src: DatasetReader) -> int:
 
 
 def check_whole(src: DatasetReader, size: int) -> Permanent | None:
-    """A mistake where a block of a TIFF lies beyond the end of the file."""
+    """An error where a block of a TIFF lies beyond the end of the file."""
     if src.driver != "GTiff":
         return None
     rows, columns = src.block_shapes[0]
     down, across = -(-src.height // rows), -(-src.width // columns)
-    step = max(1, down * across // _BLOCKS)
+    step = max(1, down * across // _MAX_BLOCKS_CHECKED)
     last = src.count if src.interleaving and src.interleaving.name != "pixel" else 1
     for band in {1, last}:
         for number in (*range(0, down * across, step), down * across - 1):
@@ -91,7 +91,7 @@ def check_whole(src: DatasetReader, size: int) -> Permanent | None:
 def _block_end(src: DatasetReader, band: int, x: int, y: int) -> int:
     offset = src.get_tag_item(f"BLOCK_OFFSET_{x}_{y}", "TIFF", bidx=band) or ""
     length = src.get_tag_item(f"BLOCK_SIZE_{x}_{y}", "TIFF", bidx=band) or ""
-    return int(offset) + int(length) if _KEY.match(offset) and _KEY.match(length) else 0
+    return int(offset) + int(length) if _DIGITS.match(offset) and _DIGITS.match(length) else 0
 
 
 def _plain(dtype: str) -> str:
@@ -102,13 +102,13 @@ def _over(text: str) -> Permanent:
     return Permanent(
         f"the raster has {text}",
         code="raster.too_large",
-        remedy="Write it as an ordinary tiled GeoTIFF, split it, or raise the limit.",
+        remedy="Write it as a regular tiled GeoTIFF, split it, or raise the limit.",
     )
 
 
 def _cut_off(src: DatasetReader, end: int, size: int) -> Permanent:
     return Permanent(
-        f"{PurePath(src.name).name} is cut off: its pixels go on to byte {end:,}, and the file ends at {size:,}",
+        f"{PurePath(src.name).name} is truncated: its pixels extend to byte {end:,}, but the file ends at {size:,}",
         code="raster.truncated",
         remedy="Upload the file again; compare its size and checksum with the original.",
     )

@@ -1,4 +1,4 @@
-"""What is said of a raster between steps: frozen, checked, JSON at the edges; nothing here imports GDAL."""
+"""The models that steps of the work exchange: frozen, validated, JSON at the edges; nothing here imports GDAL."""
 
 import math
 from datetime import datetime
@@ -14,11 +14,11 @@ __all__ = [
     "Estimate",
     "Kind",
     "Limits",
-    "Mends",
     "Nodata",
     "Notice",
+    "Profile",
+    "Repairs",
     "Statistics",
-    "Tier",
     "Times",
     "ValidateOptions",
     "Validated",
@@ -27,14 +27,14 @@ __all__ = [
     "to_number",
 ]
 
-# JSON has no word for these; STAC writes them so.
+# JSON has no such numbers; STAC writes them as these strings.
 Nodata = int | float | Literal["nan", "inf", "-inf"]
 Box = tuple[float, float, float, float]
 CRS_PATTERN = r"^(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]+$"
 
 
 class Kind(StrEnum):
-    """What a raster shows, which decides how it may be compressed and resampled."""
+    """What a raster shows; this decides how it may be compressed and resampled."""
 
     RGB = "rgb"
     RGBA = "rgba"
@@ -50,8 +50,8 @@ class Kind(StrEnum):
     TEMPORAL = "temporal"
 
 
-class Tier(StrEnum):
-    """What a COG is for."""
+class Profile(StrEnum):
+    """What a COG is for; workflows, results and file names call it `tier`."""
 
     ANALYSIS = "analysis"
     VISUALIZATION = "visualization"
@@ -63,36 +63,36 @@ class _Frozen(BaseModel):
 
 
 class Notice(_Frozen):
-    """Something a person should know, that stops nothing."""
+    """A warning that stops nothing."""
 
     code: str
     message: str
 
 
 class Limits(_Frozen):
-    """What a raster may ask for before a pixel of it is read."""
+    """Limits of a raster, checked before a pixel is read."""
 
     max_bytes: int = 20_480 * 1024**2
     max_pixels: int = 50_000_000_000
     max_bands: int = 512
     max_block_bytes: int = 128 * 1024**2
-    max_expansion: int = 1_000  # raw bytes for each byte of the file; asked only of rasters over a GiB
+    max_expansion: int = 1_000  # raw bytes for each byte of the file; checked only for rasters over a GiB
 
 
 class ValidateOptions(_Frozen):
-    """What a caller says of a raster, and what it is checked against."""
+    """The caller's options for a raster, and the limits that it is checked against."""
 
     name: str = ""
     input_crs: str | None = None
     target_crs: str | None = None
     raster_type: Kind | None = None
-    tier: Tier = Tier.ANALYSIS
+    profile: Profile = Profile.ANALYSIS
     limits: Limits = Limits()
     memory_mb: int = Field(default=1024, ge=256)
 
 
 class Statistics(_Frozen):
-    """Of the valid pixels that were read; `exact` where that was all of them."""
+    """Statistics of the valid pixels that were read; `exact` where all were read."""
 
     minimum: float
     maximum: float
@@ -103,7 +103,7 @@ class Statistics(_Frozen):
 
 
 class Band(_Frozen):
-    """One band, as the file says and as its pixels are."""
+    """One band: its metadata and the statistics of its pixels."""
 
     index: int
     dtype: str
@@ -117,8 +117,8 @@ class Band(_Frozen):
     statistics: Statistics | None = None
 
 
-class Mends(_Frozen):
-    """What is put right when the COG is written, none of which changes a value."""
+class Repairs(_Frozen):
+    """Repairs made while the COG is written; none of them changes a value."""
 
     crs: str | None = None
     nodata: Literal["keep", "drop", "nan"] = "keep"
@@ -127,22 +127,22 @@ class Mends(_Frozen):
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to put right."""
-        return self != Mends()
+        """Whether there is anything to repair."""
+        return self != Repairs()
 
 
 class Times(_Frozen):
-    """When the data are of: a moment, or a span."""
+    """The acquisition time: a moment, or a span."""
 
     moment: datetime | None = None
     start: datetime | None = None
     end: datetime | None = None
     origin: Literal["tags", "name"]
-    rule: str = ""  # what told it, for people
+    rule: str = ""  # where it was found
 
 
 class Estimate(_Frozen):
-    """What the work will take at most, roughly."""
+    """A rough upper estimate of what the work needs."""
 
     memory_mb: int
     disk_mb: int
@@ -150,7 +150,7 @@ class Estimate(_Frozen):
 
 
 class Window(_Frozen):
-    """A part of a grid, in its pixels."""
+    """A part of a grid, in pixels."""
 
     column: int = Field(ge=0)
     row: int = Field(ge=0)
@@ -159,7 +159,7 @@ class Window(_Frozen):
 
 
 class Validated(_Frozen):
-    """A raster that can be published, with all that was found and decided."""
+    """A raster that can be published, with all facts and decisions."""
 
     name: str
     driver: str
@@ -175,22 +175,22 @@ class Validated(_Frozen):
     mask: Literal["none", "nodata", "mask", "alpha"]
     kind: Kind
     detected: Kind
-    why: str = ""  # the raster is taken for this kind
-    discrete: bool = False  # its few values may be classes: no new ones are made of them
+    why: str = ""  # the reason for the kind
+    discrete: bool = False  # its few values may be classes, so they are not interpolated
     nodata_percent: float
-    mends: Mends
+    mends: Repairs  # the key that stored task results and published reports have
     times: Times | None
     estimate: Estimate
     warnings: tuple[Notice, ...]
 
 
 class CogOptions(_Frozen):
-    """How a COG is to be written, and with how much of the machine."""
+    """How to write a COG, and with how much memory and how many threads."""
 
     kind: Kind
     discrete: bool = False
-    tier: Tier = Tier.ANALYSIS
-    mends: Mends = Mends()
+    profile: Profile = Profile.ANALYSIS
+    repairs: Repairs = Repairs()
     target_crs: str | None = Field(default=None, pattern=CRS_PATTERN)
     resolution: float | None = Field(default=None, gt=0)
     window: Window | None = None
@@ -199,7 +199,7 @@ class CogOptions(_Frozen):
 
 
 def to_nodata(value: float | None, dtype: str) -> Nodata | None:
-    """A nodata value as JSON can say it: whole for whole numbers, a word for what is no number."""
+    """A nodata value for JSON: an integer for integer types, a string for NaN and infinity."""
     if value is None:
         return None
     if not math.isfinite(value):
@@ -208,5 +208,5 @@ def to_nodata(value: float | None, dtype: str) -> Nodata | None:
 
 
 def to_number(nodata: Nodata | None) -> float | None:
-    """The number that `to_nodata` said."""
+    """The number of a value from `to_nodata`."""
     return None if nodata is None else float(nodata)

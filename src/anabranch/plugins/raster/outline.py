@@ -1,4 +1,4 @@
-"""Polygons around the true pixels of a mask, simplified and still simple."""
+"""Polygons around the true pixels of a mask, simplified without self-intersections."""
 
 import numpy as np
 from rasterio.features import rasterize, shapes
@@ -11,18 +11,18 @@ Point = tuple[float, float]
 Ring = list[Point]
 Polygon = list[Ring]
 
-TOLERANCE = 1.0
-MOST_POINTS = 400
-MOST_POLYGONS = 20
-SMALLEST = 4  # a triangle, closed
+TOLERANCE_PIXELS = 1.0
+MAX_RING_POINTS = 400
+MAX_POLYGONS = 20
+MIN_RING_POINTS = 4  # a triangle, closed
 # A hole smaller than this part of the largest polygon is noise at the scale of a footprint.
-NOISE = 0.002
+NOISE_SHARE = 0.002
 
 
 def outlines(mask: Mask) -> list[Polygon]:
     """Polygons in pixels of the mask, rings counterclockwise outside and clockwise inside once rows run south.
 
-    They leave out no part of it: where there are too many parts, those that are near each other become one.
+    They cover all of it: where there are too many parts, neighbouring ones are merged.
     """
     if not mask.any():
         return []
@@ -76,16 +76,16 @@ def _polygons(mask: Mask) -> list[Polygon]:
         return [[[(0.0, 0.0), (0.0, height), (width, height), (width, 0.0), (0.0, 0.0)]]]
     mask = _weld(mask)
     found = _vectorize(mask)
-    least = NOISE * max(_area(polygon[0]) for polygon in found)
+    least = NOISE_SHARE * max(_area(polygon[0]) for polygon in found)
     noise = [hole for polygon in found for hole in polygon[1:] if _area(hole) < least]
-    if noise:  # with the islands in them, which would be polygons within a polygon
+    if noise:  # also the islands in them, which would be polygons within a polygon
         holes = [{"type": "Polygon", "coordinates": [hole]} for hole in noise]
         found = _vectorize(mask | (rasterize(holes, out_shape=mask.shape, dtype=np.uint8) > 0))
     return sorted(found, key=lambda polygon: -_area(polygon[0]))
 
 
 def _weld(mask: Mask) -> Mask:
-    """The mask with no two pixels that touch at a corner alone, where a ring would touch itself."""
+    """The mask without pixels that touch only at a corner, where a ring would touch itself."""
     mask = mask.copy()
     while True:
         parts = mask[:-1, :-1], mask[:-1, 1:], mask[1:, 1:], mask[1:, :-1]
@@ -101,7 +101,7 @@ def _vectorize(mask: Mask) -> list[Polygon]:
 
 
 def _place(polygon: Polygon, step: int, box: tuple[int, int, int, int]) -> Polygon:
-    """A polygon of coarser pixels in those of the mask, within the box of what is true."""
+    """A polygon of coarser pixels in pixels of the mask, clipped to the box of the true pixels."""
     left, top, right, bottom = box
     return _simplify(
         [[(min(left + x * step, right), min(top + y * step, bottom)) for x, y in ring] for ring in polygon]
@@ -110,24 +110,24 @@ def _place(polygon: Polygon, step: int, box: tuple[int, int, int, int]) -> Polyg
 
 def _is_plain(polygons: list[Polygon]) -> bool:
     points = sum(len(ring) for polygon in polygons for ring in polygon)
-    return len(polygons) <= MOST_POLYGONS and points <= MOST_POINTS * MOST_POLYGONS
+    return len(polygons) <= MAX_POLYGONS and points <= MAX_RING_POINTS * MAX_POLYGONS
 
 
 def _simplify(polygon: Polygon) -> Polygon:
-    return [_orient(thin(ring, TOLERANCE), outer=number == 0) for number, ring in enumerate(polygon)]
+    return [_orient(thin(ring, TOLERANCE_PIXELS), outer=number == 0) for number, ring in enumerate(polygon)]
 
 
 def thin(ring: Ring, tolerance: float) -> Ring:
-    """The ring with fewer points, moved by about the tolerance; as it was where fewer would make it cross itself."""
+    """The ring with fewer points, moved by about the tolerance; all points where fewer would make it cross itself."""
     while True:
         found = _reduce(ring, tolerance)
-        if len(found) <= MOST_POINTS:
-            return found if len(found) >= SMALLEST and _is_simple(found) else _reduce(ring, 0.0)
+        if len(found) <= MAX_RING_POINTS:
+            return found if len(found) >= MIN_RING_POINTS and _is_simple(found) else _reduce(ring, 0.0)
         tolerance *= 2
 
 
 def _reduce(ring: Ring, tolerance: float) -> Ring:
-    """Douglas and Peucker's way, from the point farthest from the first."""
+    """The Douglas-Peucker algorithm, split at the point farthest from the first."""
     points = np.asarray(ring, float)
     far = int(np.argmax(((points - points[0]) ** 2).sum(axis=1)))
     keep = {0, far, len(points) - 1}

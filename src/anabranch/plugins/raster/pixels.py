@@ -1,4 +1,4 @@
-"""Pixels in bounded pieces: windows along blocks, valid pixels, and statistics that can be added up."""
+"""Pixels in pieces of bounded size: windows along blocks, valid pixels, and statistics that can be merged."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.codecs import missing_codec, say
+from anabranch.plugins.raster.codecs import gdal_message, missing_codec
 from anabranch.plugins.raster.models import Statistics
 
 __all__ = ["Array", "Mask", "Totals", "data_bands", "read_valid", "read_window", "spread", "windows"]
@@ -36,7 +36,7 @@ def windows(src: DatasetReader, budget: int) -> Iterator[Window]:
 
 
 def spread(src: DatasetReader, count: int, side: int) -> list[Window]:
-    """Up to so many windows along blocks, spread evenly over the raster, the same ones every time."""
+    """Up to `count` windows along blocks, spread evenly over the raster; always the same ones."""
     rows, columns = (max(1, side // part) * part for part in src.block_shapes[0])
     rows, columns = min(rows, 4 * side), min(columns, 4 * side)
     across, down = -(-src.width // columns), -(-src.height // rows)
@@ -59,7 +59,7 @@ def data_bands(src: DatasetReader) -> list[int]:
 def read_window(
     src: DatasetReader, window: Window, bands: list[int] | None = None, shape: tuple[int, int] | None = None
 ) -> Array:
-    """Pixels, fewer where a shape is given; what can't be read is a mistake that names the place."""
+    """Pixels, resampled where a shape is given; an error that names the position where they can't be read."""
     smaller = None if shape is None else (len(bands or src.indexes), *shape)
     try:
         return np.asarray(src.read(bands, window=window, out_shape=smaller))
@@ -68,7 +68,7 @@ def read_window(
 
 
 def read_valid(src: DatasetReader, window: Window, bands: list[int]) -> tuple[Array, Mask]:
-    """Pixels and which of them are valid, band by band."""
+    """Pixels and their validity, band by band."""
     data = read_window(src, window, bands)
     try:
         valid = np.asarray(src.read_masks(bands, window=window)) > 0
@@ -81,7 +81,7 @@ def read_valid(src: DatasetReader, window: Window, bands: list[int]) -> tuple[Ar
 
 @dataclass
 class Totals:
-    """What statistics are made of, added up window by window around a first value, so that sums stay small."""
+    """Running statistics, merged window by window around the mean, so that sums stay small."""
 
     pixels: int = 0
     valid: int = 0
@@ -91,7 +91,7 @@ class Totals:
     squares: float = field(default=0.0, repr=False)
 
     def add(self, data: Array, valid: Mask) -> None:
-        """Take in one window of one band."""
+        """Add one window of one band."""
         self.pixels += valid.size
         values = data if valid.all() else data[valid]
         if not values.size:
@@ -126,7 +126,7 @@ class Totals:
 def _damaged(src: DatasetReader, window: Window, error: Exception) -> Permanent:
     path, place = Path(src.name), f"column {window.col_off:,}, row {window.row_off:,}"
     return missing_codec(path, path.name) or Permanent(
-        f"pixels at {place} can't be read, so the file is damaged or cut off: {say(error)}",
+        f"pixels at {place} can't be read; the file is damaged or truncated: {gdal_message(error)}",
         code="raster.unreadable",
         remedy="Upload the file again; compare its size and checksum with the original.",
     )

@@ -1,4 +1,4 @@
-"""What will be made of a raster, as far as that can be said before any of it is read."""
+"""The plan for a raster, made before any of it is read."""
 
 import re
 from collections.abc import Iterator
@@ -9,26 +9,26 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from anabranch.errors import AnabranchError, Permanent
-from anabranch.plugins.raster.mistakes import raise_all
-from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Tier
+from anabranch.plugins.raster.combined_errors import raise_all
+from anabranch.plugins.raster.magic_bytes import SUFFIXES, how_to_convert
+from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Profile
 from anabranch.plugins.raster.publication import slug
-from anabranch.plugins.raster.signs import SUFFIXES, how_to_convert
 from anabranch.settings import Settings
 from anabranch.storage.tiers import Stat
 
-__all__ = ["Plan", "Wishes", "name_cog", "plan_work", "require_single", "require_words", "tiers_of"]
+__all__ = ["Plan", "RasterRequest", "name_cog", "plan_work", "profiles_of", "raise_request_errors", "require_single"]
 
 MB = 2**20
-# As the catalog's ids are; it would refuse others only when all work is done.
+# The catalog's rule for ids; the catalog itself would refuse others only after all work is done.
 COLLECTION = re.compile(r"(?=.{1,63}$)[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*", re.ASCII)
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-DRAFTS = re.compile(r"(silver|gold)://jobs/")
-TierName = Literal["analysis", "visualization", "archive", "all"]
+DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
+ProfileName = Literal["analysis", "visualization", "archive", "all"]
 Tiling = Literal["auto", "never", "always"]
 
 
-class Wishes(BaseModel):
-    """What a caller wants of a raster, as the workflow's inputs say it."""
+class RasterRequest(BaseModel):
+    """A caller's request for a raster: the workflow's inputs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     source: str
@@ -36,13 +36,13 @@ class Wishes(BaseModel):
     input_crs: str | None = None
     target_crs: str | None = None
     raster_type: str | None = None
-    tier: TierName = "analysis"
+    tier: ProfileName = "analysis"
     tiling: Tiling = "auto"
     datetime: str | None = None
 
 
 class Plan(BaseModel):
-    """What will be made, if the raster is sound."""
+    """The outputs that will be made if the raster is valid."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     source: str
@@ -52,111 +52,111 @@ class Plan(BaseModel):
     modified: str
     datetime: str | None
     collection: str
-    tiers: tuple[Tier, ...]
+    tiers: tuple[Profile, ...]
     outputs: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
 
 
-def plan_work(wishes: Wishes, found: Stat, settings: Settings) -> Plan:
-    """The plan; Permanent with all that stands against it."""
-    raise_all([*_check_file(found, wishes, settings), *_check_words(wishes)])
-    name, tiers = PurePosixPath(found.key).name, tiers_of(wishes.tier)
+def plan_work(request: RasterRequest, found: Stat, settings: Settings) -> Plan:
+    """The plan; raises Permanent with every error."""
+    raise_all([*_check_file(found, request, settings), *_check_options(request)])
+    name, profiles = PurePosixPath(found.key).name, profiles_of(request.tier)
     return Plan(
-        source=wishes.source,
+        source=request.source,
         name=name,
         size=found.size,
         tag=found.tag,
         modified=found.modified.isoformat(),
-        datetime=_moment(wishes.datetime) if wishes.datetime else None,
-        collection=wishes.collection,
-        tiers=tiers,
-        outputs=(*(name_cog(name, tier) for tier in tiers), "thumbnail.png", "report.json"),
+        datetime=_moment(request.datetime) if request.datetime else None,
+        collection=request.collection,
+        tiers=profiles,
+        outputs=(*(name_cog(name, profile) for profile in profiles), "thumbnail.png", "report.json"),
     )
 
 
-def require_words(wishes: Wishes, missing: AnabranchError) -> None:
-    """Raise what is wrong with the wishes, together with why there is no file; nothing where they are right."""
-    if mistakes := list(_check_words(wishes)):
-        raise_all([Permanent(missing.message, code=missing.code, remedy=missing.remedy), *mistakes])
+def raise_request_errors(request: RasterRequest, missing: AnabranchError) -> None:
+    """Raise the request's errors together with that of the missing file; do nothing where the request is valid."""
+    if errors := list(_check_options(request)):
+        raise_all([Permanent(missing.message, code=missing.code, remedy=missing.remedy), *errors])
 
 
-def tiers_of(tier: TierName) -> tuple[Tier, ...]:
-    """The COGs that a wish means."""
-    return tuple(Tier) if tier == "all" else (Tier(tier),)
+def profiles_of(name: ProfileName) -> tuple[Profile, ...]:
+    """The profiles that a value of `tier` stands for."""
+    return tuple(Profile) if name == "all" else (Profile(name),)
 
 
-def name_cog(name: str, tier: Tier) -> str:
-    """What readers see a COG as."""
+def name_cog(name: str, profile: Profile) -> str:
+    """The published file name of a COG."""
     stem = slug(PurePosixPath(name).stem)
-    return f"{stem}.tif" if tier is Tier.ANALYSIS else f"{stem}.{tier}.tif"
+    return f"{stem}.tif" if profile is Profile.ANALYSIS else f"{stem}.{profile}.tif"
 
 
 def require_single(pixels: int, tiling: Tiling, settings: Settings) -> None:
-    """Refuse what one COG should not hold."""
+    """Refuse a raster that is too large for one COG."""
     if tiling != "never" and pixels > settings.raster_single_pixels:
-        raise _too_large(f"it would have {pixels:,} pixels, and one COG holds {settings.raster_single_pixels:,}")
+        raise _too_large(f"it would have {pixels:,} pixels, and the limit is {settings.raster_single_pixels:,}")
 
 
-def _check_file(found: Stat, wishes: Wishes, settings: Settings) -> Iterator[Permanent]:
+def _check_file(found: Stat, request: RasterRequest, settings: Settings) -> Iterator[Permanent]:
     name, most = PurePosixPath(found.key).name, settings.raster_max_mb
     suffix = PurePosixPath(name).suffix.lower()
-    if suffix and suffix not in SUFFIXES:  # of a name without one, the content says what it is
+    if suffix and suffix not in SUFFIXES:  # without an extension, the content decides
         yield Permanent(
-            f"{name} ends in {suffix}, which is no raster that can be read",
+            f"{name} has the extension {suffix}, which is not a supported raster format",
             code="raster.extension",
-            remedy=f"{how_to_convert(suffix, name)} What is read: {', '.join(sorted(SUFFIXES))}.",
+            remedy=f"{how_to_convert(suffix, name)} Supported extensions: {', '.join(sorted(SUFFIXES))}.",
         )
     if found.size == 0:
         yield Permanent(f"{name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
     if found.size > most * MB:
         yield Permanent(
-            f"{name} has {found.size // MB} MB, and {most} MB are allowed",
+            f"{name} has {found.size // MB} MB, and the limit is {most} MB",
             code="raster.too_large",
-            remedy="Send a smaller file, or let the operator raise ANABRANCH_RASTER_MAX_MB.",
+            remedy="Send a smaller file, or ask the operator to raise ANABRANCH_RASTER_MAX_MB.",
         )
-    elif wishes.tiling == "always":
+    elif request.tiling == "always":
         yield _not_tiled("`tiling: always` asks for tiles")
-    elif wishes.tiling == "auto" and found.size > settings.raster_single_bytes:
-        yield _too_large(f"it has {found.size:,} bytes, and one COG is made of {settings.raster_single_bytes:,}")
+    elif request.tiling == "auto" and found.size > settings.raster_single_bytes:
+        yield _too_large(f"it has {found.size:,} bytes, and the limit is {settings.raster_single_bytes:,}")
 
 
-def _check_words(wishes: Wishes) -> Iterator[Permanent]:
+def _check_options(request: RasterRequest) -> Iterator[Permanent]:
     for name in ("input_crs", "target_crs"):
-        text = getattr(wishes, name)
+        text = getattr(request, name)
         if text is not None and not re.fullmatch(CRS_PATTERN, text):
             yield Permanent(
-                f"{name} is {text[:80]!r}, which is not a code of an authority",
+                f"{name} is {text[:80]!r}, which is not the code of a CRS",
                 code="raster.crs_text",
                 remedy="Write it like EPSG:25832.",
             )
-    if DRAFTS.match(wishes.source):
+    if DRAFT_ADDRESS.match(request.source):
         yield Permanent(
-            f"{wishes.source[:80]} is what a job made, and may not be published yet",
+            f"{request.source[:80]} is an output of a job, which may not be published yet",
             code="raster.draft",
             remedy="Send the source again, or an object of the bronze tier.",
         )
-    if wishes.raster_type is not None and wishes.raster_type not in set(Kind):
+    if request.raster_type is not None and request.raster_type not in set(Kind):
         yield Permanent(
-            f"raster_type is {wishes.raster_type[:80]!r}, which is no kind of raster",
+            f"raster_type is {request.raster_type[:80]!r}, which is not a kind of raster",
             code="raster.kind_unknown",
             remedy=f"The kinds are {', '.join(Kind)}.",
         )
-    if not COLLECTION.fullmatch(wishes.collection):
+    if not COLLECTION.fullmatch(request.collection):
         yield Permanent(
-            f"{wishes.collection[:80]!r} can't be the id of a collection",
+            f"{request.collection[:80]!r} can't be the id of a collection",
             code="raster.collection",
             remedy="Use 1 to 63 letters, digits, dashes, underscores and single dots; begin with a letter or digit.",
         )
-    if wishes.datetime is not None and _moment(wishes.datetime) is None:
+    if request.datetime is not None and _moment(request.datetime) is None:
         yield Permanent(
-            f"datetime is {wishes.datetime[:80]!r}, which is not a moment with its zone",
+            f"datetime is {request.datetime[:80]!r}, which is not a date and time with a time zone",
             code="raster.datetime",
             remedy="Write it like 2026-03-21T10:15:00Z.",
         )
 
 
 def _moment(text: str) -> str | None:
-    """A moment as the catalog writes it; None where the text is none."""
+    """The moment as the catalog writes it; None where the text is not a moment."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC).isoformat() if MOMENT.fullmatch(text) else None
     except (ValueError, OverflowError):
@@ -169,7 +169,7 @@ def _too_large(reason: str) -> Permanent:
 
 def _not_tiled(reason: str) -> Permanent:
     return Permanent(
-        f"{reason}; cutting into tiles is not built yet",
+        f"{reason}; splitting into tiles is not available yet",
         code="raster.tiled_unavailable",
-        remedy="Send it in parts, or with `tiling: never` where disk and time allow one COG.",
+        remedy="Send it in parts, or set `tiling: never` if disk space and time suffice for one COG.",
     )

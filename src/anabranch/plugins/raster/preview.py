@@ -1,4 +1,4 @@
-"""A small PNG of a COG, stretched or coloured so that a person sees something."""
+"""A small PNG of a COG, stretched or coloured for viewing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,32 +16,32 @@ from anabranch.plugins.raster.reader import bounded, quiet
 __all__ = ["Shown", "Stretch", "preview"]
 
 MEMORY_MB = 256
-SIDE = 512
-ZLEVEL = 1  # a seventh of the time that the usual 6 takes, and a picture that is a sixth larger
-LOW, HIGH = 2.0, 98.0
-# Dark blue over green to yellow: it reads in grey and by eyes that don't see red.
+MAX_SIDE_PIXELS = 512
+ZLEVEL = 1  # takes a seventh of the time of the default 6, and the file is a sixth larger
+LOW_PERCENTILE, HIGH_PERCENTILE = 2.0, 98.0
+# Dark blue over green to yellow: readable in greyscale and for red-blind viewers.
 RAMP = ((0.0, (68, 1, 84)), (0.25, (59, 82, 139)), (0.5, (33, 145, 140)), (0.75, (94, 201, 98)), (1.0, (253, 231, 37)))
-# Colours of classes without a palette, apart from each other.
-CLASSES: tuple[tuple[int, int, int], ...] = (
+# Distinct colours for classes without a palette.
+CLASS_COLOURS: tuple[tuple[int, int, int], ...] = (
     *((166, 206, 227), (31, 120, 180), (178, 223, 138), (51, 160, 44), (251, 154, 153), (227, 26, 28)),
     *((253, 191, 111), (255, 127, 0), (202, 178, 214), (106, 61, 154), (255, 255, 153), (177, 89, 40)),
 )
 
-COLOURS = ("red", "green", "blue")
+RGB = ("red", "green", "blue")
 
 Stretch = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The bands that a picture is made of, and what each was stretched between."""
+    """The bands of a picture, and the range that each was stretched to."""
 
     bands: list[int]
     stretch: Stretch
 
 
-def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE, *, discrete: bool = False) -> Shown:
-    """Write a PNG, its longer side at most `side`, with alpha where there is nodata; answer how the bands are shown."""
+def preview(cog: Path, target: Path, kind: Kind, side: int = MAX_SIDE_PIXELS, *, discrete: bool = False) -> Shown:
+    """Write a PNG, its longer side at most `side`, with alpha where there is nodata; return how the bands are shown."""
     with bounded(MEMORY_MB), quiet(), rasterio.open(cog, driver="GTiff") as src:
         bands = _choose(src)
         pixels, stretch = _paint(src, kind, bands, _shape(src, side), discrete=discrete)
@@ -54,11 +54,11 @@ def preview(cog: Path, target: Path, kind: Kind, side: int = SIDE, *, discrete: 
 
 
 def _choose(src: DatasetReader) -> list[int]:
-    """Red, green and blue as the bands' names say, else their colours; else the first three, or the first."""
+    """Red, green and blue by band name, else by colour interpretation; else the first three, or the first."""
     names = [(name or "").strip().lower() for name in src.descriptions]
     for said in (names, [colour.name for colour in src.colorinterp]):
-        if all(said.count(colour) == 1 for colour in COLOURS):
-            return [said.index(colour) + 1 for colour in COLOURS]
+        if all(said.count(colour) == 1 for colour in RGB):
+            return [said.index(colour) + 1 for colour in RGB]
     return [1, 2, 3] if src.count >= 3 and src.colorinterp[2] != ColorInterp.alpha else [1]
 
 
@@ -94,7 +94,7 @@ def _limits(band: Array, valid: Mask) -> tuple[float, float]:
     values = band[valid]
     if not values.size:
         return 0.0, 1.0
-    low, high = (float(value) for value in np.percentile(values.astype(np.float64), (LOW, HIGH)))
+    low, high = (float(value) for value in np.percentile(values.astype(np.float64), (LOW_PERCENTILE, HIGH_PERCENTILE)))
     return (low, high) if high > low else (low, low + 1.0)
 
 
@@ -112,5 +112,5 @@ def _ramp(scaled: Array) -> Array:
 def _classes(src: DatasetReader, values: Array) -> Array:
     found, places = np.unique(values, return_inverse=True)
     palette = palette_of(src)
-    colours = [palette.get(int(value), CLASSES[int(value) % len(CLASSES)])[:3] for value in found]
+    colours = [palette.get(int(value), CLASS_COLOURS[int(value) % len(CLASS_COLOURS)])[:3] for value in found]
     return np.moveaxis(np.asarray(colours, np.uint8)[places.reshape(values.shape)], -1, 0)

@@ -1,4 +1,4 @@
-"""The grid of a COG, as the projection extension of STAC wants it."""
+"""The grid of a COG, in the fields of STAC's projection extension."""
 
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ from anabranch.plugins.raster.reader import quiet
 
 __all__ = ["Projection", "project"]
 
-KNOWN = ("EPSG:", "ESRI:", "OGC:")
+KNOWN_AUTHORITIES = ("EPSG:", "ESRI:", "OGC:")
 
 
 class Projection(BaseModel):
-    """The grid of a COG; `code` or `projjson` says its coordinate system, both where few know its authority."""
+    """The grid of a COG; its CRS is `code` or `projjson`, or both where its authority is not a common one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     code: str | None
@@ -31,7 +31,7 @@ def project(cog: Path) -> Projection:
         code = name_crs(src.crs) or None
         return Projection(
             code=code,
-            projjson=None if code and code.startswith(KNOWN) else src.crs.to_dict(projjson=True),
+            projjson=None if code and code.startswith(KNOWN_AUTHORITIES) else src.crs.to_dict(projjson=True),
             shape=(src.height, src.width),
             transform=tuple(src.transform[:6]),
             bbox=tuple(src.bounds),

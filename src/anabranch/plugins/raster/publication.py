@@ -1,4 +1,4 @@
-"""What is published of a raster: its objects, the facts of its item, and a report for people."""
+"""Publication of a raster: its objects and the facts of its STAC item."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,19 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from anabranch.canonical import Json, canonical, sha256
-from anabranch.plugins.raster.models import Band, Kind, Notice, Tier, Validated
+from anabranch.plugins.raster.models import Band, Kind, Notice, Profile, Validated
 
 __all__ = ["COG_TYPE", "Product", "Span", "describe_item", "find_span", "name_item", "slug"]
 
 COG_TYPE = "image/tiff; application=geotiff; profile=cloud-optimized"
-ASSETS = {Tier.ANALYSIS: "data", Tier.VISUALIZATION: "visual", Tier.ARCHIVE: "archive"}
+ASSETS = {Profile.ANALYSIS: "data", Profile.VISUALIZATION: "visual", Profile.ARCHIVE: "archive"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LONGEST = 60
-Facts = Mapping[str, Any]  # as the sandbox tells them
+MAX_SLUG_CHARS = 60
+Facts = Mapping[str, Any]  # as the sandbox returns them
 
 
 class Product(BaseModel):
-    """An object that is published, under the name that readers fetch it by."""
+    """A published object, with the name that readers fetch it by."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: str
@@ -34,7 +34,7 @@ class Product(BaseModel):
 
 
 class Span(BaseModel):
-    """When the data are of: a moment, or an interval."""
+    """The acquisition time: a moment, or an interval."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     datetime: str | None = None
@@ -43,24 +43,24 @@ class Span(BaseModel):
 
 
 def slug(text: str) -> str:
-    """A text as it may stand in ids and names of files."""
+    """A text as it may be used in ids and file names."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-_")
-    return plain[:LONGEST].rstrip("-_") or "raster"
+    return plain[:MAX_SLUG_CHARS].rstrip("-_") or "raster"
 
 
 def name_item(name: str, identity: Mapping[str, Json]) -> str:
-    """The id of an item: the same file with the same wishes has the same, and any other has another."""
+    """The id of an item: the same file with the same options always has the same id, and no other item has it."""
     return f"{slug(PurePosixPath(name).stem)}-{sha256(canonical(dict(identity)))[:10]}"
 
 
 def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple[Span, tuple[Notice, ...]]:
-    """When the data are of, as the caller, the file or its name says; else some time before the file was there."""
+    """The acquisition time as given, or from the file or its name; else an interval that ends when it was modified."""
     if given is not None:
         return Span(datetime=given), ()
     if raster.times is not None:
         moments = raster.times.model_dump(mode="json", exclude={"origin"})
         return Span(datetime=moments["moment"], start_datetime=moments["start"], end_datetime=moments["end"]), ()
-    notice = Notice(code="raster.no_time", message="Nothing says when the data are of; give `datetime` to say it.")
+    notice = Notice(code="raster.no_time", message="The acquisition time is unknown; set `datetime` to give it.")
     return Span(start_datetime=EPOCH.isoformat(), end_datetime=modified.isoformat()), (notice,)
 
 
@@ -72,7 +72,7 @@ def describe_item(
     described: Facts,
     span: Span,
     asset: str = "data",
-) -> dict[str, Any]:  # as the catalog's handlers take it, without the objects
+) -> dict[str, Any]:  # the parameters of the catalog's handlers, without the objects
     """The facts of an item; maps show the given asset."""
     grid = described["projection"]
     return {
@@ -107,7 +107,7 @@ def _band(band: Band) -> dict[str, Any]:
 
 
 def _renders(raster: Validated, bands: Sequence[int], stretch: Sequence[Sequence[float]], asset: str) -> dict[str, Any]:
-    """How a map may show it: three bands as colours, one by its palette or a ramp."""
+    """Render hints: three bands as colours, one band by its palette or a colour ramp."""
     shown: dict[str, Any] = {"assets": [asset], "bidx": list(bands)}
     if stretch:
         shown["rescale"] = [list(limits) for limits in stretch]

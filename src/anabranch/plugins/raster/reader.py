@@ -1,4 +1,4 @@
-"""Rasters of strangers are opened here, and nowhere else."""
+"""Opens untrusted rasters; no other module does."""
 
 import warnings
 from collections.abc import Iterator
@@ -10,50 +10,50 @@ from rasterio.errors import NotGeoreferencedWarning, RasterioIOError
 from rasterio.io import DatasetReader
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.codecs import missing_codec, say
-from anabranch.plugins.raster.drivers import ALLOWED, CACHE_SHARE
-from anabranch.plugins.raster.signs import name_content
+from anabranch.plugins.raster.codecs import gdal_message, missing_codec
+from anabranch.plugins.raster.drivers import ALLOWED, CACHE_DIVISOR
+from anabranch.plugins.raster.magic_bytes import identify_format
 
 __all__ = ["bounded", "check_drivers", "open_raster", "quiet"]
 
 
 def check_drivers() -> None:
-    """Refuse to work where GDAL has loaded a driver that is not allowed: new, or loaded too early."""
+    """Raise where GDAL has loaded a driver that is not allowed: a new one, or one loaded too early."""
     with rasterio.Env() as env:
         loaded = sorted(set(env.drivers()) - ALLOWED)
     if loaded:
         raise Permanent(
             f"GDAL {rasterio.__gdal_version__} has loaded drivers that are not allowed: {', '.join(loaded[:8])}",
             code="raster.drivers",
-            remedy="It is a mistake of ours: report it, with the version of GDAL.",
+            remedy="This is a bug in Anabranch: report it with the version of GDAL.",
         )
 
 
 @contextmanager
 def bounded(memory_mb: int, threads: int = 0, **more: str) -> Iterator[None]:
-    """Hold GDAL to a part of the memory that a task may use, and to what the file itself says (R6)."""
-    settled = {
-        "GDAL_CACHEMAX": memory_mb // CACHE_SHARE * 1024**2,  # in bytes, here
+    """Limit GDAL to a share of the task's memory, and to the file itself without sidecars (R6)."""
+    options = {
+        "GDAL_CACHEMAX": memory_mb // CACHE_DIVISOR * 1024**2,  # in bytes, here
         "GDAL_NUM_THREADS": threads or "ALL_CPUS",
         "GDAL_TIFF_INTERNAL_MASK": True,
         "GDAL_PAM_ENABLED": False,
         "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
         "GDAL_GEOREF_SOURCES": "INTERNAL",
     }
-    with rasterio.Env(**(settled | more)):
+    with rasterio.Env(**(options | more)):
         yield
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep rasterio from warning of a missing place on Earth: we say that ourselves."""
+    """Silence rasterio's warning about a missing georeference: we report that ourselves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
         yield
 
 
 def open_raster(path: Path) -> DatasetReader:
-    """Open a local file as one of the formats that may be read, and as nothing else."""
+    """Open a local file with the driver of its format, and with no other."""
     local = path.resolve()
     if not local.is_file() or str(local).startswith("/vsi"):
         raise Permanent(
@@ -61,19 +61,19 @@ def open_raster(path: Path) -> DatasetReader:
         )
     if local.stat().st_size == 0:
         raise Permanent(f"{path.name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
-    found = name_content(local)
+    found = identify_format(local)
     if not found.driver:
         raise Permanent(
-            f"{path.name} is {found.title}, which is not read as a raster",
+            f"{path.name} is {found.title}, which is not a supported raster format",
             code="raster.format",
             remedy=found.remedy.format(name=path.name),
         )
     try:
         with quiet():
-            return rasterio.open(local, driver=found.driver)  # by one driver: no other is even asked
+            return rasterio.open(local, driver=found.driver)  # one driver: GDAL tries no other
     except RasterioIOError as error:
         raise missing_codec(local, path.name) or Permanent(
-            f"{path.name} begins as {found.title}, but can't be opened, so it is damaged or cut off: {say(error)}",
+            f"{path.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
             code="raster.damaged",
-            remedy="Upload the file again; open it elsewhere to see that it is whole.",
+            remedy="Upload the file again; open it in another program to check that it is complete.",
         ) from error

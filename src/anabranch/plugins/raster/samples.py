@@ -1,4 +1,4 @@
-"""Rasters to learn with: a river whose channel parts and joins again, as heights, a picture and a map of classes."""
+"""Sample rasters: a river whose channel splits and joins again, as a DEM, a picture and a map of classes."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ Grid = NDArray[np.float32]
 
 CRS = "EPSG:32755"
 WEST, NORTH, PIXEL = 489_000.0, 6_012_000.0, 10.0
-TAKEN = "2026-03-21T00:15:00+00:00"
+ACQUIRED_AT = "2026-03-21T00:15:00+00:00"
 NODATA = -9999.0
 CLASSES = {
     1: ("water", (54, 112, 176)),
@@ -27,7 +27,7 @@ CLASSES = {
 
 
 def make_samples(folder: Path, size: int = 1536) -> dict[str, Path]:
-    """Write a DEM, a scene, a map of classes and a file that is cut off; by what they are."""
+    """Write a DEM, a scene, a map of classes and a truncated file; returns the paths by name."""
     heights, water = _land(size)
     classes = _classes(heights, water)
     paths = {name: folder / f"{name}.tif" for name in ("dem", "scene", "landcover", "broken")}
@@ -40,7 +40,7 @@ def make_samples(folder: Path, size: int = 1536) -> dict[str, Path]:
 
 
 def _land(size: int) -> tuple[Grid, Grid]:
-    """Heights, and how far each place is from the nearest channel."""
+    """Heights, and the distance of each pixel from the nearest channel."""
     random = np.random.default_rng(20)
     down, across = np.meshgrid(np.linspace(0, 1, size, dtype="f4"), np.linspace(0, 1, size, dtype="f4"), indexing="ij")
     rough = sum(_waves(random, size, 2**octave) / 2**octave for octave in range(1, 8))
@@ -54,7 +54,7 @@ def _land(size: int) -> tuple[Grid, Grid]:
 
 
 def _waves(random: np.random.Generator, size: int, count: int) -> Grid:
-    """Smooth noise with about so many hills across."""
+    """Smooth noise with about `count` hills across."""
     coarse = random.standard_normal((count + 3, count + 3)).astype("f4")
     place = np.linspace(0, count, size, dtype="f4")
     low = place.astype(int)
@@ -89,7 +89,7 @@ def _write_dem(path: Path, heights: Grid) -> None:
         file.write(heights, 1)
         file.set_band_description(1, "height above the sea")
         file.units = ("metre",)
-        file.update_tags(acquisition_datetime=TAKEN)
+        file.update_tags(acquisition_datetime=ACQUIRED_AT)
 
 
 def _write_scene(path: Path, heights: Grid, classes: NDArray[np.uint8]) -> None:
@@ -102,7 +102,7 @@ def _write_scene(path: Path, heights: Grid, classes: NDArray[np.uint8]) -> None:
     with rasterio.open(path, "w", **_profile(heights.shape, 3, "uint8")) as file:
         file.write(np.moveaxis(picture, 2, 0))
         file.colorinterp = (ColorInterp.red, ColorInterp.green, ColorInterp.blue)
-        file.update_tags(acquisition_datetime=TAKEN)
+        file.update_tags(acquisition_datetime=ACQUIRED_AT)
 
 
 def _write_classes(path: Path, classes: NDArray[np.uint8]) -> None:
@@ -110,7 +110,7 @@ def _write_classes(path: Path, classes: NDArray[np.uint8]) -> None:
     with rasterio.open(path, "w", **profile) as file:
         file.write(classes, 1)
         file.write_colormap(1, {0: (0, 0, 0, 0)} | {value: (*colour, 255) for value, (_, colour) in CLASSES.items()})
-        file.update_tags(acquisition_datetime=TAKEN)
+        file.update_tags(acquisition_datetime=ACQUIRED_AT)
 
 
 def _profile(shape: tuple[int, ...], count: int, dtype: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A large raster is planned as tiles of the target grid, each of which becomes a COG by itself (R2)."""
+"""Plans the tiles of a large raster on the target grid; each tile becomes a separate COG (R2)."""
 
 import math
 from pathlib import Path
@@ -7,14 +7,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from anabranch.plugins.raster.models import CogOptions, Window
-from anabranch.plugins.raster.view import open_view
+from anabranch.plugins.raster.target_view import open_view
 
 __all__ = ["Scheme", "Tile", "needs_tiles", "plan_tiles"]
 
-STEP = 512
-LEAST, MOST = 5_120, 20_480
-AIM_BYTES = 300_000_000
-WHOLE_BYTES, WHOLE_PIXELS = 2_000_000_000, 250_000_000
+BLOCK_PIXELS = 512
+MIN_TILE_PIXELS, MAX_TILE_PIXELS = 5_120, 20_480
+TARGET_TILE_BYTES = 300_000_000
+MAX_SINGLE_BYTES, MAX_SINGLE_PIXELS = 2_000_000_000, 250_000_000
 
 
 class Tile(BaseModel):
@@ -37,16 +37,16 @@ class Scheme(BaseModel):
 
 def needs_tiles(size_bytes: int, width: int, height: int) -> bool:
     """Whether a raster is too large for one COG by default."""
-    return size_bytes > WHOLE_BYTES or width * height > WHOLE_PIXELS
+    return size_bytes > MAX_SINGLE_BYTES or width * height > MAX_SINGLE_PIXELS
 
 
 def plan_tiles(
-    source: Path, options: CogOptions, *, side: int | None = None, overlap: int = 0, aim_bytes: int = AIM_BYTES
+    source: Path, options: CogOptions, *, side: int | None = None, overlap: int = 0, tile_bytes: int = TARGET_TILE_BYTES
 ) -> Scheme:
-    """Tiles of the target grid that meet without a gap, and overlap by as many pixels as asked for."""
+    """Tiles of the target grid without gaps, which overlap by the given number of pixels."""
     with open_view(source, options.model_copy(update={"window": None})) as view:
         pixel = view.count * np.dtype(view.src.dtypes[0]).itemsize
-        chosen = side or _side(aim_bytes, pixel)
+        chosen = side or _side(tile_bytes, pixel)
         rows, columns = range(0, view.height, chosen), range(0, view.width, chosen)
         tiles = tuple(
             Tile(
@@ -59,10 +59,10 @@ def plan_tiles(
         return Scheme(width=view.width, height=view.height, side=chosen, tiles=tiles)
 
 
-def _side(aim_bytes: int, pixel: int) -> int:
-    """Whole blocks, as near to the size aimed at as the bounds allow."""
-    ideal = math.sqrt(aim_bytes / pixel)
-    return min(MOST, max(LEAST, STEP * round(ideal / STEP)))
+def _side(tile_bytes: int, pixel: int) -> int:
+    """Whole blocks, as close to the target size as the limits allow."""
+    ideal = math.sqrt(tile_bytes / pixel)
+    return min(MAX_TILE_PIXELS, max(MIN_TILE_PIXELS, BLOCK_PIXELS * round(ideal / BLOCK_PIXELS)))
 
 
 def _window(column: int, row: int, side: int, width: int, height: int) -> Window:

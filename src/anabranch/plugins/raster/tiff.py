@@ -1,4 +1,4 @@
-"""What a TIFF's own tags say, where GDAL keeps silent or tells of something else."""
+"""The tags of a TIFF, where GDAL does not report them or reports something else."""
 
 import struct
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from typing import BinaryIO
 
 __all__ = ["Image", "read_images", "read_nodata"]
 
-MOST_IMAGES = 256
-MOST_TAGS = 4096
-MOST_VALUE = 64
+MAX_IMAGES = 256
+MAX_TAGS = 4096
+MAX_VALUE_BYTES = 64
 SUBFILE, WIDTH, HEIGHT, BITS, COMPRESSION, TILE_WIDTH, NODATA = 254, 256, 257, 258, 259, 322, 42113
 _REDUCED, _MASK = 1, 4
-# The bytes of a value of each type of a tag, and how the whole numbers among them are read.
+# The size in bytes of each tag type, and the struct formats of the integer types.
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
-_WHOLE = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}
+_INTEGER_FORMATS = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Image:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How numbers and directories are written in a file."""
+    """The byte order and the variant (classic or BigTIFF) of a file."""
 
     order: str
     big: bool
@@ -49,11 +49,11 @@ class _Layout:
 
 
 def read_images(path: Path) -> tuple[Image, ...]:
-    """The images of a TIFF in their order; none where the file is no TIFF, those before the damage where it is cut."""
+    """The images of a TIFF in their order; empty for other files; those before the damage where it is truncated."""
     found: list[Image] = []
     try:
         with path.open("rb") as file:
-            for image in islice(_walk(file), MOST_IMAGES):
+            for image in islice(_walk(file), MAX_IMAGES):
                 found.append(image)
     except (struct.error, OSError, UnicodeDecodeError, OverflowError):
         pass
@@ -87,7 +87,7 @@ _Tag = tuple[int, int, bytes]
 def _read_directory(file: BinaryIO, layout: _Layout) -> tuple[dict[int, _Tag], int]:
     (count,) = layout.read(file, "H", "Q")
     tags = {}
-    for _ in range(min(count, MOST_TAGS)):
+    for _ in range(min(count, MAX_TAGS)):
         tag, kind, length = layout.read(file, "HHI", "HHQ")
         tags[tag] = kind, length, file.read(8 if layout.big else 4)
     (following,) = layout.read(file, "I", "Q")
@@ -117,10 +117,10 @@ def _value(file: BinaryIO, layout: _Layout, tag: _Tag) -> bytes:
     if size > len(value):
         (place,) = layout.unpack("I", "Q", value)
         file.seek(place)
-        value = file.read(min(size, MOST_VALUE))
+        value = file.read(min(size, MAX_VALUE_BYTES))
     return value[:size]
 
 
 def _first(layout: _Layout, kind: int, value: bytes) -> int:
-    form = f"{layout.order}{_WHOLE.get(kind, 'H')}"
+    form = f"{layout.order}{_INTEGER_FORMATS.get(kind, 'H')}"
     return int(struct.unpack(form, value[: struct.calcsize(form)])[0])

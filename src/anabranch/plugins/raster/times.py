@@ -1,4 +1,4 @@
-"""When the data of a raster are of, from its tags or its name; never from the date on which the file was written."""
+"""The acquisition time of a raster, from its tags or its name; never from the date the file was written."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -10,14 +10,14 @@ from anabranch.plugins.raster.models import Times
 
 __all__ = ["find_times"]
 
-# TIFFTAG_DATETIME is left out: it says when the file was made.
+# TIFFTAG_DATETIME is left out: it is the time at which the file was written.
 _TAGS = ("acquisitiondatetime", "acquisition_datetime", "acquisition_date", "datetime", "date", "time_coverage_start")
 _SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A time in a name: where it stands, and its first and last second, which of a moment are one."""
+    """A time in a name: its position, and its first and last second, which are the same for a moment."""
 
     left: int
     right: int
@@ -27,20 +27,20 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Rule:
-    """How times are written in names: what they are called, one and several, and how one is read."""
+    """A notation of times in names: the words for one and for several, the pattern, and the parser."""
 
     one: str
     several: str
     pattern: re.Pattern[str]
     read: Callable[..., tuple[datetime, datetime] | None]
-    bare: bool = False  # a number that often counts something else
+    bare: bool = False  # a bare number, which often means something else
 
 
 def find_times(tags: Mapping[str, str], name: str) -> Times | None:
-    """The moment or span of the data, and what told it; None where nothing does."""
+    """The moment or span of the data, and where it was found; None where there is none."""
     lower = {key.lower(): value for key, value in tags.items()}
     texts = {tag: lower[tag].strip().replace("/", "-") for tag in _TAGS if tag in lower}
-    # A tag that tells the moment says more than one before it that tells only the day.
+    # A tag with a moment wins over an earlier one with only a day.
     said = (_from_tag(tag, text, moments=moments) for moments in (True, False) for tag, text in texts.items())
     return next(filter(None, said), None) or _from_name(name.rsplit(".", 1)[0])
 
@@ -48,14 +48,14 @@ def find_times(tags: Mapping[str, str], name: str) -> Times | None:
 def _from_tag(tag: str, text: str, *, moments: bool) -> Times | None:
     try:
         if _is_day(text):
-            return None if moments else _tell(*_day(*date.fromisoformat(text).timetuple()[:3]), f"the tag {tag}")
+            return None if moments else _make_times(*_day(*date.fromisoformat(text).timetuple()[:3]), f"the tag {tag}")
         found = datetime.fromisoformat(text) if moments else None
         if found is None:
             return None
         moment = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return _tell(moment, moment, f"the tag {tag}")
+    return _make_times(moment, moment, f"the tag {tag}")
 
 
 def _is_day(text: str) -> bool:
@@ -65,7 +65,7 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def _tell(start: datetime, end: datetime, rule: str) -> Times:
+def _make_times(start: datetime, end: datetime, rule: str) -> Times:
     origin: Literal["tags", "name"] = "tags" if rule.startswith("the tag") else "name"
     if start == end:
         return Times(moment=start, origin=origin, rule=rule)
@@ -111,18 +111,18 @@ _RULES = (
         bare=True,
     ),
     _Rule("month", "two months", re.compile(rf"{_ALONE}{_Y}[-_.]?{_M}{_ENDS}"), _month, bare=True),
-    # 2048 alone is the side of a tile more often than a year.
+    # 2048 alone is more often the size of a tile than a year.
     _Rule("year", "years", re.compile(rf"{_ALONE}(?!2048){_Y}{_ENDS}"), _year, bare=True),
 )
 _BETWEEN = re.compile(r"[-_. ]{1,3}|[-_ ]?to[-_ ]?", re.IGNORECASE)
-# Landsat's names tell the day of the data and, after it, the day of the processing.
+# Landsat names have the acquisition day and, after it, the processing day.
 _LANDSAT = re.compile(r"L[COTEM]\d\d_L\w{3}_\d{6}_", re.IGNORECASE)
 _DATUMS = (
     "wgs|nad|etrs|ed|gda|nzgd|nztm|jgd|tokyo|sirgas|cgcs|itrf|igs|rgf|prs|pz|gdm|kgd|egm|navd|ngvd|evrf|evrs|ahd|grs|"
     "sweref|osgb|pulkovo|xian|beijing|hartebeesthoek|clarke|lambert|datum|epsg|esri|crs|srid"
 )
 _COUNTED = "tile|sheet|blatt|no|nr|num|number|id|product|item|order|part|block|row|col|path|band|zone|job|ref|version"
-# What comes right before a number that is none of a date. The year of a datum may be followed by its realization's.
+# Words right before a number that is not a date. The year of a datum may be followed by that of its realization.
 _NO_DATE = re.compile(rf"(?<![a-z])(?:{_DATUMS})[-_. ]?$", re.IGNORECASE)
 _NO_NUMBER = re.compile(rf"(?<![a-z])(?:(?:{_COUNTED})[-_. ]?|(?:{_DATUMS})[-_. ]?\d{{4}}[-_. ])$", re.IGNORECASE)
 
@@ -131,7 +131,7 @@ def _from_name(stem: str) -> Times | None:
     for rule in _RULES:
         if found := list(_find(rule, stem)):
             start, end, several = _join(rule, stem, found)
-            return _tell(start, end, f"{rule.several if several else rule.one} in the file's name")
+            return _make_times(start, end, f"{rule.several if several else rule.one} in the file's name")
     return None
 
 
@@ -144,13 +144,13 @@ def _find(rule: _Rule, stem: str) -> Iterator[_Found]:
         try:
             read = rule.read(*parts)
         except (ValueError, OverflowError):
-            continue  # it has the shape of a date, and is none
+            continue  # it looks like a date, but is not one
         if read:
             yield _Found(match.start(), match.end(), *read)
 
 
 def _join(rule: _Rule, stem: str, found: list[_Found]) -> tuple[datetime, datetime, bool]:
-    """One time, or the span from the first to the second where they stand side by side; years may be more than two."""
+    """One time, or the span from the first to the second where they are adjacent; years may be more than two."""
     first = last = found[0]
     for later in found[1:] if rule.read is _year else found[1:2]:
         beside = _BETWEEN.fullmatch(stem[last.right : later.left]) is not None

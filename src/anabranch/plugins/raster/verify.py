@@ -1,4 +1,4 @@
-"""Whether a COG is what it should be: its structure by another's validator, its pixels against the source (R4)."""
+"""Verifies a COG: its structure with rio-cogeo, its pixels against the source (R4)."""
 
 import math
 from collections.abc import Iterator
@@ -15,30 +15,30 @@ from rasterio.windows import Window
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.bands import Palette, colours_of, describe_bands, mask_kind, palette_of
+from anabranch.plugins.raster.cog_structure import check_structure, overview_factors
 from anabranch.plugins.raster.crs import coincide, name_crs
-from anabranch.plugins.raster.levels import check_levels
 from anabranch.plugins.raster.models import Band, CogOptions, Statistics
 from anabranch.plugins.raster.pixels import Array, Mask, Totals, data_bands, read_valid, read_window, windows
 from anabranch.plugins.raster.reader import bounded, quiet
-from anabranch.plugins.raster.rewrite import strips
-from anabranch.plugins.raster.structure import check_structure, overview_factors
-from anabranch.plugins.raster.view import View, open_view
+from anabranch.plugins.raster.retile import strips
+from anabranch.plugins.raster.target_view import View, open_view
+from anabranch.plugins.raster.verify_overviews import check_overviews
 
 __all__ = ["Verified", "verify"]
 
-BUDGET = 16 * 1024**2
-# How far means may be apart: in the values of a byte after lossy compression, in standard deviations after resampling.
-LOSSY_MEAN = 4.0
-WARPED_MEAN = 0.25
-# How far cubic resampling goes beyond its neighbours, of their range: 0.28, and more where its kernel is scaled.
-OVERSHOOT = 0.5
-# How many standard errors the mean of few pixels may be off besides.
-ERRORS = 4.0
-ROUNDING = 0.01
-NEAR = 1e-3  # of a pixel
-MOST_SAID = 16
-MOST_CLASSES = 100_000
-_MANY = 16
+WINDOW_BYTES = 16 * 1024**2
+# How far means may differ: in 8-bit values after lossy compression, in standard deviations after resampling.
+LOSSY_MEAN_TOLERANCE = 4.0
+WARPED_MEAN_TOLERANCE = 0.25
+# How far cubic resampling overshoots, as a share of the range: 0.28, and more where its kernel is scaled.
+CUBIC_OVERSHOOT_SHARE = 0.5
+# How many standard errors the mean of few pixels may differ in addition.
+STANDARD_ERRORS = 4.0
+ROUNDING_SHARE = 0.01
+CRS_TOLERANCE_PIXELS = 1e-3  # of a pixel
+MAX_SHOWN_VALUES = 16
+MAX_CLASSES = 100_000
+_BANDS_PER_READ = 16
 
 
 class Verified(BaseModel):
@@ -53,17 +53,17 @@ class Verified(BaseModel):
 
 @dataclass
 class Compared:
-    """What a full look at source and COG found."""
+    """The result of a full comparison of source and COG."""
 
     source: dict[int, Totals] = field(default_factory=dict)
     cog: dict[int, Totals] = field(default_factory=dict)
-    classes: set[float] = field(default_factory=set)  # the values of classes in the source, or the first of too many
+    classes: set[float] = field(default_factory=set)  # the class values of the source, or the first ones of too many
     shown: set[float] = field(default_factory=set)  # and in the COG
     differences: int = 0
 
 
 def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
-    """Compare a COG with its source, all of it, and raise one error that names every difference."""
+    """Compare all of a COG with its source, and raise one error that lists every difference."""
     wrong = check_structure(cog)
     memory = bounded(options.memory_mb, options.threads)
     with memory, open_view(source, options) as view, quiet(), rasterio.open(cog, driver="GTiff") as out:
@@ -71,7 +71,7 @@ def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
         if (out.width, out.height, out.count) != (view.width, view.height, view.count):
             raise _failed(cog, wrong)
         found = _compare(view, out)
-        wrong += [*_pixels(view, found), *_classes(found), *check_levels(cog, view)]
+        wrong += [*_pixels(view, found), *_classes(found), *check_overviews(cog, view)]
         if wrong:
             raise _failed(cog, wrong)
         return Verified(
@@ -85,7 +85,7 @@ def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
 def _way(view: View) -> str:
     if view.warped:
         return "statistics after resampling"
-    return "statistics after lossy compression" if view.profile.lossy else "every pixel"
+    return "statistics after lossy compression" if view.encoding.lossy else "every pixel"
 
 
 def _facts(view: View, out: DatasetReader) -> list[str]:
@@ -103,20 +103,22 @@ def _facts(view: View, out: DatasetReader) -> list[str]:
         "its offsets": (out.offsets, src.offsets),
     }
     wrong = [
-        f"{what}: {_say(found)} instead of {_say(wanted)}" for what, (found, wanted) in pairs.items() if found != wanted
+        f"{what}: {_format(found)} instead of {_format(wanted)}"
+        for what, (found, wanted) in pairs.items()
+        if found != wanted
     ]
     wrong += _palettes(palette_of(out), palette_of(src))
     if not _same_place(out, view):
-        wrong.append(f"its coordinate system: {_name(out.crs)} instead of {_name(view.crs)}")
+        wrong.append(f"its CRS: {_name(out.crs)} instead of {_name(view.crs)}")
     if not out.transform.almost_equals(view.transform, precision=1e-6 * abs(view.transform.a)):
         wrong.append(f"its geotransform: {out.transform[:6]} instead of {view.transform[:6]}")
     return wrong
 
 
-def _say(value: object) -> str:
-    """A fact as a person reads it."""
+def _format(value: object) -> str:
+    """A value for an error message."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_say, value))})" if len(value) <= MOST_SAID else f"{len(value)} values"
+        return f"({', '.join(map(_format, value))})" if len(value) <= MAX_SHOWN_VALUES else f"{len(value)} values"
     return value.name if isinstance(value, ColorInterp) else f"{value}"
 
 
@@ -126,14 +128,14 @@ def _palettes(found: Palette, wanted: Palette) -> list[str]:
 
 
 def _same_place(out: DatasetReader, view: View) -> bool:
-    """Whether two systems are one; those without a code of both are, where they put the raster in the same place."""
+    """Whether both CRSs are the same; where one has no code, whether they give the raster the same coordinates."""
     if out.crs == view.crs:
         return True
     codes = [crs.to_epsg() if crs else None for crs in (out.crs, view.crs)]
     if all(codes) or not out.crs:
         return codes[0] == codes[1] is not None
     corners = [view.transform * corner for corner in ((0, 0), (view.width, 0), (0, view.height))]
-    return coincide(view.crs, out.crs, corners, NEAR * abs(view.transform.a))
+    return coincide(view.crs, out.crs, corners, CRS_TOLERANCE_PIXELS * abs(view.transform.a))
 
 
 def _name(crs: CRS | None) -> str:
@@ -141,21 +143,21 @@ def _name(crs: CRS | None) -> str:
 
 
 def _colours(raster: DatasetReader, view: View) -> tuple[ColorInterp, ...]:
-    # JPEG and WEBP hold red, green and blue, whatever the source called its three bands.
-    return colours_of(raster)[3 if view.profile.lossy else 0 :]
+    # JPEG and WEBP hold red, green and blue, whatever the source calls its three bands.
+    return colours_of(raster)[3 if view.encoding.lossy else 0 :]
 
 
 def _compare(view: View, out: DatasetReader) -> Compared:
     bands = data_bands(out)
     found = Compared({band: Totals() for band in bands}, {band: Totals() for band in bands})
     if view.warped:
-        counted = view.profile.reprojection is Resampling.nearest
-        for window in windows(view.src, BUDGET):
+        counted = view.encoding.reprojection is Resampling.nearest
+        for window in windows(view.src, WINDOW_BYTES):
             _add(view.src, window, bands, found.source, found.classes if counted else None)
-        for window in windows(out, BUDGET):
+        for window in windows(out, WINDOW_BYTES):
             _add(out, window, bands, found.cog, found.shown if counted else None)
         return found
-    for window in strips(view, BUDGET):
+    for window in strips(view, WINDOW_BYTES):
         found.differences += _differences(view, out, window)
         _add(out, window, bands, found.cog)
         _add_view(view, window, bands, found.source)
@@ -173,13 +175,13 @@ def _add(
         data, valid = read_valid(raster, window, part)
         for number, band in enumerate(part):
             totals[band].add(data[number], valid[number])
-        if values is not None and len(values) <= MOST_CLASSES:
-            values.update(np.unique(data[valid])[: MOST_CLASSES + 1].tolist())
+        if values is not None and len(values) <= MAX_CLASSES:
+            values.update(np.unique(data[valid])[: MAX_CLASSES + 1].tolist())
 
 
 def _add_view(view: View, window: Window, bands: list[int], totals: dict[int, Totals]) -> None:
-    """Add up the source, which needs its own look only where lossy compression changed it."""
-    if not view.profile.lossy:
+    """Add the source's statistics, needed only where lossy compression changed the values."""
+    if not view.encoding.lossy:
         return
     valid = view.read_mask(window)
     for band in bands:
@@ -187,7 +189,7 @@ def _add_view(view: View, window: Window, bands: list[int], totals: dict[int, To
 
 
 def _differences(view: View, out: DatasetReader, window: Window) -> int:
-    if view.profile.lossy:
+    if view.encoding.lossy:
         return 0
     count = 0
     for part in _some(list(range(1, view.count + 1))):
@@ -207,17 +209,17 @@ def _unequal(first: Array, second: Array) -> int:
 
 
 def _some(bands: list[int]) -> Iterator[list[int]]:
-    return (bands[start : start + _MANY] for start in range(0, len(bands), _MANY))
+    return (bands[start : start + _BANDS_PER_READ] for start in range(0, len(bands), _BANDS_PER_READ))
 
 
 def _pixels(view: View, found: Compared) -> list[str]:
     wrong = [f"{found.differences:,} values differ from the source"] if found.differences else []
-    if not view.warped and not view.profile.lossy:
+    if not view.warped and not view.encoding.lossy:
         return wrong
     for band, totals in found.cog.items():
         ours, theirs = totals.statistics(exact=True), found.source[band].statistics(exact=True)
         if ours is None and view.options.window:
-            continue  # a tile may lie where there is nothing
+            continue  # a tile may lie where there is no data
         if ours is None and theirs is None:
             continue
         if (
@@ -237,30 +239,30 @@ def _sum_up(found: Statistics | None) -> str:
 
 def _close(view: View, ours: Statistics, theirs: Statistics, count: int) -> bool:
     if not view.warped:
-        return abs(ours.mean - theirs.mean) <= LOSSY_MEAN
+        return abs(ours.mean - theirs.mean) <= LOSSY_MEAN_TOLERANCE
     if theirs.minimum == theirs.maximum == ours.minimum == ours.maximum:
         return True
-    share = OVERSHOOT if view.profile.reprojection is Resampling.cubic else ROUNDING
+    share = CUBIC_OVERSHOOT_SHARE if view.encoding.reprojection is Resampling.cubic else ROUNDING_SHARE
     beyond = share * (theirs.maximum - theirs.minimum)
     within = ours.minimum >= theirs.minimum - beyond and ours.maximum <= theirs.maximum + beyond
     if view.options.window:
         return within  # the mean of a tile is its own
-    apart = (WARPED_MEAN + ERRORS / math.sqrt(count)) * theirs.stddev + 1e-6 * abs(theirs.mean)
+    apart = (WARPED_MEAN_TOLERANCE + STANDARD_ERRORS / math.sqrt(count)) * theirs.stddev + 1e-6 * abs(theirs.mean)
     return within and abs(ours.mean - theirs.mean) <= apart
 
 
 def _classes(found: Compared) -> list[str]:
-    """Resampling may not make a class that the source has not; what has too many values has no classes."""
-    if len(found.classes) > MOST_CLASSES:
+    """Resampling must not make a class that the source lacks; a raster with too many values has no classes."""
+    if len(found.classes) > MAX_CLASSES:
         return []
     odd = sorted(found.shown - found.classes)
-    return [f"it has values that the source has not: {', '.join(f'{value:g}' for value in odd[:5])}"] if odd else []
+    return [f"it has values that the source lacks: {', '.join(f'{value:g}' for value in odd[:5])}"] if odd else []
 
 
 def _failed(cog: Path, wrong: list[str]) -> Permanent:
     return Permanent(
-        f"{cog.name} is not what it should be: {'; '.join(wrong)}",
+        f"{cog.name} failed verification: {'; '.join(wrong)}",
         code="raster.verify",
-        remedy="Nothing was published, and running the job again gives the same: it is a mistake of ours. "
-        "Report it, with this message and what `gdalinfo` says of the file.",
+        remedy="Nothing was published, and running the job again gives the same result: this is a bug in Anabranch. "
+        "Report it with this message and the output of `gdalinfo` for the source.",
     )

@@ -1,3 +1,3 @@
-"""STAC: items and collections, built and checked by us, published from our own rows."""
+"""STAC: items and collections, built and validated here, published from our own tables."""
 
 PLUGIN_MODULES = ("handlers",)

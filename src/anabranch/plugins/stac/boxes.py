@@ -1,4 +1,4 @@
-"""Boxes and footprints on WGS 84: one whose west is greater than its east crosses the antimeridian."""
+"""Bounding boxes in WGS 84; one whose west is greater than its east crosses the antimeridian."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 __all__ = ["Box", "Ring", "box_of", "covers", "rounded", "unite"]
 
-# A tenth of a millimetre: what is finer is noise of a reprojection.
+# A tenth of a millimetre: finer digits are noise of a reprojection.
 DECIMALS = 9
-EDGE = 180.0
+ANTIMERIDIAN = 180.0
 Ring = Sequence[Sequence[float]]
 
 
@@ -37,14 +37,18 @@ def box_of(polygons: Sequence[Sequence[Ring]]) -> Box:
     parts = [_box_of_ring(rings[0]) for rings in polygons]
     west, south, east, north = (min(p.west for p in parts), min(p.south for p in parts),
                                 max(p.east for p in parts), max(p.north for p in parts))  # fmt: skip
-    touching = west <= -EDGE and east >= EDGE and not any(p.west <= -EDGE and p.east >= EDGE for p in parts)
+    touching = (
+        west <= -ANTIMERIDIAN
+        and east >= ANTIMERIDIAN
+        and not any(p.west <= -ANTIMERIDIAN and p.east >= ANTIMERIDIAN for p in parts)
+    )
     if touching:
         west, east = _arc(parts)
     return Box(west, south, east, north)
 
 
 def unite(boxes: Sequence[Box]) -> Box:
-    """The smallest box around all: the plain one where none crosses the antimeridian (C2)."""
+    """The smallest box around all; minimum and maximum where none crosses the antimeridian (C2)."""
     south, north = min(box.south for box in boxes), max(box.north for box in boxes)
     if any(box.crosses for box in boxes):
         west, east = _arc(boxes)
@@ -54,7 +58,7 @@ def unite(boxes: Sequence[Box]) -> Box:
 
 
 def covers(outer: Box, inner: Box) -> bool:
-    """Whether a box has all of another."""
+    """Whether a box contains another."""
     if not (outer.south <= inner.south and inner.north <= outer.north):
         return False
     wide = list(_pieces(outer))
@@ -67,18 +71,18 @@ def _box_of_ring(ring: Ring) -> Box:
 
 
 def _arc(boxes: Iterable[Box]) -> tuple[float, float]:
-    """West and east of the shortest arc over all: the circle without its widest gap."""
+    """West and east of the shortest arc that covers all: the circle without its widest gap."""
     merged = _merge(sorted(piece for box in boxes for piece in _pieces(box)))
     gaps = [(after[0] - before[1], after[0], before[1]) for before, after in pairwise(merged)]
-    outside = (merged[0][0] + EDGE) + (EDGE - merged[-1][1])
+    outside = (merged[0][0] + ANTIMERIDIAN) + (ANTIMERIDIAN - merged[-1][1])
     widest = max(gaps, default=(-math.inf, 0.0, 0.0))
     return (merged[0][0], merged[-1][1]) if outside >= widest[0] else widest[1:]
 
 
 def _pieces(box: Box) -> Iterator[tuple[float, float]]:
     if box.crosses:
-        yield -EDGE, box.east
-        yield box.west, EDGE
+        yield -ANTIMERIDIAN, box.east
+        yield box.west, ANTIMERIDIAN
     else:
         yield box.west, box.east
 

@@ -1,4 +1,4 @@
-"""Publishing: our rows and pgstac in one transaction, one publisher of a collection at a time, and all is counted."""
+"""Publishes items to our tables and pgstac in one transaction, one publisher per collection, and counts them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,30 +22,30 @@ from anabranch.plugins.stac.validation import validate
 __all__ = ["Publication", "Published", "ensure_collection", "find_origin", "publish", "run"]
 
 SQL = Path(__file__).parent / "sql"
-# Longer than a whole row of publishers takes, and shorter than the statement may.
+# Longer than a queue of publishers takes, and shorter than the statement timeout.
 LOCK_TIMEOUT = "50s"
-BATCH = 500
-PARTITION = '"_items_'
-LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
-ABSENT = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
-# What is wrong with the items themselves; anything else is wrong with the server, a failover for example.
-REFUSALS = ("21", "22", "23", "54", "0A", "P0")
-Work = Connection[Any]  # whatever its rows are made into
+BATCH_ITEMS = 500
+PARTITION_PREFIX = '"_items_'
+LOCK_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
+MISSING_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
+# SQLSTATE classes of errors in the items; any other is an error of the server, a failover for example.
+DATA_ERROR_CLASSES = ("21", "22", "23", "54", "0A", "P0")
+Work = Connection[Any]  # with any row factory
 
 
 class PartitionChanged(Exception):
-    """The partition no longer takes the items as it is: the whole catalog must be locked for them."""
+    """The partition can't take the items without a change, for which the whole catalog must be locked."""
 
 
 @dataclass(frozen=True)
 class Publication:
-    """An item that is to be published, with the objects behind it; one that is not valid can't be made."""
+    """An item to publish, with its objects; it is validated when it is constructed."""
 
     document: Mapping[str, Json]
     outputs: Sequence[PublishedOutput] = ()
 
     def __post_init__(self) -> None:
-        """Hold it against the schemas, before a connection is open."""
+        """Validate it against the schemas, before a connection is open."""
         validate(self.document)
         check_item_id(self.id)
 
@@ -57,7 +57,7 @@ class Publication:
 
 @dataclass(frozen=True)
 class Published:
-    """What a publication came to."""
+    """The result of a publication."""
 
     collection: str
     items: tuple[str, ...]
@@ -65,14 +65,14 @@ class Published:
 
 
 def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
-    """Make a collection, or change what was said of it anew; whether anything changed."""
+    """Create a collection, or update the fields that were given; returns whether anything changed."""
     document, said = build_collection(facts)
     validate(document)
     with _publishing(connection):
-        told = {"document": Jsonb(document), "said": Jsonb(said)}
-        ((stands, changed),) = run(connection, "ensure_collection", **told, alone=False)
+        texts = {"document": Jsonb(document), "said": Jsonb(said)}
+        ((stands, changed),) = run(connection, "ensure_collection", **texts, alone=False)
         if stands is None or not _is_shown(connection, stands):
-            ((stands, changed),) = run(connection, "ensure_collection", **told, alone=True)
+            ((stands, changed),) = run(connection, "ensure_collection", **texts, alone=True)
             validate(stands)
             _show_collection(connection, stands)
     return bool(changed)
@@ -85,9 +85,9 @@ def publish(
     publications: Sequence[Publication],
     attempt: tuple[str, Attempt] | None = None,
 ) -> Published:
-    """Publish items, all or none. What is published already, as it is, stays untouched; what pgstac lost comes back.
+    """Publish items, all or none. Unchanged items are left alone; items that pgstac lost are restored.
 
-    `attempt` is who publishes, with its node: Interrupted when it is not the current one, or the job has ended.
+    `attempt` is the publishing attempt with its node; raises Interrupted when it is not current, or the job has ended.
     """
     _check(collection, publications)
     ids = [publication.id for publication in publications]
@@ -109,7 +109,7 @@ def _publish(
     *,
     alone: bool,
 ) -> list[str]:
-    """Publish items in one transaction; those that changed."""
+    """Publish items in one transaction; returns the ids that changed."""
     ids = [publication.id for publication in publications]
     with _publishing(connection):
         document, first, changed = _record(connection, collection, job_id, publications, alone=alone)
@@ -125,25 +125,25 @@ def _publish(
 
 
 def _require_current(connection: Work, job_id: str, attempt: tuple[str, Attempt] | None) -> None:
-    """Hold the job; after the lock on the catalog, so that it is not held while others publish."""
+    """Lock the job; after the catalog, so that it is not locked while others publish."""
     if attempt is None:
         return
     node, ((lane, place), number, token) = attempt
     fence = {"job_id": job_id, "node": node, "attempt": number, "lane": lane, "place": place, "token": token}
     ((held,),) = run(connection, "hold_attempt", **fence)
     if not held:
-        raise Interrupted("the task was cancelled, or others have it now", code="task.lost")
+        raise Interrupted("the task was cancelled, or another attempt has it now", code="task.lost")
 
 
 def find_origin(connection: Work, job_id: str) -> Origin:
-    """The job with what it runs; the job alone where it is not known."""
+    """The job with its workflow; only its id where the job is unknown."""
     found = run(connection, "find_origin", job_id=job_id)
     return Origin(job_id, *found[0]) if found else Origin(job_id)
 
 
 def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, ...]]:
-    """The rows of one of the files in `sql/`."""
-    # Never prepared: a plan for any collection would lock the partitions of all.
+    """Run one of the files in `sql/`, and return its rows."""
+    # Never prepared: a generic plan would lock the partitions of all collections.
     return [_values(row) for row in connection.execute(_text(query), parameters, prepare=False).fetchall()]
 
 
@@ -152,8 +152,8 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
     seen = set()
     for publication in publications:
         if publication.id in seen:
-            what = f"item {publication.id} is twice in one publication"
-            raise InputError("catalog.item_twice", what, remedy="Give each item an id of its own.")
+            what = f"item {publication.id} appears twice in one publication"
+            raise InputError("catalog.item_twice", what, remedy="Give each item a unique id.")
         if publication.document.get("collection") != collection:
             what = f"item {publication.id} belongs to collection {publication.document.get('collection')}"
             raise InputError(
@@ -165,27 +165,27 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
 def _record(
     connection: Work, collection: str, job_id: str, publications: Sequence[Publication], *, alone: bool
 ) -> tuple[Mapping[str, Any], bool, list[str]]:
-    """Write our own rows; the collection's document, whether it was empty, and what changed."""
+    """Write our own rows; returns the collection's document, whether it was empty, and the ids that changed."""
     items = [
         {"id": each.id, "document": each.document, "outputs": [asdict(output) for output in each.outputs]}
         for each in publications
     ]
     times = Jsonb([each.document["properties"] for each in publications])
     fits = not alone and run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
-    told = {"collection": collection, "job_id": job_id, "items": Jsonb(items), "alone": not fits}
+    values = {"collection": collection, "job_id": job_id, "items": Jsonb(items), "alone": not fits}
     try:
-        rows = run(connection, "publish_items", **told)
+        rows = run(connection, "publish_items", **values)
     except psycopg.errors.UniqueViolation as error:
         raise Conflict(
             "catalog.name_taken",
-            f"two outputs of job {job_id} would have one name: {error.diag.message_detail}",
-            remedy="Give the outputs names of their own.",
+            f"two outputs of job {job_id} have the same name: {error.diag.message_detail}",
+            remedy="Give each output a unique name.",
         ) from error
     if not rows:
         raise NotFound(
             "catalog.no_collection",
             f"there is no collection {collection}",
-            remedy="Make it by `stac.ensure_collection`.",
+            remedy="Create it with `stac.ensure_collection`.",
         )
     if fits and run(connection, "fits_partition", collection=collection, times=times) != [(True,)]:
         raise PartitionChanged
@@ -204,8 +204,8 @@ def _is_shown(connection: Work, document: Mapping[str, Any]) -> bool:
 
 
 def _load(connection: Work, documents: Sequence[Mapping[str, Json]]) -> None:
-    for start in range(0, len(documents), BATCH):
-        run(connection, "load_items", items=Jsonb(documents[start : start + BATCH]))
+    for start in range(0, len(documents), BATCH_ITEMS):
+        run(connection, "load_items", items=Jsonb(documents[start : start + BATCH_ITEMS]))
 
 
 def _missing(connection: Work, collection: str, ids: Sequence[str]) -> list[str]:
@@ -217,13 +217,13 @@ def _count(connection: Work, collection: str, ids: Sequence[str]) -> None:
         raise Transient(
             f"pgstac lost {len(lost)} of {len(ids)} items of collection {collection}, {lost[0]} among them",
             code="catalog.lost",
-            remedy="Nothing was published; it is tried again.",
+            remedy="Nothing was published; the task is retried.",
         )
 
 
 @contextmanager
 def _publishing(connection: Work) -> Iterator[None]:
-    """One transaction; what is in its way is told in our words."""
+    """One transaction; database errors are translated."""
     try:
         with connection.transaction():
             connection.execute("select set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
@@ -234,17 +234,17 @@ def _publishing(connection: Work) -> Iterator[None]:
 
 def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
     said = error.diag.message_primary or str(error)
-    # pgstac keeps it to itself when it could not get the lock to make a partition; then there is none.
-    if isinstance(error, LOCKED) or (isinstance(error, ABSENT) and PARTITION in said):
-        return Transient(f"others use the catalog, too: {said}", code="catalog.busy", remedy="It is tried again.")
-    if isinstance(error, ABSENT) and not collapsed:
-        remedy = "Run `anabranch db migrate`; it says what the server lacks."
+    # pgstac does not report that it could not get the lock to create a partition; the partition is just missing.
+    if isinstance(error, LOCK_ERRORS) or (isinstance(error, MISSING_ERRORS) and PARTITION_PREFIX in said):
+        return Transient(f"the catalog is in use: {said}", code="catalog.busy", remedy="The task is retried.")
+    if isinstance(error, MISSING_ERRORS) and not collapsed:
+        remedy = "Run `anabranch db migrate`; it reports what the server lacks."
         return Unavailable("catalog.missing", f"there is no catalog: {said}", remedy=remedy)
-    if (error.sqlstate or "").startswith(REFUSALS) and not collapsed:
-        remedy = "Mend what the items are made from; nothing was published."
+    if (error.sqlstate or "").startswith(DATA_ERROR_CLASSES) and not collapsed:
+        remedy = "Fix the data of the items; nothing was published."
         return InputError("catalog.refused", f"pgstac refused a publication: {said}", remedy=remedy)
-    what = f"the database broke off a publication: {said}"
-    return Transient(what, code="catalog.unreachable", remedy="Nothing was published; it is tried again.")
+    what = f"the database aborted a publication: {said}"
+    return Transient(what, code="catalog.unreachable", remedy="Nothing was published; the task is retried.")
 
 
 @cache
@@ -252,5 +252,5 @@ def _text(query: str) -> bytes:
     return (SQL / f"{query}.sql").read_bytes()
 
 
-def _values(row: Any) -> tuple[Any, ...]:  # a tuple or a mapping, as the connection makes them
+def _values(row: Any) -> tuple[Any, ...]:  # a tuple or a mapping, by the connection's row factory
     return tuple(row.values()) if isinstance(row, Mapping) else tuple(row)

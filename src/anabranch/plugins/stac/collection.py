@@ -1,4 +1,4 @@
-"""Collections: documents built by us, and extents that are the union of the items (C2)."""
+"""Collections: builds their documents, and extents that are the union of the items (C2)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,8 +14,8 @@ from anabranch.plugins.stac.names import check_collection_id
 __all__ = ["CollectionFacts", "Provider", "build_collection", "covers_items", "widen"]
 
 Document = Mapping[str, Any]  # JSON that was checked against its schema
-# STAC wants an extent before there is anything to have one; the first items take its place.
-NOTHING_YET: dict[str, Json] = {
+# STAC requires an extent even of an empty collection; that of the first items replaces it.
+WORLD_EXTENT: dict[str, Json] = {
     "spatial": {"bbox": [[-180, -90, 180, 90]]},
     "temporal": {"interval": [[None, None]]},
 }
@@ -33,7 +33,7 @@ class Provider(BaseModel):
 
 
 class CollectionFacts(BaseModel):
-    """What its makers say of a collection; what they leave out stays as it is, or gets a default when it is new."""
+    """The fields of a collection; omitted ones stay unchanged, or get a default when the collection is new."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
@@ -45,7 +45,7 @@ class CollectionFacts(BaseModel):
 
 
 def build_collection(facts: CollectionFacts) -> tuple[dict[str, Json], dict[str, Json]]:
-    """The whole document for a collection that is new, and what was said of it, to change one that is there."""
+    """The full document of a new collection, and the given fields alone, to update an existing one."""
     said: dict[str, Json] = facts.model_dump(mode="json", exclude_none=True)
     document: dict[str, Json] = {
         "type": "Collection",
@@ -54,14 +54,14 @@ def build_collection(facts: CollectionFacts) -> tuple[dict[str, Json], dict[str,
         "id": check_collection_id(facts.id),
         "description": f"Items of {facts.id}.",
         "license": "other",
-        "extent": NOTHING_YET,
+        "extent": WORLD_EXTENT,
         "links": [],
     }
     return document | said, said
 
 
 def widen(extent: Document | None, items: Sequence[Document]) -> dict[str, Json]:
-    """The union of an extent and of items: never less than it was; without an extent that of the items alone."""
+    """The union of an extent and the items, never smaller than before; without an extent, that of the items."""
     boxes, spans = [_box_of(item) for item in items], [_span_of(item) for item in items]
     if extent is not None:
         boxes, spans = [_box(extent["spatial"]["bbox"][0]), *boxes], [_span(extent["temporal"]["interval"][0]), *spans]
@@ -72,7 +72,7 @@ def widen(extent: Document | None, items: Sequence[Document]) -> dict[str, Json]
 
 
 def covers_items(extent: Document, items: Iterable[Document]) -> bool:
-    """Whether an extent has all items."""
+    """Whether an extent contains all items."""
     outer, (start, end) = _box(extent["spatial"]["bbox"][0]), _span(extent["temporal"]["interval"][0])
     for item in items:
         first, last = _span_of(item)
@@ -88,7 +88,7 @@ def _box_of(item: Document) -> Box:
 
 
 def _box(numbers: Sequence[float]) -> Box:
-    """A box of two or three dimensions, in two."""
+    """The horizontal box of a box with two or three dimensions."""
     half = len(numbers) // 2
     return Box(numbers[0], numbers[1], numbers[half], numbers[half + 1])
 

@@ -1,4 +1,4 @@
-"""What a handler knows of a raster that is to be published: checked once, where it enters."""
+"""The facts of a raster to publish: validated once, where they enter."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -16,19 +16,19 @@ DataType = Literal[
 ]  # fmt: skip
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Number = int | float
-MOST_POSITIONS = 10_000
-FARTHEST = 1e-6
+MAX_POSITIONS = 10_000
+BBOX_TOLERANCE_DEGREES = 1e-6
 CODE = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_.-]{1,64}", re.ASCII)  # of any authority
 
 
 class Facts(BaseModel):
-    """Frozen, with no key that nobody knows, and no number that JSON hasn't."""
+    """A frozen model that refuses unknown keys, NaN and infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Statistics(Facts):
-    """Of all valid pixels of a band."""
+    """Statistics of all valid pixels of a band."""
 
     minimum: Number | None = None
     maximum: Number | None = None
@@ -54,7 +54,7 @@ class Band(Facts):
 
 
 class Output(Facts):
-    """An object of the item: `asset` is its key there, by default from its kind; `name` is what readers fetch it by."""
+    """An object of the item: `asset` is its key, by default from its kind; readers fetch it by `name`."""
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     href: str
@@ -74,7 +74,7 @@ class Source(Facts):
 
 
 class Render(Facts):
-    """How a map may show it, in the words of the render extension."""
+    """How a map may show it, in the fields of the render extension."""
 
     assets: list[str] = Field(["data"], min_length=1)
     title: str | None = None
@@ -90,18 +90,18 @@ class Render(Facts):
 
 
 class Footprint(Facts):
-    """Where there is data: a polygon or several, in degrees of WGS 84 (C1)."""
+    """The area with data: one or more polygons in WGS 84 degrees (C1)."""
 
     type: Literal["Polygon", "MultiPolygon"]
-    coordinates: list[Any]  # of which the depth depends on the type; checked below
+    coordinates: list[Any]  # nested as the type requires; checked below
 
     @model_validator(mode="after")
     def _is_on_the_globe(self) -> Self:
         rings = [ring for rings in self.polygons for ring in rings]
         if not rings or not all(self.polygons):
             raise ValueError("the footprint is empty")
-        if sum(map(len, rings)) > MOST_POSITIONS:
-            raise ValueError(f"the footprint has more than {MOST_POSITIONS} positions: simplify it")
+        if sum(map(len, rings)) > MAX_POSITIONS:
+            raise ValueError(f"the footprint has more than {MAX_POSITIONS} positions: simplify it")
         for ring in rings:
             _check_ring(ring)
         return self
@@ -119,12 +119,12 @@ class Footprint(Facts):
 
     @property
     def box(self) -> Box:
-        """Around all of it."""
+        """The bounding box."""
         return Box(*map(rounded, box_of(self.polygons)))
 
 
 class RasterItem(Facts):
-    """A raster with its objects, as it becomes an item. Its time is one moment, or an interval."""
+    """A raster with its objects, to become an item. Its time is a moment or an interval."""
 
     id: str
     kind: str
@@ -133,7 +133,7 @@ class RasterItem(Facts):
     crs: str | None = None
     projjson: dict[str, Any] | None = Field(None, description="Of a CRS without a code.")  # of PROJ's own schema
     shape: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = Field(description="Height and width.")
-    transform: tuple[Number, Number, Number, Number, Number, Number] = Field(description="As rasterio's Affine has it.")
+    transform: tuple[Number, Number, Number, Number, Number, Number] = Field(description="As in rasterio's Affine.")
     bounds: tuple[Number, Number, Number, Number] = Field(description="In the raster's CRS.")
     bands: list[Band] = Field(min_length=1)
     footprint: Footprint
@@ -143,7 +143,7 @@ class RasterItem(Facts):
     end_datetime: AwareDatetime | None = None
     outputs: list[Output] = Field(min_length=1)
     source: Source | None = None
-    software: dict[str, str] = Field({}, description="What made it, with versions.")
+    software: dict[str, str] = Field({}, description="The software that made it, with versions.")
     renders: dict[str, Render] = {}
 
     @field_validator("crs")
@@ -176,7 +176,7 @@ class RasterItem(Facts):
 
     @property
     def box(self) -> Box:
-        """What is published as its bbox."""
+        """The published bbox."""
         return Box(*map(rounded, self.bbox)) if self.bbox else self.footprint.box
 
 
@@ -186,11 +186,11 @@ def _is_on_globe(box: Box) -> bool:
 
 
 def _covers_all(box: Box, footprint: Footprint) -> bool:
-    # Part by part: islands on either side of the antimeridian, with none at it, are near each other across it.
+    # Part by part: the box of islands on both sides of the antimeridian, none of them at it, may cross it.
     return all(covers(box, box_of([polygon])) for polygon in footprint.polygons)
 
 
-def _check_ring(ring: Any) -> None:  # it is what somebody calls a ring
+def _check_ring(ring: Any) -> None:  # unchecked input
     if not isinstance(ring, list | tuple) or len(ring) < 4:
         raise ValueError("a ring of the footprint has fewer than four positions")
     for position in ring:
@@ -207,4 +207,9 @@ def _is_number(value: object) -> bool:
 
 
 def _wider(box: Box) -> Box:
-    return Box(box.west - FARTHEST, box.south - FARTHEST, box.east + FARTHEST, box.north + FARTHEST)
+    return Box(
+        box.west - BBOX_TOLERANCE_DEGREES,
+        box.south - BBOX_TOLERANCE_DEGREES,
+        box.east + BBOX_TOLERANCE_DEGREES,
+        box.north + BBOX_TOLERANCE_DEGREES,
+    )

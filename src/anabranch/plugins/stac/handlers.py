@@ -1,4 +1,4 @@
-"""Handlers that publish: thin shells over plain functions, with short bursts on the database."""
+"""Handlers that publish items: thin wrappers of plain functions, with short database transactions."""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
 
-MOST_ITEMS = 10_000
+MAX_ITEMS = 10_000
 
 
 class Strict(BaseModel):
-    """Parameters that refuse what they don't know."""
+    """A frozen model that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,21 +40,21 @@ class CollectionResult(Strict):
 
 
 class ItemParams(Strict):
-    """An item for a collection that is there."""
+    """An item for an existing collection."""
 
     collection: str
     item: RasterItem
 
 
 class ItemsParams(Strict):
-    """Items for a collection that is there; all of them are published, or none."""
+    """Items for an existing collection; all of them are published, or none."""
 
     collection: str
-    items: list[RasterItem] = Field(max_length=MOST_ITEMS)
+    items: list[RasterItem] = Field(max_length=MAX_ITEMS)
 
 
 class ItemsResult(Strict):
-    """What is published now, and how many of them are new or changed."""
+    """The published items, and how many of them are new or changed."""
 
     items: list[ItemReference]
     changed: int
@@ -63,8 +63,8 @@ class ItemsResult(Strict):
 @handler("stac.ensure_collection", timeout_seconds=120)
 @handler("raster.stac_ensure_collection", timeout_seconds=120)
 def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult:
-    """Make a collection, or change what is said of it."""
-    from anabranch.plugins.stac import catalog  # late: only who publishes needs a database and the schemas
+    """Create a collection, or update its fields."""
+    from anabranch.plugins.stac import catalog  # late: only publishing needs a database and the schemas
 
     with ctx.database() as connection:
         changed = catalog.ensure_collection(connection, params)
@@ -86,7 +86,7 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
 
 
 def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> ItemsResult:
-    """Build and check the items while no connection is open, and publish them in one burst."""
+    """Build and validate the items while no connection is open, then publish them in one transaction."""
     from anabranch.plugins.stac import catalog
 
     with ctx.database() as connection:
@@ -100,7 +100,7 @@ def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> Items
 
 
 def build_publications(collection: str, rasters: Sequence[RasterItem], origin: Origin) -> "list[Publication]":
-    """The items of rasters with what is published of their objects, checked."""
+    """The items of rasters with their published objects, validated."""
     from anabranch.plugins.stac.catalog import Publication
 
     ours = version("anabranch")

@@ -1,4 +1,4 @@
-"""A raster's facts as a STAC 1.1 item: a pure function (C1)."""
+"""Builds a STAC 1.1 item from a raster's facts: a pure function (C1)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ RASTER_FIELDS = ("scale", "offset", "sampling", "spatial_resolution")
 
 @dataclass(frozen=True)
 class Origin:
-    """The job that made an item, the definition that it ran, and when it was made."""
+    """The job that made an item, its workflow definition, and its creation time."""
 
     job_id: str
     workflow: str | None = None
@@ -41,7 +41,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class PublishedOutput:
-    """An object behind an item, as our rows keep it."""
+    """An object of an item, as our tables store it."""
 
     name: str
     kind: str
@@ -65,14 +65,14 @@ def build_item(collection: str, raster: RasterItem, origin: Origin, version: str
         "geometry": raster.footprint.geometry,
         "bbox": list(raster.box),
         "properties": _describe(raster, origin, version),
-        # The schema wants it; servers write their own.
+        # The schema requires it; servers write their own links.
         "links": [{"rel": "collection", "href": "./collection.json", "type": "application/json"}],
         "assets": {asset: _build_asset(output, raster) for asset, output in _by_asset(raster).items()},
     }
 
 
 def find_outputs(raster: RasterItem) -> list[PublishedOutput]:
-    """What is published of the item's objects, under the names that readers fetch them by."""
+    """The published objects of an item, with the names that readers fetch them by."""
     return [
         PublishedOutput(
             output.name or _default_name(raster.id, asset, key), output.kind, tier, key,
@@ -89,15 +89,15 @@ def write_time(moment: datetime) -> str:
 
 
 def _describe(raster: RasterItem, origin: Origin, version: str) -> dict[str, Json]:
-    told = {"title": raster.title, "description": raster.description}
+    texts = {"title": raster.title, "description": raster.description}
     return {
-        **_present(told),
+        **_present(texts),
         **_times(raster),
         **_present({"created": write_time(origin.created_at) if origin.created_at else None}),
         **_project(raster),
         "anabranch:kind": raster.kind,
         "processing:software": {"anabranch": version, **raster.software},
-        "processing:lineage": _tell_lineage(raster, origin),
+        "processing:lineage": _describe_lineage(raster, origin),
         "processing:expression": {"format": "anabranch", "expression": _provenance(raster, origin)},
         **({"renders": {name: _dump(render) for name, render in raster.renders.items()}} if raster.renders else {}),
     }
@@ -126,7 +126,7 @@ def _provenance(raster: RasterItem, origin: Origin) -> dict[str, Json]:
     })  # fmt: skip
 
 
-def _tell_lineage(raster: RasterItem, origin: Origin) -> str:
+def _describe_lineage(raster: RasterItem, origin: Origin) -> str:
     source = raster.source
     made = f"Made from a file with the SHA-256 {source.sha256}" if source else "Made"
     workflow = f" of workflow {origin.workflow} (definition {origin.workflow_hash})" if origin.workflow else ""
@@ -139,7 +139,7 @@ def _by_asset(raster: RasterItem) -> dict[str, Output]:
         raise InputError(
             "catalog.asset_twice",
             f"item {raster.id} has two outputs for the asset {twice[0]}",
-            remedy="Give one of them an asset of its own.",
+            remedy="Give one of them another asset key.",
         )
     return dict(zip(keys, raster.outputs, strict=True))
 

@@ -1,4 +1,4 @@
-"""Items and collections held against the schemas of STAC and of all extensions that they declare, offline (C1)."""
+"""Validates items and collections against the schemas of STAC and their declared extensions, offline (C1)."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from referencing.jsonschema import DRAFT7
 from anabranch.errors import InputError
 from anabranch.plugins.stac.item import EXTENSIONS
 
-__all__ = ["find_mistakes", "known_schemas", "validate"]
+__all__ = ["find_errors", "known_schemas", "validate"]
 
 ROOT = Path(__file__).parent / "schemas"
 SPEC = "https://schemas.stacspec.org/v1.1.0/"
@@ -22,35 +22,35 @@ SCHEMAS = {
     "Feature": f"{SPEC}item-spec/json-schema/item.json",
     "Collection": f"{SPEC}collection-spec/json-schema/collection.json",
 }
-MOST_SHOWN = 10
+MAX_SHOWN_ERRORS = 10
 
 
 def validate(document: Mapping[str, Any]) -> None:
-    """Refuse a document that is not what STAC and its extensions say, with every mistake."""
-    if mistakes := find_mistakes(document):
-        shown = "; ".join(mistakes[:MOST_SHOWN])
-        more = f"; and {len(mistakes) - MOST_SHOWN} more" if len(mistakes) > MOST_SHOWN else ""
+    """Refuse a document that is not valid STAC; the error lists what is wrong."""
+    if errors := find_errors(document):
+        shown = "; ".join(errors[:MAX_SHOWN_ERRORS])
+        more = f"; and {len(errors) - MAX_SHOWN_ERRORS} more" if len(errors) > MAX_SHOWN_ERRORS else ""
         raise InputError(
             "catalog.invalid",
             f"{str(document.get('type')).lower()} {document.get('id')} is not valid STAC: {shown}{more}",
-            remedy="Mend what it is made from; nothing was published.",
+            remedy="Fix the data that it is built from; nothing was published.",
         )
 
 
-def find_mistakes(document: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a document, each with its place."""
+def find_errors(document: Mapping[str, Any]) -> list[str]:
+    """The errors of a document, each with its path."""
     kind = SCHEMAS.get(str(document.get("type")))
     if kind is None:
         return [f"type: {document.get('type')!r} is neither Feature nor Collection"]
     declared = document.get("stac_extensions") or []
-    unknown = [f"stac_extensions: the schema {uri} is not known here" for uri in declared if uri not in known_schemas()]
+    unknown = [f"stac_extensions: the schema {uri} is unknown" for uri in declared if uri not in known_schemas()]
     wanted = [kind, *(uri for uri in declared if uri in known_schemas())]
-    return unknown + [mistake for uri in wanted for mistake in _hold_against(uri, document)]
+    return unknown + [error for uri in wanted for error in _check_schema(uri, document)]
 
 
 @cache
 def known_schemas() -> dict[str, Path]:
-    """The file of each schema, by its address."""
+    """The file of each schema, by its URL."""
     files = {f"{SPEC}item-spec/json-schema/{path.name}": path for path in (ROOT / "stac").glob("*.json")}
     files[SCHEMAS["Collection"]] = files.pop(f"{SPEC}item-spec/json-schema/collection.json")
     files |= {f"https://geojson.org/schema/{path.name}": path for path in (ROOT / "geojson").glob("*.json")}
@@ -61,13 +61,13 @@ def known_schemas() -> dict[str, Path]:
     return files
 
 
-def _hold_against(uri: str, document: Mapping[str, Any]) -> list[str]:
+def _check_schema(uri: str, document: Mapping[str, Any]) -> list[str]:
     errors = [_deepest(error) for error in _validator(uri).iter_errors(document)]
     return [f"{'.'.join(map(str, error.absolute_path)) or 'the document'}: {error.message[:300]}" for error in errors]
 
 
 def _deepest(error: Any) -> Any:  # jsonschema has no types
-    """Of the ways in which a choice of schemas failed, the one that got farthest: the others are of another kind."""
+    """The deepest error of a choice of schemas: the other alternatives are for other kinds of documents."""
     while error.context:
         error = max(error.context, key=lambda cause: len(cause.absolute_path))
     return error
@@ -89,5 +89,5 @@ def _registry() -> Registry[Any]:
 
 
 def _refuse(uri: str) -> Resource[Any]:
-    """A schema that isn't here is nowhere."""
+    """Fetch no schema: all known ones are local files."""
     raise NoSuchResource(uri)

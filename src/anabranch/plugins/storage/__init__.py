@@ -1,3 +1,3 @@
-"""Files in the tiers: brought to this machine, and listed."""
+"""Files in the tiers: staged on this machine, and listed."""
 
 PLUGIN_MODULES = ("handlers",)

@@ -10,25 +10,25 @@ from anabranch.errors import Permanent
 
 __all__ = ["list_files", "stage"]
 
-MOST_FILES = 50_000
-TOLD = 1_000
+MAX_FILES = 50_000
+FILES_PER_PROGRESS = 1_000
 
 
 class Strict(BaseModel):
-    """No parameter that nobody reads."""
+    """A frozen model that refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class StageParams(Strict):
-    """Where a file is; `tag` is what a look at it told, if somebody looked."""
+    """The address of a file; `tag` is its version from an earlier `stat`, if there was one."""
 
     source: str
     tag: str | None = None
 
 
 class Staged(Strict):
-    """A file that this machine has, and what it is by its content."""
+    """A file on this machine, identified by its content."""
 
     source: str
     name: str
@@ -39,10 +39,10 @@ class Staged(Strict):
 @handler("storage.stage", queue="files", timeout_seconds=7_200)
 @handler("raster.blob_to_mount", queue="files", timeout_seconds=7_200)
 def stage(params: StageParams, ctx: Context) -> Staged:
-    """Bring a file to this machine, once, and know it by its content from now on."""
+    """Copy a file to this machine, once; from then on its checksum identifies it."""
     if params.tag is not None and ctx.storage.stat(params.source).tag != params.tag:
         raise Permanent(
-            f"{params.source} was replaced by another since it was looked at",
+            f"{params.source} was replaced since it was first checked",
             code="storage.changed",
             remedy="Submit it again.",
         )
@@ -51,13 +51,13 @@ def stage(params: StageParams, ctx: Context) -> Staged:
 
 
 class ListParams(Strict):
-    """Which files of a folder."""
+    """Which files of a folder to list."""
 
     folder: str
     extensions: tuple[str, ...] = ()
     min_bytes: int = Field(0, ge=0)
     max_bytes: int | None = Field(None, ge=0)
-    limit: int = Field(10_000, ge=1, le=MOST_FILES)
+    limit: int = Field(10_000, ge=1, le=MAX_FILES)
 
 
 class File(Strict):
@@ -69,7 +69,7 @@ class File(Strict):
 
 
 class Listed(Strict):
-    """The files in the order of their addresses; `more` where there are others behind them."""
+    """The files in the order of their addresses; `more` where the limit cut the list off."""
 
     files: tuple[File, ...]
     count: int
@@ -85,7 +85,7 @@ def list_files(params: ListParams, ctx: Context) -> Listed:
     for number, one in enumerate(ctx.storage.walk(params.folder), 1):
         if _is_wanted(one.key, one.size, params):
             found.append(File(address=f"{tier}://{one.key}", size=one.size, modified=one.modified.isoformat()))
-        if number % TOLD == 0:
+        if number % FILES_PER_PROGRESS == 0:
             ctx.progress(len(found), None, one.key)
         if len(found) > params.limit:
             break

@@ -1,2 +1,2 @@
--- Empty pgstac of all that is ours to fill.
+-- Delete all collections and items from pgstac.
 select pgstac.delete_collection(c.id) from pgstac.collections c order by c.id

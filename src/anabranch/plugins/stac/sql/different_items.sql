@@ -1,4 +1,4 @@
--- Items that pgstac lacks, has too many, or gives back otherwise than our rows have them; it gives back no nulls.
+-- Items that are missing, unknown or different in pgstac, compared with our rows; pgstac returns no nulls.
 select coalesce(ours.collection, theirs.collection), coalesce(ours.id, theirs.id),
        case when theirs.id is null then 'missing' when ours.id is null then 'unknown' else 'different' end
   from app.catalog_items ours

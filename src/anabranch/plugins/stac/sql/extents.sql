@@ -1,4 +1,4 @@
--- Each collection's extent, and what of its items makes it.
+-- Each collection's extent, and the bbox and times of its items.
 select c.id, c.document -> 'extent', i.document
   from app.collections c
  cross join lateral (

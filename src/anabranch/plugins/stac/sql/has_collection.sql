@@ -1,2 +1,2 @@
--- Whether pgstac has a collection as it stands in our rows.
+-- Whether pgstac has a collection with the same document.
 select exists (select from pgstac.collections c where c.id = %(document)s::jsonb ->> 'id' and c.content = %(document)s::jsonb)

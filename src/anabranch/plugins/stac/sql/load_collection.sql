@@ -1,2 +1,2 @@
--- Put a collection into pgstac, or change it there.
+-- Insert or update a collection in pgstac.
 select pgstac.upsert_collection(%(document)s::jsonb)

@@ -1,2 +1,2 @@
--- Put items into pgstac, or in place of what it has of them.
+-- Insert items into pgstac, or replace them.
 select pgstac.upsert_items(%(items)s::jsonb)

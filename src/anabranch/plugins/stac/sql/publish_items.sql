@@ -1,2 +1,2 @@
--- Write our own rows of items and of their outputs.
+-- Write our own rows of items and their outputs.
 select * from app.publish_items(%(collection)s, %(job_id)s, %(items)s, %(alone)s)

@@ -1,2 +1,2 @@
--- Put every published collection into pgstac, as our rows have it.
+-- Insert every published collection into pgstac, from our rows.
 select pgstac.upsert_collection(c.document) from app.collections c order by c.id

@@ -1,4 +1,4 @@
--- Put the next items of a collection, by id, into pgstac, as our rows have them; the last id, or null at the end.
+-- Insert the next items of a collection, by id, into pgstac, from our rows; returns the last id, or null at the end.
 with next as materialized (
     select i.id, i.document from app.catalog_items i
      where i.collection = %(collection)s and i.id > %(after)s order by i.id limit %(most)s),

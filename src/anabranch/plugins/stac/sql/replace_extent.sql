@@ -1,2 +1,2 @@
--- Widen a collection; how it stands.
+-- Replace the extent of a collection; returns its document.
 select app.replace_extent(%(collection)s, %(extent)s)

@@ -1,0 +1,95 @@
+"""The format of a file by its first bytes, regardless of its name."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["SUFFIXES", "FileFormat", "how_to_convert", "identify_format"]
+
+_HEAD_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A file format: a title for messages, its extensions, and the driver that reads it, or a remedy."""
+
+    title: str
+    suffixes: frozenset[str] = frozenset()
+    driver: str = ""
+    remedy: str = ""
+
+
+_TIFF = frozenset({".tif", ".tiff", ".gtiff", ".gtif", ".cog", ".btf", ".tf8"})
+_JP2 = frozenset({".jp2", ".j2k", ".jpf", ".jpx"})
+SUFFIXES = _TIFF | _JP2
+_CONVERT = "Convert it: `gdal_translate -of COG {name} out.tif`."
+_NO_GEOREFERENCE = (
+    "A picture has no georeference. Convert it with its world file beside it: "
+    "`gdal_translate -of COG -a_srs EPSG:32633 {name} out.tif`, with the code of its own CRS."
+)
+_UNPACK = "Unpack it, and send the raster."
+_VARIABLES = (
+    "It may contain several rasters: list them with `gdalinfo {name}`, and convert one: "
+    "`gdal_translate -of COG SUBDATASET out.tif`."
+)
+_NAMES_OTHERS = "Send the raster that it refers to, or convert it: `gdal_translate -of COG {name} out.tif`."
+_BY_SUFFIX = {
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp"), _NO_GEOREFERENCE),
+    **dict.fromkeys((".zip", ".gz", ".tgz", ".tar", ".7z", ".rar"), _UNPACK),
+    **dict.fromkeys(
+        (".nc", ".nc4", ".cdf", ".h5", ".hdf", ".hdf5", ".he5", ".grib", ".grb", ".grib2", ".grb2"), _VARIABLES
+    ),
+    **dict.fromkeys((".gpkg", ".mbtiles"), _VARIABLES),
+    **dict.fromkeys((".vrt", ".xml", ".json"), _NAMES_OTHERS),
+    **dict.fromkeys((".shp", ".geojson", ".kml", ".csv", ".fgb", ".parquet"), "It is a vector layer, not a raster."),
+    **dict.fromkeys((".ecw", ".sid"), f"{_CONVERT} This needs a GDAL build with this format."),
+}
+
+
+def how_to_convert(suffix: str, name: str) -> str:
+    """How to convert a file in an unsupported format, by its extension."""
+    return _BY_SUFFIX.get(suffix, _CONVERT).format(name=name)
+
+
+_BY_MAGIC_BYTES: tuple[tuple[bytes, FileFormat], ...] = (
+    (b"II*\x00", FileFormat("a TIFF", _TIFF, "GTiff")),
+    (b"MM\x00*", FileFormat("a TIFF", _TIFF, "GTiff")),
+    (b"II+\x00", FileFormat("a BigTIFF", _TIFF, "GTiff")),
+    (b"MM\x00+", FileFormat("a BigTIFF", _TIFF, "GTiff")),
+    (b"\x00\x00\x00\x0cjP  \r\n\x87\n", FileFormat("a JPEG 2000 file", _JP2, "JP2OpenJPEG")),
+    (b"\xff\x4f\xff\x51", FileFormat("a JPEG 2000 codestream", _JP2, "JP2OpenJPEG")),
+    (b"\x89PNG", FileFormat("a PNG picture", remedy=_NO_GEOREFERENCE)),
+    (b"\xff\xd8\xff", FileFormat("a JPEG picture", remedy=_NO_GEOREFERENCE)),
+    (b"GIF8", FileFormat("a GIF picture", remedy=_NO_GEOREFERENCE)),
+    (b"BM", FileFormat("a BMP picture", remedy=_NO_GEOREFERENCE)),
+    (b"PK\x03\x04", FileFormat("a ZIP archive", remedy=_UNPACK)),
+    (b"\x1f\x8b", FileFormat("a gzip archive", remedy=_UNPACK)),
+    (b"7z\xbc\xaf", FileFormat("a 7z archive", remedy=_UNPACK)),
+    (b"\x89HDF", FileFormat("an HDF5 or netCDF 4 file", remedy=_VARIABLES)),
+    (b"CDF\x01", FileFormat("a netCDF file", remedy=_VARIABLES)),
+    (b"CDF\x02", FileFormat("a netCDF file", remedy=_VARIABLES)),
+    (b"\x0e\x03\x13\x01", FileFormat("an HDF4 file", remedy=_VARIABLES)),
+    (b"GRIB", FileFormat("a GRIB file", remedy=_VARIABLES)),
+    (b"EHFA_HEADER_TAG", FileFormat("an Erdas Imagine file", remedy=_CONVERT)),
+    (b"SQLite format 3", FileFormat("a SQLite database, like a GeoPackage", remedy=_VARIABLES)),
+    (b"%PDF", FileFormat("a PDF", remedy=_CONVERT)),
+    (b"NITF", FileFormat("a NITF file", remedy=_CONVERT)),
+)
+
+
+def identify_format(path: Path) -> FileFormat:
+    """Identify a file's format by its first bytes."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    for magic, content in _BY_MAGIC_BYTES:
+        if head.startswith(magic):
+            return content
+    return _name_text(head)
+
+
+def _name_text(head: bytes) -> FileFormat:
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text.startswith(b"<VRTDataset"):
+        return FileFormat("a VRT, which only refers to other files", remedy=_NAMES_OTHERS)
+    if text[:1] in (b"<", b"{", b"["):
+        return FileFormat("an XML or JSON text", remedy=_NAMES_OTHERS)
+    return FileFormat("in an unknown format", remedy=_CONVERT)

@@ -1,0 +1,69 @@
+"""Where a raster has valid pixels, on a small grid: a cell is set if any of its pixels is valid (C1)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from affine import Affine
+from rasterio.enums import MaskFlags
+from rasterio.io import DatasetReader
+from rasterio.windows import Window
+
+from anabranch.plugins.raster.pixels import Mask
+
+__all__ = ["valid_cells"]
+
+WINDOW_PIXELS = 2048
+Cells = tuple[slice, slice]
+
+
+def valid_cells(src: DatasetReader, side: int) -> tuple[Mask, Affine]:
+    """The cells with any valid pixel, at most `side` along the longer side, and their geotransform."""
+    shrink = max(1.0, max(src.width, src.height) / side)
+    shape = max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
+    grid = src.transform * Affine.scale(src.width / shape[1], src.height / shape[0])
+    cells = _read(src, Window(0, 0, src.width, src.height), shape)
+    if shape != src.shape:
+        for part in _parts(shape, max(1, int(WINDOW_PIXELS / shrink))):
+            if not cells[part].all():  # an overview may miss areas smaller than a cell
+                cells[part] |= _pool(src, shape, part)
+    return cells, grid
+
+
+def _read(src: DatasetReader, window: Window, shape: tuple[int, int]) -> Mask:
+    valid = np.asarray(src.dataset_mask(window=window, out_shape=shape)) > 0
+    if np.dtype(src.dtypes[0]).kind == "f" and not (src.nodata is not None and np.isnan(src.nodata)):
+        missing = np.ones(shape, bool)
+        for band in _measured(src):
+            missing &= np.isnan(src.read(band, window=window, out_shape=shape))
+        valid &= ~missing
+    return np.asarray(valid)
+
+
+def _measured(src: DatasetReader) -> list[int]:
+    alpha = any(MaskFlags.alpha in flags for flags in src.mask_flag_enums)
+    return list(range(1, src.count)) if alpha and src.count > 1 else list(src.indexes)
+
+
+def _parts(shape: tuple[int, int], step: int) -> Iterator[Cells]:
+    for row in range(0, shape[0], step):
+        for column in range(0, shape[1], step):
+            yield slice(row, min(row + step, shape[0])), slice(column, min(column + step, shape[1]))
+
+
+def _pool(src: DatasetReader, shape: tuple[int, int], part: Cells) -> Mask:
+    """The cells of a part with any valid pixel, by reading every pixel that they touch."""
+    rows, columns = (_edges(size, cells, at) for size, cells, at in zip(src.shape, shape, part, strict=True))
+    (top, bottom), (left, right) = rows[[0, -1], [0, 1]], columns[[0, -1], [0, 1]]
+    size = int(bottom - top), int(right - left)
+    valid = _read(src, Window(int(left), int(top), size[1], size[0]), size)
+    return _any(_any(valid, rows - top).T, columns - left).T
+
+
+def _edges(size: int, cells: int, at: slice) -> np.ndarray:
+    """The first pixel of each cell along a side, and the one after its last; neighbouring cells may share a pixel."""
+    numbers = np.arange(at.start, at.stop)
+    return np.stack([numbers * size // cells, -(-(numbers + 1) * size // cells)], axis=1)
+
+
+def _any(valid: Mask, edges: np.ndarray) -> Mask:
+    return np.asarray(np.logical_or.reduceat(valid, edges.ravel()[:-1], axis=0)[::2])

@@ -1,0 +1,268 @@
+"""The caller's side of a sandbox."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+import structlog
+
+from anabranch.errors import Interrupted, Permanent, Resource, TaskError, Throttled, Transient
+from anabranch.sandbox.channel import MAX_ANSWER_BYTES, Channel, MalformedMessage, Message, MessageTooLarge
+from anabranch.sandbox.confine import Limits
+from anabranch.sandbox.protections import Protections
+
+__all__ = ["Progress", "Sandbox"]
+
+log = structlog.get_logger()
+
+Progress = Callable[[float, float | None, str], None]
+
+POLL_SECONDS = 0.1
+KINDS: Mapping[str, type[TaskError]] = {
+    "error": TaskError,
+    "permanent": Permanent,
+    "bug": Permanent,
+    "transient": Transient,
+    "throttled": Throttled,
+    "resource": Resource,
+}
+
+
+class Sandbox:
+    """Runs the functions of one module on untrusted files, each call in a process without network or privileges.
+
+    One call runs at a time, as a worker process runs one handler at a time.
+    """
+
+    def __init__(self, module: str, environment: Mapping[str, str], *, newest_landlock: int | None = None) -> None:
+        """The functions of this module's `__all__`, with only this environment; nothing is started yet.
+
+        Landlock is used up to the ABI `newest_landlock`, as on an older kernel.
+        """
+        self._module = module
+        self._newest_landlock = newest_landlock
+        self._environment = dict(environment)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._control: Channel | None = None
+        self._lock = threading.Lock()
+        self._protections = Protections(offline=False, landlock=0, calls=False)
+        self._warned = False
+
+    def run(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        limits: Limits,
+        writes: Sequence[Path],
+        reads: Sequence[Path] = (),
+        progress: Progress | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Any:  # the function's result, as JSON
+        """Call a function by name; it can write below the folders in `writes`, and starts in the first one."""
+        request = {
+            "name": name,
+            "arguments": dict(arguments),
+            "limits": asdict(limits),
+            "reads": [str(path) for path in reads],
+            "writes": [str(path) for path in writes],
+        }
+        with self._lock:
+            control = self._start()
+            self._warn()
+            ours, theirs = socket.socketpair()
+            try:
+                with theirs:
+                    control.send_with_socket(request, theirs)
+            except ConnectionError as error:
+                ours.close()
+                self._end()
+                raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
+            call = _Call(Channel(ours, max_bytes=MAX_ANSWER_BYTES), control, progress, should_stop)
+            try:
+                return call.wait()
+            except BaseException:
+                if not call.ended:
+                    self._end()
+                raise
+
+    def find_protections(self) -> Protections:
+        """The protections that the kernel of this machine supports."""
+        with self._lock:
+            self._start()
+            return self._protections
+
+    def close(self) -> None:
+        """Stop the server and the call that runs in it."""
+        with self._lock:
+            self._end()
+
+    def _start(self) -> Channel:
+        if self._control is not None and self._server is not None and self._server.poll() is None:
+            return self._control
+        self._end()
+        ours, theirs = socket.socketpair()
+        newest = [] if self._newest_landlock is None else [str(self._newest_landlock)]
+        with theirs:
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", "-m", "anabranch.sandbox.server", self._module, str(theirs.fileno()), *newest],
+                env={"LANG": "C.UTF-8", "PATH": os.defpath, **self._environment},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                cwd="/",
+            )
+        self._control = Channel(ours)
+        try:
+            (begun,) = self._control.receive()
+        except (EOFError, ConnectionError) as error:
+            self._end()
+            raise Transient("the sandbox did not start", code="sandbox.unavailable") from error
+        self._protections = Protections(**begun)
+        return self._control
+
+    def _warn(self) -> None:
+        if not self._warned and (missing := self._protections.missing()):
+            log.warning("sandbox.weak", missing=missing)
+        self._warned = True
+
+    def _end(self) -> None:
+        if self._control is not None:
+            self._control.close()  # the server kills the running call, and exits
+        if self._server is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._server.wait(5)
+            self._server.kill()
+            self._server.wait()
+        self._control = self._server = None
+
+
+class _Call:
+    """One running call."""
+
+    def __init__(
+        self, line: Channel, control: Channel, progress: Progress | None, should_stop: Callable[[], bool]
+    ) -> None:
+        self._line = line
+        self._control = control
+        self._progress = progress
+        self._should_stop = should_stop
+        self._said: Message = {}
+        self._open = [line, control]
+        self._pid = 0
+        self.ended = False
+
+    def wait(self) -> Any:  # the function's result
+        """The result, or the error that the call raised or died of."""
+        try:
+            over: Message = {}
+            while "status" not in over:
+                if self._should_stop():
+                    self._kill()
+                    raise Interrupted
+                over = self._poll()
+            self.ended, self._pid = True, 0  # from now on the pid may belong to another process
+            while self._line in self._open and self._is_ready() and self._read_line():
+                pass
+        except MessageTooLarge:
+            self._kill()
+            raise Permanent("the result is larger than 16 MB", code="sandbox.answer") from None
+        except MalformedMessage as error:
+            self._kill()
+            raise Permanent(f"the result is malformed: {error}", code="sandbox.answer") from error
+        finally:
+            self._line.close()
+        _log(over)
+        if "result" in self._said:
+            return self._said["result"]
+        if "error" in self._said:
+            _raise(self._said["error"], over["refused"])
+        raise _death_error(over["status"])
+
+    def _poll(self) -> Message:
+        """The server's message, if there is one; messages of the call are stored."""
+        ready, _, _ = select.select(self._open, [], [], POLL_SECONDS)
+        if self._line in ready and not self._read_line():
+            self._open.remove(self._line)
+        if self._control not in ready:
+            return {}
+        try:
+            over: Message = {}
+            for said in self._control.receive():
+                self._pid = said.get("pid", self._pid)
+                over |= said
+        except (EOFError, ConnectionError) as error:
+            raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
+        return over
+
+    def _is_ready(self) -> bool:
+        """Whether there is more to read: a process that outlived the call may hold the socket without sending."""
+        return bool(select.select([self._line], [], [], 0)[0])
+
+    def _read_line(self) -> bool:
+        try:
+            for said in self._line.receive():
+                if "progress" in said:
+                    self._report(said["progress"])
+                elif "result" in said or isinstance(said.get("error"), dict):
+                    self._said = said
+                else:
+                    raise MalformedMessage("it has neither a result nor an error")
+        except (EOFError, ConnectionError):
+            return False
+        return True
+
+    def _report(self, progress: Any) -> None:  # any JSON: a malicious file may control the process
+        match progress:
+            case [int() | float() as done, int() | float() | None as total, str(message)]:
+                if self._progress:
+                    self._progress(done, total, message)
+            case _:
+                raise MalformedMessage("its progress is malformed")
+
+    def _kill(self) -> None:
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+
+
+def _log(over: Message) -> None:
+    """Log the output of the call, and the system calls that it was refused: a library's bug, or an attack."""
+    if over["refused"]:
+        log.warning("sandbox.refused", calls=over["refused"])
+    if over["printed"]:
+        log.info("sandbox.printed", text="".join(each if each.isprintable() else " " for each in over["printed"]))
+
+
+def _raise(error: Mapping[str, Any], refused: Sequence[str]) -> NoReturn:
+    kind = KINDS.get(str(error.get("category")), Permanent)
+    code, message = str(error.get("code")), str(error.get("message"))
+    if kind is Resource and code == "handler.resource":
+        code = "resource.memory" if error.get("type") == "MemoryError" else "resource.disk"
+    elif error.get("type") not in KNOWN:
+        message = f"{error.get('type')}: {message}"
+        if refused:
+            message += f" (refused in the sandbox: {', '.join(refused)})"
+    raise kind(message, code=code, remedy=str(error.get("remedy", "")))
+
+
+KNOWN = {kind.__name__ for kind in (*KINDS.values(), Interrupted)} | {"InputError", "NotFound", "Conflict"}
+
+
+def _death_error(status: int) -> TaskError:
+    if status == -signal.SIGXCPU:
+        return Resource("it used more CPU time than allowed", code="resource.cpu")
+    if status == -signal.SIGKILL:
+        return Resource("it was killed, probably because memory ran out", code="resource.memory")
+    if status == -signal.SIGXFSZ:
+        return Resource("it wrote a larger file than allowed", code="resource.disk")
+    named = signal.Signals(-status).name if status < 0 else f"exit code {status}"
+    return Transient(f"the process that read the file ended with {named}", code="handler.crashed")

@@ -1,0 +1,49 @@
+"""Translates the errors of third-party applications, so that our API responds to them (O6)."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from anabranch.errors import AnabranchError, InputError, NotFound
+
+__all__ = ["Translate", "raise_errors", "translate_framework"]
+
+Translate = Callable[[Exception], AnabranchError]
+
+
+def raise_errors(app: FastAPI, translations: Mapping[type[Exception], Translate]) -> ASGIApp:
+    """The application, changed to raise every error to its caller instead of responding itself."""
+    app.exception_handlers.clear()
+    app.add_exception_handler(HTTPException, _raising(translate_framework))
+    app.add_exception_handler(RequestValidationError, _raise)
+    for kind, translate in translations.items():
+        app.add_exception_handler(kind, _raising(translate))
+    stack = app.build_middleware_stack()
+    inner: ASGIApp = stack.app  # type: ignore[attr-defined]  # the outermost would respond to unhandled errors
+    app.middleware_stack = inner
+    return app
+
+
+def _raising(translate: Translate) -> Callable[[Request, Exception], Coroutine[None, None, Response]]:
+    async def refuse(_: Request, error: Exception) -> Response:
+        raise translate(error) from error
+
+    return refuse
+
+
+async def _raise(_: Request, error: Exception) -> Response:
+    raise error
+
+
+def translate_framework(error: Exception) -> AnabranchError:
+    """Translate an HTTPException of the framework or of an application."""
+    assert isinstance(error, HTTPException)  # noqa: S101  # for the types
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return NotFound("request.route", f"unknown path: {error.detail}")
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return InputError("request.method", "this path does not support the method", remedy="Use GET.")
+    return InputError("request.invalid", str(error.detail))
