@@ -180,6 +180,23 @@ def test_what_items_have_can_be_asked_for(api: httpx.Client, path: str) -> None:
         assert [item["id"] for item in answer.json()["features"]] == found, wanted
 
 
+@pytest.mark.parametrize("path", ["/stac/search", "/stac/collections/scenes/items"])
+@pytest.mark.parametrize(
+    ("bbox", "found"),
+    [
+        ("-180,-90,180,90", 3),
+        ("-180,-90,-100,180,90,9000", 3),
+        ("175,40,-175,50", 0),
+        ("8,-90,7.9,90", 3),  # once around the Earth, but for a tenth of a degree
+    ],
+)
+def test_a_box_may_cross_180_degrees_and_have_heights(api: httpx.Client, path: str, bbox: str, found: int) -> None:
+    assert api.get(path, params={"bbox": bbox}).json()["numberReturned"] == found
+    numbers = [float(number) for number in bbox.split(",")]
+    assert api.post("/stac/search", json={"bbox": numbers}).json()["numberReturned"] == found
+    assert api.get("/stac/collections", params={"bbox": bbox}).status_code == 200
+
+
 def test_a_page_of_collections_is_bounded_as_one_of_items_is(api: httpx.Client) -> None:
     assert [each["id"] for each in api.get("/stac/collections").json()["collections"]] == ["scenes"]
     for limit in (1, 1_000_000):

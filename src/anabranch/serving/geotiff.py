@@ -11,6 +11,7 @@ from affine import Affine
 from rasterio.crs import CRS
 from rasterio.enums import ColorInterp
 from rasterio.warp import transform
+from rasterio.windows import Window
 from rio_tiler.constants import WGS84_CRS
 from rio_tiler.io import Reader
 from rio_tiler.io.base import SpatialMixin
@@ -82,7 +83,13 @@ class GeoTiff(Reader):
             (lon,), (lat,) = transform(coord_crs, self.crs, [lon], [lat])
         turn = turn_of(self.crs, self.bounds)
         near = [lon + east for east in (0.0, turn, -turn) if self.bounds[0] < lon + east < self.bounds[2]]
-        return super().point(near[0] if near else lon, lat, self.crs, **options)
+        found = super().point(near[0] if near else lon, lat, self.crs, **options)
+        if ColorInterp.alpha in self.dataset.colorinterp and found.pixel_location is not None:
+            column, row = map(int, found.pixel_location)
+            band = self.dataset.colorinterp.index(ColorInterp.alpha) + 1
+            alpha = self.dataset.read(band, window=Window(column, row, 1, 1))
+            found.array.mask = np.full(found.array.shape, bool((alpha == 0).all()))  # rio-tiler's: less than opaque
+        return found
 
     def get_geographic_bounds(self, crs: CRS) -> Box:
         """The bounds in degrees; west is greater than east where they cross 180."""

@@ -7,6 +7,7 @@ import attr
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from geojson_pydantic import MultiPolygon
 from stac_fastapi.api.app import StacApi
 from stac_fastapi.api.models import (
     ItemCollectionUri,
@@ -42,6 +43,7 @@ from anabranch.serving.published import Published, find_addresses, name_files
 from anabranch.serving.queryables import Queryables
 from anabranch.serving.search.bounds import BOUNDS
 from anabranch.serving.search.cql2 import parse_filter
+from anabranch.serving.search.geojson import box_geometry
 from anabranch.serving.search.request import check_request
 
 __all__ = ["make_stac"]
@@ -74,6 +76,8 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
     async def _search_base(self, search_request: Any, request: Request) -> Any:
         """Search for items; every route with items ends here."""
         search_request.limit = min(search_request.limit or BOUNDS.page, BOUNDS.page)
+        if search_request.bbox and (area := box_geometry(search_request.bbox)):
+            search_request.bbox, search_request.intersects = None, MultiPolygon.model_validate(area)
         return await _named(await super()._search_base(search_request, request), request)
 
     async def get_search(self, *given: Any, **named: Any) -> Any:
@@ -90,6 +94,8 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
 
     def _clean_search_args(self, base_args: Document, filter_query: str | None = None, **given: Any) -> Document:
         """The search in pgstac's form; the parent class validates a filter at unbounded cost."""
+        if base_args.get("bbox") and (area := box_geometry(base_args["bbox"])):
+            base_args |= {"bbox": None, "intersects": area}
         language = given.pop("filter_lang", None)
         if filter_query:
             base_args |= {"filter": parse_filter(filter_query, language), "filter_lang": "cql2-json"}

@@ -48,3 +48,14 @@ def test_tr5_alpha_is_opaque_where_it_is_highest(tmp_path: Path, dtype: str, opa
 def test_tr5_values_under_wide_alpha_are_counted(tmp_path: Path) -> None:
     with GeoTiff(str(write(tmp_path / "a.tif", np.full((64, 64), 255), "uint16"))) as raster:
         assert raster.statistics(indexes=[1])["b1"].valid_percent == 100
+
+
+@pytest.mark.parametrize(("dtype", "opaque"), [("uint8", 116), ("uint16", 255), ("uint16", 1), ("float32", 1)])
+def test_tr5_a_point_has_values_wherever_alpha_is_not_zero(tmp_path: Path, dtype: str, opaque: int) -> None:
+    alpha = np.full((64, 64), opaque)
+    alpha[:20] = 0
+    with GeoTiff(str(write(tmp_path / "a.tif", alpha, dtype))) as raster:
+        points = [raster.dataset.xy(row, 32) for row in (10, 50)]
+        hidden, shown = (raster.point(*point, coord_crs=raster.crs).array for point in points)
+    assert hidden.mask.all()
+    assert shown.tolist()[:3] == [100, 100, 100]

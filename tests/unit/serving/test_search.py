@@ -6,13 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from itertools import chain, count, takewhile
+from typing import Any
 
 import pytest
 
 from anabranch.errors import InputError
 from anabranch.serving.search.bounds import BOUNDS
 from anabranch.serving.search.cql2 import check_filter, check_text, parse_filter
-from anabranch.serving.search.geojson import check_bbox, check_geometry
+from anabranch.serving.search.geojson import box_geometry, check_bbox, check_geometry
 
 # Each grows with a number; all of them took cql2 seconds or gigabytes, or killed it.
 HOSTILE: dict[str, Callable[[int], str]] = {
@@ -195,3 +196,23 @@ def test_geometries_are_bounded(geometry: object) -> None:
     check_geometry({"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}, "intersects")
     with pytest.raises(InputError):
         check_geometry(geometry, "intersects")
+
+
+@pytest.mark.parametrize(
+    ("bbox", "areas"),
+    [
+        ([5.0, 40.0, 15.0, 50.0], None),
+        ([5.0, 40.0, 0.0, 15.0, 50.0, 10.0], [(5.0, 40.0, 15.0, 50.0)]),
+        ([175.0, 5.0, -175.0, 11.0], [(175.0, 5.0, 180.0, 11.0), (-180.0, 5.0, -175.0, 11.0)]),
+        ([175.0, 5.0, 0.0, -175.0, 11.0, 9.0], [(175.0, 5.0, 180.0, 11.0), (-180.0, 5.0, -175.0, 11.0)]),
+    ],
+)
+def test_a_box_that_pgstac_takes_wrongly_becomes_a_geometry(bbox: list[float], areas: Any) -> None:
+    found = box_geometry(bbox)
+    if areas is None:
+        assert found is None
+        return
+    assert found is not None
+    assert found["type"] == "MultiPolygon"
+    rings = [polygon[0] for polygon in found["coordinates"]]
+    assert [(*map(min, zip(*ring, strict=True)), *map(max, zip(*ring, strict=True))) for ring in rings] == areas

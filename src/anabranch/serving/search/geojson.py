@@ -1,10 +1,11 @@
 """Checks the geometries and boxes of a search: finite, on Earth, and not too many points."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from anabranch.serving.search.bounds import BOUNDS, is_finite, refuse
 
-__all__ = ["check_bbox", "check_geometry"]
+__all__ = ["box_geometry", "check_bbox", "check_geometry"]
 
 # The nesting depth of positions in the coordinates of each type.
 LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
@@ -23,6 +24,17 @@ def check_bbox(given: object) -> None:
         refuse("bbox is outside the valid range", VALID_RANGE)
     if any(least > most for least, most in zip(low[1:], high[1:], strict=True)):
         refuse("bbox has its south above its north, or its lower height above its upper one", "Swap them.")
+
+
+def box_geometry(bbox: Sequence[float]) -> dict[str, Any] | None:
+    """The area of a box that pgstac can't take as it is: one that crosses 180 degrees, or has heights; else None."""
+    half = len(bbox) // 2
+    (west, south), (east, north) = bbox[:2], bbox[half : half + 2]
+    if half == 2 and west <= east:
+        return None
+    spans = [(west, east)] if west <= east else [(west, MAX_LONGITUDE), (-MAX_LONGITUDE, east)]
+    rings = [[(w, south), (e, south), (e, north), (w, north), (w, south)] for w, e in spans]
+    return {"type": "MultiPolygon", "coordinates": [[ring] for ring in rings]}
 
 
 def check_geometry(given: object, where: str) -> None:
