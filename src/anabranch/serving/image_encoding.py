@@ -8,6 +8,8 @@ from rio_tiler.profiles import PNGProfile, img_profiles
 from titiler.core.resources.enums import ImageType
 from titiler.core.utils import render_image
 
+from anabranch.serving.colormap import apply_colormap
+
 __all__ = ["draw"]
 
 COLORS = 3
@@ -29,6 +31,13 @@ def draw(
 
     Formats for values keep their mask: a client that stacks tiles relies on the number of bands.
     """
+    if colormap and image.count == 1:
+        if rescale:
+            image.rescale(rescale)
+        if color_formula:
+            image.apply_color_formula(color_formula)
+        image, colormap, rescale, color_formula = apply_colormap(image, colormap), None, None, None
+        output_format = output_format or ImageType.png
     opaque = not colormap and _is_opaque(image.mask)
     if output_format is None:
         is_picture = (
