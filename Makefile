@@ -2,10 +2,8 @@
 export NO_MKDOCS_2_WARNING := 1
 .PHONY: setup demo test proofs faults soak bench validator lint check lock reference docs clean help
 
-# Extras that the lock leaves out: nobody needs them to develop.
-UNLOCKED := azure
-EXTRAS = $(filter-out $(UNLOCKED),$(shell .venv/bin/python -c \
-	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])'))
+EXTRAS = $(shell .venv/bin/python -c \
+	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])')
 
 setup: ## Make .venv from the lock, and find or install PostgreSQL with PostGIS
 	@scripts/setup

@@ -88,34 +88,34 @@ def test_the_tutorial_works_as_it_is_printed(folder: Path) -> None:
     assert '"sum": 285' in run(folder, *steps, "anabranch submit squares -p n=10 --wait --json")
 
 
-def test_a_handler_is_mended_and_its_failed_task_retried_as_it_is_printed(folder: Path) -> None:
-    page = ROOT / "docs" / "tutorial" / "mend-and-retry.md"
+def test_a_handler_is_fixed_and_its_failed_task_retried_as_it_is_printed(folder: Path) -> None:
+    page = ROOT / "docs" / "tutorial" / "fix-and-retry.md"
     (folder / "plugins").mkdir()
     for kind, name in (("python", "roots.py"), ("yaml", "roots.yaml")):
         (source,) = re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
         (folder / "plugins" / name).write_text(source)
-    told = run(folder, *commands(page))
-    assert "math domain error" in told
-    assert '"root": null' in told
-    assert "job.retried" in told
+    printed = run(folder, *commands(page))
+    assert "math domain error" in printed
+    assert '"root": null' in printed
+    assert "job.retried" in printed
 
 
 @pytest.mark.parametrize(
-    ("page", "files", "told"),
+    ("page", "files", "expected"),
     [
         ("approvals", ["review"], ['"item": "atlas"', '"why": "blurred"', "gate.signalled"]),
         ("sub-workflows", ["scene", "mosaic"], ["2 workflows are sound", '"name": "north"', "completed"]),
     ],
 )
 def test_workflows_of_the_how_tos_work_as_they_are_printed(
-    folder: Path, page: str, files: list[str], told: list[str]
+    folder: Path, page: str, files: list[str], expected: list[str]
 ) -> None:
     text = (ROOT / "docs" / "howto" / f"{page}.md").read_text()
     (folder / "plugins").mkdir()
     for name, source in zip(files, re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL), strict=True):
         (folder / "plugins" / f"{name}.yaml").write_text(source)
-    said = run(folder, *commands(ROOT / "docs" / "howto" / f"{page}.md"))
-    assert [words for words in told if words not in said] == []
+    printed = run(folder, *commands(ROOT / "docs" / "howto" / f"{page}.md"))
+    assert [words for words in expected if words not in printed] == []
 
 
 def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) -> None:
