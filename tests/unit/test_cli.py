@@ -21,12 +21,12 @@ from rich.progress import Progress
 
 from anabranch.cli import completion, history, jobs
 from anabranch.cli.completion import complete_job, complete_queue, complete_workflow
-from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
-from anabranch.cli.follow import in_sight, require_success
+from anabranch.cli.connection import Remote, find_home, find_remote
+from anabranch.cli.exit_codes import JobFailed, RelayedError, UsageError, exit_code
+from anabranch.cli.follow import explain_unavailable, require_success
 from anabranch.cli.main import call
-from anabranch.cli.place import Remote, find_home, find_remote
 from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, escape, print_json, print_table, spell_progress
+from anabranch.cli.show import coloured, escape, format_progress, print_json, print_table
 from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
 from anabranch.embedded.processes import Process, boot_id, identify
@@ -67,7 +67,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("error", "code"),
     [
         (AnabranchError("internal", ""), 1),
-        (UsageMistake("usage", ""), 2),
+        (UsageError("usage", ""), 2),
         (NotFound("job.not_found", ""), 3),
         (NotAllowed("auth.missing", ""), 4),
         (InputError("database.not_allowed", ""), 4),
@@ -79,7 +79,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (TimedOut("job.timed_out", ""), 8),
         (Unavailable("stack.down", ""), 9),
         (Permanent("no"), 1),
-        (Relayed("stack.port_taken", "", remedy="", exit_code=6), 6),
+        (RelayedError("stack.port_taken", "", remedy="", exit_code=6), 6),
     ],
 )
 def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None:
@@ -506,7 +506,7 @@ def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> Non
     ],
 )
 def test_the_progress_of_a_task_is_told_in_a_few_words(progress: dict[str, Any] | None, words: str | None) -> None:
-    assert spell_progress(progress) == words
+    assert format_progress(progress) == words
 
 
 def test_bars_show_what_a_task_says_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -604,7 +604,7 @@ def test_another_api_is_asked_for_completions_with_its_key(monkeypatch: pytest.M
     with HTTPServer(("127.0.0.1", 0), Listing) as server:
         Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setattr(completion, "PATIENCE_SECONDS", 10)
+        monkeypatch.setattr(completion, "TIMEOUT_SECONDS", 10)
         assert complete_queue("he") == []
         monkeypatch.setenv("ANABRANCH_API_KEY", "anb_key")
         assert complete_queue("he") == [("heavy", "1 ready, 0 running")]
@@ -663,8 +663,8 @@ def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
     monkeypatch.setenv("ANABRANCH_API_URL", url)
-    for module in ("operations", "follow"):
-        monkeypatch.setattr(f"anabranch.client.{module}.PATIENCE_SECONDS", -1)
+    for module in ("operations", "job_stream"):
+        monkeypatch.setattr(f"anabranch.client.{module}.MAX_OUTAGE_SECONDS", -1)
     assert call(command.split()) == 9
     said, remedy = capsys.readouterr().err.splitlines()
     assert said.startswith(f"error: job abc can't be followed: the API at {url} does not answer: ")
@@ -674,7 +674,7 @@ def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
 
 def test_a_job_out_of_sight_sends_to_the_doctor_while_the_stack_is_up(home: Path) -> None:
     def told() -> str:
-        with pytest.raises(Unavailable) as caught, in_sight("abc"):
+        with pytest.raises(Unavailable) as caught, explain_unavailable("abc"):
             raise Unavailable("database.silent", "the database does not answer")
         return caught.value.remedy
 

@@ -14,9 +14,9 @@ from anabranch.errors import AnabranchError
 __all__ = ["CogFigures", "run_cog_bench"]
 
 MB = 1_000_000
-WAYS = ("ours", "plain", "same")
+WRITERS = ("ours", "plain", "same")
 # What somebody who asks for a lossless COG with all cores would write.
-PLAIN = {"COMPRESS": "ZSTD", "PREDICTOR": "YES", "OVERVIEW_RESAMPLING": "AVERAGE", "NUM_THREADS": "ALL_CPUS"}
+PLAIN_OPTIONS = {"COMPRESS": "ZSTD", "PREDICTOR": "YES", "OVERVIEW_RESAMPLING": "AVERAGE", "NUM_THREADS": "ALL_CPUS"}
 ROWS = 512
 
 
@@ -51,9 +51,9 @@ def run_cog_bench(size: int, *, runs: int = 3, memory_mb: int = 1024) -> CogFigu
     with tempfile.TemporaryDirectory(prefix="anabranch-bench-") as folder:
         source = Path(folder) / "source.tif"
         _make(source, size)
-        found: dict[str, list[Run]] = {way: [] for way in WAYS}
+        found: dict[str, list[Run]] = {way: [] for way in WRITERS}
         for number in range(runs):
-            for way in WAYS if number % 2 == 0 else reversed(WAYS):
+            for way in WRITERS if number % 2 == 0 else reversed(WRITERS):
                 found[way].append(_start(way, source, memory_mb))
     return _figures(size, runs, found)
 
@@ -117,7 +117,7 @@ def _write(way: str, source: Path, target: Path, memory_mb: int) -> None:
         write_cog(source, target, options)
         return
     with open_view(source, options) as view:
-        asked = PLAIN if way == "plain" else creation_options(view)
+        asked = PLAIN_OPTIONS if way == "plain" else creation_options(view)
     with rasterio.open(source) as src:
         copy(src, target, driver="COG", **asked)
 

@@ -8,7 +8,7 @@ import typer
 from anabranch.cli.options import Json
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import print_json, print_line
-from anabranch.cli.stack import stoppable
+from anabranch.cli.stack import interrupt_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -85,7 +85,7 @@ def http(
     from anabranch.bench.http import run_http_bench
 
     prepare(quiet=True)
-    with stoppable():
+    with interrupt_on_signals():
         figures = run_http_bench(database_url, workers=workers, jobs=jobs, connections=connections, seconds=seconds)
     _show(asdict(figures), json)
 
@@ -104,7 +104,7 @@ def tiles(
     from anabranch.bench.tiles import run_tile_bench
 
     prepare(quiet=True)
-    with stoppable():
+    with interrupt_on_signals():
         figures = run_tile_bench(size, rounds=rounds, peer=peer)
     _show(asdict(figures), json)
 
@@ -120,7 +120,7 @@ def cog(
     from anabranch.bench.cog import run_cog_bench
 
     prepare(quiet=True)
-    with stoppable():
+    with interrupt_on_signals():
         figures = run_cog_bench(size, runs=runs, memory_mb=memory)
     _show(asdict(figures), json)
 
@@ -137,7 +137,7 @@ def _measure(
     from anabranch.bench.run import run_bench
 
     prepare(quiet=True)
-    with stoppable():
+    with interrupt_on_signals():
         figures = run_bench(measure, url=url, workers=workers, steps=steps, with_catalog=with_catalog)
     _show(asdict(figures), json)
 

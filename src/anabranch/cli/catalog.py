@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import database_url
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json, Yes
-from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, print_json, print_line
 from anabranch.errors import Conflict
@@ -48,7 +48,7 @@ def rebuild(yes: Yes = False, json: Json = False) -> None:
     from anabranch.plugins.stac.renewal import rebuild
 
     if not yes:
-        raise UsageMistake(
+        raise UsageError(
             "catalog.unconfirmed",
             "`db catalog rebuild` empties the catalog before it fills it",
             remedy="Say so with `--yes`.",

@@ -12,14 +12,14 @@ from anabranch.cli.show import print_line
 if TYPE_CHECKING:
     from anabranch.client import Client
 
-__all__ = ["ASKED", "cli", "complete", "complete_job", "complete_queue", "complete_workflow"]
+__all__ = ["COMPLETE_VARIABLE", "cli", "complete", "complete_job", "complete_queue", "complete_workflow"]
 
 cli = typer.Typer()
 
 # A shell asks for completions by this variable.
-ASKED = "_ANABRANCH_COMPLETE"
-PATIENCE_SECONDS = 0.3
-NEWEST = 100
+COMPLETE_VARIABLE = "_ANABRANCH_COMPLETE"
+TIMEOUT_SECONDS = 0.3
+MAX_JOBS = 100
 Completions = list[tuple[str, str]]
 
 
@@ -28,7 +28,7 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(m
     """Print a script that lets a shell complete commands."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # its own option prints the same
 
-    print_line(get_completion_script(prog_name="anabranch", complete_var=ASKED, shell=shell))
+    print_line(get_completion_script(prog_name="anabranch", complete_var=COMPLETE_VARIABLE, shell=shell))
 
 
 def complete(root: typer.Typer) -> None:
@@ -59,13 +59,13 @@ def complete_job(incomplete: str) -> Completions:
     length = max(12, len(incomplete))
     return _offer(
         incomplete,
-        lambda client: [(job.job_id[:length], f"{job.job_type}, {job.status}") for job in client.jobs(limit=NEWEST)],
+        lambda client: [(job.job_id[:length], f"{job.job_type}, {job.status}") for job in client.jobs(limit=MAX_JOBS)],
     )
 
 
 def _offer(incomplete: str, ask: "Callable[[Client], Completions]") -> Completions:
     """What the running stack knows that begins so; a shell that completes is told of nothing that goes wrong."""
-    from anabranch.cli.place import connect
+    from anabranch.cli.connection import connect
 
     found: Completions = []
 
@@ -73,10 +73,10 @@ def _offer(incomplete: str, ask: "Callable[[Client], Completions]") -> Completio
         with suppress(Exception):
             found.extend(offer for offer in ask(client) if offer[0].startswith(incomplete))
 
-    with suppress(Exception), connect(timeout=PATIENCE_SECONDS) as client:
+    with suppress(Exception), connect(timeout=TIMEOUT_SECONDS) as client:
         # In a thread, for the client bounds each step of a request and not the whole.
         looking = Thread(target=look, args=[client], daemon=True)
         looking.start()
-        looking.join(PATIENCE_SECONDS)
+        looking.join(TIMEOUT_SECONDS)
         return [] if looking.is_alive() else found
     return []

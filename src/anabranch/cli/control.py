@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.cli.connection import connect
 from anabranch.cli.follow import follow, print_end
 from anabranch.cli.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
 from anabranch.cli.parameters import read_parameters
-from anabranch.cli.place import connect
-from anabranch.cli.show import age, cut, note, print_json, print_line, print_table, spell_error
+from anabranch.cli.show import age, cut, format_error, note, print_json, print_line, print_table
 from anabranch.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def list_dead_letters(
                 one["job_id"][:12],
                 *(one[name] for name in facts),
                 age(one["finished_at"]),
-                cut(spell_error(one["error"])),
+                cut(format_error(one["error"])),
             ]
             for one in found
         )

@@ -4,13 +4,13 @@ import os
 import sys
 import traceback
 
-from anabranch.cli.place import find_home
+from anabranch.cli.connection import find_home
 from anabranch.embedded.logfiles import open_log
 
-__all__ = ["keep_details"]
+__all__ = ["save_details"]
 
 
-def keep_details(error: Exception) -> str:
+def save_details(error: Exception) -> str:
     """Where the details are: on stderr when debugging, else in a log of the home."""
     text = "".join(traceback.format_exception(error))
     if os.environ.get("ANABRANCH_LOG_LEVEL", "").lower() == "debug":

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli.catalog import cli as catalog_cli
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import database_url
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json, Yes
-from anabranch.cli.place import database_url
 from anabranch.cli.purge import purge, read_age
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, note, print_json, print_line
@@ -123,7 +123,7 @@ def reset(yes: Yes = False, json: Json = False) -> None:
     from anabranch.adapters.postgres.pgstac import drop_catalog, migrate_catalog
 
     if not yes:
-        raise UsageMistake(
+        raise UsageError(
             "database.unconfirmed",
             "`db reset` removes all jobs, their history and the catalog",
             remedy="Say so with `--yes`.",

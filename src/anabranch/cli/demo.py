@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from anabranch.cli.exits import JobFailed
+from anabranch.cli.connection import connect, find_home, find_remote
+from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.options import Json
-from anabranch.cli.place import connect, find_home, find_remote
 from anabranch.cli.progress import show_jobs
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line
@@ -23,10 +23,10 @@ __all__ = ["cli"]
 
 cli = typer.Typer()
 
-BROKEN = "broken"
-PATIENCE_SECONDS = 180.0
-LOOK_SECONDS = 0.2
-NEXT = """
+BROKEN_SAMPLE = "broken"
+TIMEOUT_SECONDS = 180.0
+POLL_SECONDS = 0.2
+NEXT_STEPS = """
 What to try next:
   anabranch submit process_raster -p source=@FILE.tif --wait     publish a raster of yours
   anabranch jobs                                                 list the jobs, these too
@@ -55,12 +55,12 @@ def _start() -> None:
     """Start a stack where none is up; it stays up, for its page shows what was published."""
     if find_remote().url or find_home().read_stack():
         return
-    from anabranch.cli.stack import require_plugins, start, stoppable
+    from anabranch.cli.stack import interrupt_on_signals, require_plugins, start
 
     settings = prepare(quiet=True, port=0)
     require_plugins(settings)
     note(f"starting a stack in {settings.home}")
-    with stoppable():
+    with interrupt_on_signals():
         start(settings)
 
 
@@ -79,7 +79,7 @@ def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[
     """The jobs when all have ended; their progress is shown meanwhile."""
     from anabranch.client import TimedOut
 
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + TIMEOUT_SECONDS
     with show_jobs(quiet) as show:
         while True:
             found = {name: client.job(job_id) for name, job_id in jobs.items()}
@@ -89,7 +89,7 @@ def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[
                 return found
             if time.monotonic() > end:
                 raise TimedOut("job.timed_out", "the rasters took too long", remedy="See `anabranch jobs`.")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
 
 def _tell(base: str, name: str, size: int, job: "JobStatus") -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _show(told: list[dict[str, Any]], page: str) -> None:
         for warning in one.get("warnings", ()):
             print_line(f"  warning  {warning}")
     print_line(f"\npage       {page}")
-    note(NEXT)
+    note(NEXT_STEPS)
 
 
 def _megabytes(size: int) -> str:
@@ -135,7 +135,7 @@ def _megabytes(size: int) -> str:
 def _require_expected(told: list[dict[str, Any]]) -> None:
     """JobFailed when a sound raster was not published, or the broken one was."""
     for one in told:
-        if (one["verdict"] == "completed") == (one["input"] == f"{BROKEN}.tif"):
+        if (one["verdict"] == "completed") == (one["input"] == f"{BROKEN_SAMPLE}.tif"):
             raise JobFailed(
                 "job.failed",
                 f"{one['input']} was {'published' if one['verdict'] == 'completed' else 'not published'}",

@@ -4,20 +4,30 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.exits import JobFailed
+from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.parameters import Parameters
-from anabranch.cli.show import note, print_json, span, spell_error
+from anabranch.cli.show import format_error, note, print_json, span
 from anabranch.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.client import Client
 
-__all__ = ["JobView", "follow", "hand_in", "in_sight", "outcome", "print_end", "require_success", "took", "watch"]
+__all__ = [
+    "JobView",
+    "explain_unavailable",
+    "follow",
+    "outcome",
+    "print_end",
+    "require_success",
+    "submit_job",
+    "took",
+    "watch",
+]
 
 JobView = Mapping[str, Any]  # a job as the API tells it
 
 
-def hand_in(
+def submit_job(
     client: "Client", workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
 ) -> JobView:
     """The job as it was accepted; its files are uploaded first."""
@@ -52,7 +62,7 @@ def watch(client: "Client", job_id: str, timeout: float | None, *, quiet: bool) 
     from anabranch.cli.progress import show_progress
 
     try:
-        with in_sight(job_id), show_progress(quiet) as show:
+        with explain_unavailable(job_id), show_progress(quiet) as show:
             return client.wait(job_id, timeout, lambda job: show(job.raw)).raw
     except KeyboardInterrupt:
         see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
@@ -61,7 +71,7 @@ def watch(client: "Client", job_id: str, timeout: float | None, *, quiet: bool) 
 
 
 @contextmanager
-def in_sight(job_id: str) -> Iterator[None]:
+def explain_unavailable(job_id: str) -> Iterator[None]:
     """Say what becomes of a job when the API that tells of it stays away."""
     try:
         yield
@@ -76,7 +86,7 @@ def in_sight(job_id: str) -> Iterator[None]:
 
 def _first() -> str:
     """What to do before a job can be seen again."""
-    from anabranch.cli.place import find_home, find_remote
+    from anabranch.cli.connection import find_home, find_remote
 
     if find_remote().url:
         return "When the API answers again,"
@@ -108,7 +118,7 @@ def require_success(job: JobView) -> None:
         return
     error = job["error"] or {}
     place = f" in {error['node']}" if error.get("node") else ""
-    reason = f": {spell_error(error)}" if error.get("message") else ""
+    reason = f": {format_error(error)}" if error.get("message") else ""
     raise JobFailed(
         error.get("code") or "job.failed",
         f"job {job['job_id']} {job['status']}{place}{reason}",

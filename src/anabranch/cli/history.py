@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
-from anabranch.cli.follow import JobView, in_sight
-from anabranch.cli.live import Wanted, new_events, new_logs
+from anabranch.cli.connection import connect
+from anabranch.cli.exit_codes import UsageError
+from anabranch.cli.follow import JobView, explain_unavailable
+from anabranch.cli.follow_events import LogFilter, new_events, new_logs
 from anabranch.cli.options import After, All, Follow, JobId, Json
-from anabranch.cli.place import connect
 from anabranch.cli.show import cut, escape, note, print_json, print_line, print_row, print_table
 
 __all__ = ["cli"]
@@ -30,7 +30,7 @@ def events(
     """List what happened to a job, in order."""
     with connect() as client:
         if follow:
-            with in_sight(job):
+            with explain_unavailable(job):
                 for event in new_events(client, job, after):
                     _show_event(event.raw, json=json or all)
             return
@@ -65,14 +65,14 @@ def logs(
 ) -> None:
     """Show what a job's tasks printed and measured."""
     if follow and after:
-        raise UsageMistake("usage", "logs are followed from the first one on", remedy="Leave `--after` out.")
+        raise UsageError("usage", "logs are followed from the first one on", remedy="Leave `--after` out.")
     with connect() as client:
         if bundle:
             print_line(str(client.bundle(job, bundle)))
             return
         if follow:
-            with in_sight(job):
-                for log in new_logs(client, job, Wanted(node=node, index=index, attempt=attempt)):
+            with explain_unavailable(job):
+                for log in new_logs(client, job, LogFilter(node=node, index=index, attempt=attempt)):
                     _show_log(log.raw, json=json or all)
             return
         if all:

@@ -4,21 +4,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from anabranch.cli.connection import connect
 from anabranch.cli.follow import JobView, require_success, took, watch
 from anabranch.cli.options import After, All, JobId, Json, Timeout
-from anabranch.cli.place import connect
 from anabranch.cli.show import (
     age,
     coloured,
     cut,
     escape,
+    format_error,
+    format_progress,
     note,
     print_json,
     print_line,
     print_table,
     span,
-    spell_error,
-    spell_progress,
 )
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
     for reason in job.get("waiting_for", ()):
         print_line(f"waits     {escape(reason)}")
     if error := job["error"]:
-        print_line(f"error     {escape(spell_error(error))}")
+        print_line(f"error     {escape(format_error(error))}")
         if error["remedy"]:
             print_line(f"          {escape(error['remedy'])}")
     print_line("")
@@ -148,7 +148,7 @@ def _show_nodes(job: JobView) -> None:
         for node in job["nodes"]
     ]
     head = ["node", "state", "tasks", "completed", "failed"]
-    said = [spell_progress(node.get("progress")) for node in job["nodes"]]
+    said = [format_progress(node.get("progress")) for node in job["nodes"]]
     if any(said):
         head.append("progress")
         rows = [[*row, words] for row, words in zip(rows, said, strict=True)]
@@ -177,6 +177,6 @@ def _is_counted(node: JobView) -> bool:
 
 
 def _row(task: JobView) -> list[object]:
-    came = spell_error(task["error"]) if task["error"] else task["result"] or spell_progress(task.get("progress"))
+    came = format_error(task["error"]) if task["error"] else task["result"] or format_progress(task.get("progress"))
     ran = span(task["claimed_at"], task["finished_at"])
     return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]

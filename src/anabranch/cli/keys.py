@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from anabranch.access import Credential, Key, KeyRequest, Scope
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import connect, database_url, find_remote
+from anabranch.cli.durations import parse_duration
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json
-from anabranch.cli.place import connect, database_url, find_remote
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import age, note, print_json, print_line, print_table
-from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.keys import PostgresKeys
@@ -22,8 +22,8 @@ __all__ = ["cli"]
 
 cli = typer.Typer(name="keys", help="Make, list and revoke API keys.")
 
-BY = "the operator"
-Told = dict[str, Any]  # a key as the API tells it
+CREATED_BY = "the operator"
+KeyJson = dict[str, Any]  # a key as the API tells it
 Answer = TypeVar("Answer")
 
 
@@ -71,29 +71,29 @@ def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")
         with connect() as client:
             told = client.admin.revoke_key(id).raw
     else:
-        told = _tell(_on_database(lambda keys: keys.revoke(id, BY)))
+        told = _tell(_on_database(lambda keys: keys.revoke(id, CREATED_BY)))
     if json:
         print_json(told)
     else:
         print_line(f"revoked {told['id']}")
 
 
-def _create(wanted: KeyRequest) -> Told:
+def _create(wanted: KeyRequest) -> KeyJson:
     if find_remote().url:
         seconds = None if wanted.lasts is None else int(wanted.lasts.total_seconds())
         with connect() as client:
             return client.admin.make_key(wanted.name, wanted.scope, owner=wanted.owner, expires_in_seconds=seconds).raw
-    key, credential = _on_database(lambda keys: keys.make(wanted, BY))
+    key, credential = _on_database(lambda keys: keys.make(wanted, CREATED_BY))
     return _tell(key, credential)
 
 
-def _list(limit: int, before: str | None) -> tuple[list[Told], str | None]:
+def _list(limit: int, before: str | None) -> tuple[list[KeyJson], str | None]:
     if find_remote().url:
         with connect() as client:
             page = client.admin.list_keys(limit=limit, before=before)
         return [key.raw for key in page], page.next
     if before is not None and not before.isdecimal():
-        raise UsageMistake("usage", f"{before!r} is not a cursor", remedy="Use the one that a list ended with.")
+        raise UsageError("usage", f"{before!r} is not a cursor", remedy="Use the one that a list ended with.")
     cursor = None if before is None else int(before)
     found = _on_database(lambda keys: keys.list(limit=limit + 1, before=cursor))
     return [_tell(key) for key in found[:limit]], str(found[limit - 1].id) if len(found) > limit else None
@@ -114,7 +114,7 @@ def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
     return asyncio.run(open_and_act())
 
 
-def _tell(key: Key, credential: Credential | None = None) -> Told:
+def _tell(key: Key, credential: Credential | None = None) -> KeyJson:
     """A key as the API tells it."""
     told = {name: _text(value) if name.endswith("_at") else value for name, value in asdict(key).items()}
     told["id"] = told.pop("key_id")
@@ -126,7 +126,7 @@ def _text(moment: datetime | None) -> str | None:
 
 
 def _read_time(text: str) -> timedelta:
-    lasts = read_span(text)
+    lasts = parse_duration(text)
     if lasts is None:
-        raise UsageMistake("usage", f"{text!r} is no time that a key can last", remedy="Write it like 90m, 12h or 30d.")
+        raise UsageError("usage", f"{text!r} is no time that a key can last", remedy="Write it like 90m, 12h or 30d.")
     return lasts

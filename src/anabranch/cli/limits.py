@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import typer
 
 from anabranch.cli.completion import complete_queue
+from anabranch.cli.connection import connect
 from anabranch.cli.options import Json
-from anabranch.cli.place import connect
 from anabranch.cli.show import age, note, print_json, print_line, print_table
 
 __all__ = ["cli"]

@@ -16,7 +16,6 @@ from anabranch.cli import (
     control,
     database,
     demo,
-    doctor,
     handlers,
     history,
     jobs,
@@ -29,14 +28,15 @@ from anabranch.cli import (
     submit,
     workflows,
 )
-from anabranch.cli.exits import INTERNAL, INTERRUPTED, UsageMistake, exit_code, tell
+from anabranch.cli.doctor import command as doctor
+from anabranch.cli.exit_codes import INTERNAL, INTERRUPTED, UsageError, exit_code, print_error
 from anabranch.cli.show import note, print_line
 from anabranch.errors import AnabranchError
 
 __all__ = ["call", "cli", "main"]
 
 # As of a program that SIGPIPE ended.
-BROKEN_PIPE = 141
+BROKEN_PIPE_EXIT = 141
 
 cli = typer.Typer(
     name="anabranch",
@@ -89,13 +89,13 @@ def main() -> None:
     _fill_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # what its encoding can't show is escaped, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")
-    if completion.ASKED in os.environ:
+    if completion.COMPLETE_VARIABLE in os.environ:
         completion.complete(cli)
     code = call(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = BROKEN_PIPE
+        code = BROKEN_PIPE_EXIT
     except OSError as error:
         code = code or INTERNAL
         note(f"error: stdout can't be written: {error.strerror}")
@@ -121,10 +121,10 @@ def call(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        return BROKEN_PIPE
+        return BROKEN_PIPE_EXIT
     except Exception as error:  # noqa: BLE001  the boundary: nothing passes it as a traceback
         known = _describe(error)
-        tell(known, as_json="--json" in arguments)
+        print_error(known, as_json="--json" in arguments)
         return exit_code(known)
     return 0
 
@@ -142,12 +142,12 @@ def _describe(error: Exception) -> AnabranchError:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "anabranch"
         said = error.format_message().strip().replace(": Value error, ", ": ")
-        return UsageMistake("usage", said, remedy=f"See `{path} --help`.")
+        return UsageError("usage", said, remedy=f"See `{path} --help`.")
     return _unexpected(error)
 
 
 def _unexpected(error: Exception) -> AnabranchError:
-    from anabranch.cli.crash import keep_details
+    from anabranch.cli.crash import save_details
 
     kind = type(error).__name__
-    return AnabranchError("internal", f"{kind}: {error}".splitlines()[0], remedy=keep_details(error))
+    return AnabranchError("internal", f"{kind}: {error}".splitlines()[0], remedy=save_details(error))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.cli.connection import connect, database_url
 from anabranch.cli.options import Json
-from anabranch.cli.place import connect, database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import age, print_json, print_line, print_table
 
@@ -24,9 +24,9 @@ cli.add_typer(workers)
 SessionNumber = Annotated[int, typer.Argument(metavar="ID", min=1, help="The session, as `workers` lists it.")]
 
 # How long answers that have begun may go on when the API is told to stop.
-PARTING_SECONDS = 10
+SHUTDOWN_SECONDS = 10
 # Longer than clients keep an idle connection: a request on one that is just being closed is lost.
-IDLE_SECONDS = 75
+KEEP_ALIVE_SECONDS = 75
 
 
 @workers.callback(invoke_without_command=True)
@@ -97,8 +97,8 @@ def api() -> None:
         http="anabranch.api.security.protocol:BoundedProtocol",
         ws="none",
         proxy_headers=False,  # uvicorn would believe whoever calls from this machine; the API knows its proxies itself
-        timeout_graceful_shutdown=PARTING_SECONDS,
-        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     with _listener(settings) as listener:
         Server(config).run([listener])

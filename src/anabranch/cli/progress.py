@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from anabranch.cli.show import escape, note, spell_progress, wants_colour
+from anabranch.cli.show import escape, format_progress, note, wants_colour
 
 __all__ = ["Bars", "show_jobs", "show_progress"]
 
@@ -85,7 +85,7 @@ class Bars:
                 # Without a total it would take 100, and be drawn so before the next line says better.
                 self._ids[name] = self._bars.add_task(name, total=None, state="")
             done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
-            state = spell_progress(node.get("progress")) or node["state"]
+            state = format_progress(node.get("progress")) or node["state"]
             self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=escape(state))
 
 
@@ -113,7 +113,9 @@ class _JobBars:
         if name not in self._ids:
             self._ids[name] = self._bars.add_task(name, total=len(job["nodes"]), state="")
         done = sum(node["state"] in ("completed", "skipped", "cancelled", "failed") for node in job["nodes"])
-        said = next((spell_progress(node.get("progress")) for node in job["nodes"] if node["state"] == "running"), None)
+        said = next(
+            (format_progress(node.get("progress")) for node in job["nodes"] if node["state"] == "running"), None
+        )
         self._bars.update(self._ids[name], completed=done, state=escape(": ".join(filter(None, (_step(job), said)))))
 
 

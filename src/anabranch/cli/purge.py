@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import database_url
+from anabranch.cli.durations import parse_duration
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json, Yes
-from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line
-from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.engine.ports import Survey
@@ -49,7 +49,7 @@ async def _purge(settings: "Settings", age: timedelta, *, dry_run: bool, yes: bo
             print_json({"jobs": _count(survey), **asdict(survey)}) if json else print_line(_tell(survey))
             return
         if not yes:
-            raise UsageMistake("database.unconfirmed", _tell(survey), remedy="Remove them with `--yes`.")
+            raise UsageError("database.unconfirmed", _tell(survey), remedy="Remove them with `--yes`.")
         purged = await _remove(purge, _count(survey))
     if json:
         print_json(asdict(purged))
@@ -82,7 +82,7 @@ def _tell(survey: "Survey") -> str:
 
 def _default_age(settings: "Settings") -> timedelta:
     if not settings.retention_days:
-        raise UsageMistake(
+        raise UsageError(
             "database.age", "by `retention_days` jobs are kept for ever", remedy="Say how old with `--older-than`."
         )
     return timedelta(days=settings.retention_days)
@@ -90,7 +90,7 @@ def _default_age(settings: "Settings") -> timedelta:
 
 def read_age(text: str) -> timedelta:
     """The age of jobs that was given."""
-    age = read_span(text)
+    age = parse_duration(text)
     if age is None:
-        raise UsageMistake("database.age", f"{text!r} is not an age", remedy="Write it as 30d, 12h, 45m, 30s or 2w.")
+        raise UsageError("database.age", f"{text!r} is not an age", remedy="Write it as 30d, 12h, 45m, 30s or 2w.")
     return age

@@ -13,6 +13,8 @@ __all__ = [
     "coloured",
     "cut",
     "escape",
+    "format_error",
+    "format_progress",
     "in_one_line",
     "note",
     "print_json",
@@ -20,14 +22,12 @@ __all__ = [
     "print_row",
     "print_table",
     "span",
-    "spell_error",
-    "spell_progress",
     "wants_colour",
 ]
 
-WIDTH = 80
+MAX_CELL_WIDTH = 80
 # What moves the cursor, changes colours or turns the reading direction could show a person what is not there.
-UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+UNSAFE_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 COLOURS = {
     "completed": 32, "ok": 32, "running": 36, "ready": 36,
     "waiting": 33, "warn": 33, "cancelled": 33, "failed": 31, "fail": 31,
@@ -37,7 +37,7 @@ COLOURS = {
 def print_json(value: object, *, indent: int | None = 2) -> None:
     """Print a value as JSON."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
-    print_line(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    print_line(UNSAFE_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_line(text: str) -> None:
@@ -89,12 +89,12 @@ def cut(value: object) -> str | None:
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+    return text if len(text) <= MAX_CELL_WIDTH else f"{text[: MAX_CELL_WIDTH - 1]}…"
 
 
 def escape(text: str) -> str:
     """The text with what could fool a terminal escaped; lines and tabs stay."""
-    return UNSAFE.sub(
+    return UNSAFE_CHARACTERS.sub(
         lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
     )
 
@@ -110,7 +110,7 @@ def age(moment: str | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def spell_progress(progress: Mapping[str, Any] | None) -> str | None:
+def format_progress(progress: Mapping[str, Any] | None) -> str | None:
     """How far a task says that it is, in a few words; nothing stays nothing."""
     if not progress:
         return None
@@ -118,7 +118,7 @@ def spell_progress(progress: Mapping[str, Any] | None) -> str | None:
     return cut(": ".join(filter(None, (known, in_one_line(progress["message"])))))
 
 
-def spell_error(error: Mapping[str, Any]) -> str:  # as the API tells it
+def format_error(error: Mapping[str, Any]) -> str:  # as the API tells it
     """An error in a line: with the exception's type where the handler's own code raised it."""
     kind, message = str(error.get("type") or ""), str(error.get("message") or "")
     return f"{kind}: {message}" if error.get("code") == "handler.error" and kind else message

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake, relay
+from anabranch.cli.connection import find_home, is_ready
+from anabranch.cli.exit_codes import UsageError, parse_relayed_error
 from anabranch.cli.options import Json, Yes
-from anabranch.cli.place import find_home, is_ready
 from anabranch.cli.setup import prepare, warn_of_unknown
 from anabranch.cli.show import note, print_json, print_line
 from anabranch.embedded.home import Home, Stack
@@ -23,7 +23,7 @@ from anabranch.errors import DefinitionError
 if TYPE_CHECKING:
     from anabranch.settings import Settings
 
-__all__ = ["cli", "require_plugins", "start", "stoppable"]
+__all__ = ["cli", "interrupt_on_signals", "require_plugins", "start"]
 
 cli = typer.Typer()
 
@@ -61,13 +61,13 @@ def down(
 
     home = find_home()
     if purge and not yes:
-        raise UsageMistake(
+        raise UsageError(
             "down.unconfirmed",
             f"`--purge` removes the embedded database of {home.path} with all its data, and what jobs made there",
             remedy="Say so with `--yes`.",
         )
     if bronze and not purge:
-        raise UsageMistake("usage", "`--bronze` says what to purge", remedy="Give `--purge --yes`, too.")
+        raise UsageError("usage", "`--bronze` says what to purge", remedy="Give `--purge --yes`, too.")
     stopped = stop(home)
     kept = _purge(home, bronze=bronze) if purge else []
     if json:
@@ -100,14 +100,14 @@ def start(settings: "Settings") -> Stack:
     chosen["queues"] = ",".join(settings.queues)
     environment = {**os.environ, **{f"ANABRANCH_{name.upper()}": value for name, value in chosen.items()}}
     try:
-        with stoppable():
+        with interrupt_on_signals():
             return start_detached(_command("up", "--log-to-files", "--json"), environment, home, is_ready)
     except SupervisorEnded as ended:
-        raise relay(ended.said, ended.exit_code) or ended from None
+        raise parse_relayed_error(ended.said, ended.exit_code) or ended from None
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def interrupt_on_signals() -> Iterator[None]:
     """Let SIGTERM and a closed terminal end the command as ^C does, so that what it started is cleared."""
     # What is ignored stays so: a shell that runs us under nohup means it.
     wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
@@ -139,16 +139,16 @@ def require_plugins(settings: "Settings") -> None:
 
 def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
     from anabranch.app import connections_needed, join
-    from anabranch.cli.burial import Undertaker
-    from anabranch.cli.custody import Custodian
+    from anabranch.cli.home_key import HomeKey
+    from anabranch.cli.stack_database import StackDatabase
     from anabranch.embedded.cluster import Cluster
     from anabranch.embedded.listener import asks_for_keys
     from anabranch.embedded.supervisor import ChildSpec, Supervisor
     from anabranch.settings import forget
 
-    custodian = Custodian(Home(settings.home), needed=asks_for_keys(settings.auth, settings.host))
+    home_key = HomeKey(Home(settings.home), needed=asks_for_keys(settings.auth, settings.host))
     forget("api_key")  # it is for commands; no process of the stack needs it (S5)
-    home, undertaker = Home(settings.home), Undertaker(Home(settings.home), connections_needed(settings.workers))
+    home, database = Home(settings.home), StackDatabase(Home(settings.home), connections_needed(settings.workers))
     children = [
         ChildSpec("api", _command("api"), {"ANABRANCH_HOST": settings.host}, listens=True),
         ChildSpec("orchestrator", _command("orchestrator")),
@@ -159,9 +159,9 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
     ]
 
     def prepare(url: str) -> None:
-        undertaker.prepare(url)
+        database.prepare(url)
         join(settings, url)
-        custodian.begin(url)
+        home_key.begin(url)
 
     Supervisor(
         home,
@@ -171,8 +171,8 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
         port=settings.port,
         prepare=prepare,
         on_start=lambda stack: None if log_to_files else _announce(stack, settings, json),
-        on_death=undertaker.bury,
-        on_stop=custodian.end,
+        on_death=database.bury,
+        on_stop=home_key.end,
         grace=timedelta(seconds=40),  # longer than the grace that a worker gives its handlers
         log_to_files=log_to_files,
     ).run()
@@ -222,7 +222,7 @@ def _reason(home: Home, folder: str) -> str:
 def _purge(home: Home, *, bronze: bool) -> list[str]:
     """Remove the embedded database and what the stack made; the tiers that still hold something."""
     from anabranch.embedded.cluster import Cluster
-    from anabranch.embedded.leavings import remove_leavings
+    from anabranch.embedded.purge import purge_home
 
     if not home.path.exists():
         return []
@@ -232,6 +232,6 @@ def _purge(home: Home, *, bronze: bool) -> list[str]:
         # A database elsewhere still knows of its jobs' files, whatever this shell knows of it.
         ours = cluster.exists and not (elsewhere or home.serves_elsewhere)
         # The database goes last: while it is there, a purge that failed can be tried again.
-        kept = remove_leavings(home, jobs=ours, bronze=bronze)
+        kept = purge_home(home, jobs=ours, bronze=bronze)
         cluster.purge()
     return [str(folder) for folder in kept]

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import database_url
+from anabranch.cli.durations import parse_duration
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import All, Json, Yes
-from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line, print_row, print_table
-from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.audit import Finding
@@ -20,9 +20,9 @@ __all__ = ["cli"]
 
 cli = typer.Typer(name="storage", help="List, copy, remove and audit the objects of the tiers.")
 
-BATCH = 1_000
+BATCH_OBJECTS = 1_000
 Object = Annotated[str, typer.Argument(metavar="ADDRESS", help="An object, like bronze://uploads/dem.tif.")]
-Place = Annotated[str, typer.Argument(help="A file, or the address of an object.")]
+FileOrAddress = Annotated[str, typer.Argument(help="A file, or the address of an object.")]
 
 
 @cli.command()
@@ -71,14 +71,14 @@ def stat(address: Object, json: Json = False) -> None:
 
 @cli.command()
 def cp(
-    source: Place,
-    target: Place,
+    source: FileOrAddress,
+    target: FileOrAddress,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     json: Json = False,
 ) -> None:
     """Copy an object, from or to a file or from tier to tier, and print where it is and its SHA-256."""
     if "://" not in source and "://" not in target:
-        raise UsageMistake("usage", "neither is an address", remedy="Give one of them like silver://path.")
+        raise UsageError("usage", "neither is an address", remedy="Give one of them like silver://path.")
     size, digest = _copy(_open(), source, target, overwrite=overwrite)
     if json:
         print_json({"address": target, "size": size, "sha256": digest})
@@ -97,9 +97,7 @@ def rm(
     storage = _open()
     removed = sum(_remove(storage, address, recursive=recursive, yes=yes) for address in addresses)
     if not yes:
-        raise UsageMistake(
-            "storage.unconfirmed", f"objects that would go: {removed}", remedy="Remove them with `--yes`."
-        )
+        raise UsageError("storage.unconfirmed", f"objects that would go: {removed}", remedy="Remove them with `--yes`.")
     print_json({"removed": removed}) if json else print_line(f"removed {removed}")
 
 
@@ -116,10 +114,10 @@ def audit(
     from anabranch.app import open_tiers
     from anabranch.audit import Audit
 
-    if (age := read_span(older_than)) is None:
-        raise UsageMistake("usage", f"{older_than!r} is not an age", remedy="Write it as 30d, 12h, 45m or 30s.")
+    if (age := parse_duration(older_than)) is None:
+        raise UsageError("usage", f"{older_than!r} is not an age", remedy="Write it as 30d, 12h, 45m or 30s.")
     if sweep and not yes:
-        raise UsageMistake("storage.unconfirmed", "`--sweep` removes objects for good", remedy="Say so with `--yes`.")
+        raise UsageError("storage.unconfirmed", "`--sweep` removes objects for good", remedy="Say so with `--yes`.")
     settings = prepare(quiet=True)
     with PostgresRecords(database_url(settings)) as records:
         checking = Audit(open_tiers(settings), records)
@@ -135,7 +133,7 @@ def adopt(yes: Yes = False, json: Json = False) -> None:
     from anabranch.storage.marks import adopt_storage
 
     if not yes:
-        raise UsageMistake(
+        raise UsageError(
             "storage.unconfirmed",
             "processes that use another store don't start any more after `adopt`",
             remedy="Say so with `--yes`.",
@@ -252,7 +250,7 @@ def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> 
         return 1
     tier, removed = parse_folder(address).tier, 0
     found = storage.walk(address)
-    while batch := [each.key for each in islice(found, BATCH)]:
+    while batch := [each.key for each in islice(found, BATCH_OBJECTS)]:
         removed += len(batch)
         if yes:
             storage.tier(tier).delete(batch)
@@ -264,5 +262,5 @@ def _require_object(storage: "Storage", address: str) -> None:
     if _itself(storage, address) and not address.endswith("/"):
         return
     if storage.list(address, limit=1):
-        raise UsageMistake("usage", f"{address} is a folder", remedy="Remove all that is below it with `--recursive`.")
+        raise UsageError("usage", f"{address} is a folder", remedy="Remove all that is below it with `--recursive`.")
     storage.stat(address)

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
-from anabranch.cli.follow import follow, hand_in, print_end
+from anabranch.cli.connection import connect
+from anabranch.cli.exit_codes import UsageError
+from anabranch.cli.follow import follow, print_end, submit_job
 from anabranch.cli.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
 from anabranch.cli.parameters import read_parameters
-from anabranch.cli.place import connect
 from anabranch.cli.show import print_json, print_line
 
 __all__ = ["cli"]
@@ -35,12 +35,12 @@ def submit(
     """Submit a job; the same parameters are the same job."""
     if bulk:
         if param or params or wait or timeout is not None:
-            raise UsageMistake("usage", "--bulk goes with --priority, --rerun and --json only")
+            raise UsageError("usage", "--bulk goes with --priority, --rerun and --json only")
         _submit_lines(workflow, bulk, priority, rerun, json)
         return
     parameters = read_parameters(param or (), params)
     with connect() as client:
-        submitted = hand_in(client, workflow, parameters, priority=priority, rerun=rerun)
+        submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
         if wait or timeout is not None:
             print_end(follow(client, submitted["job_id"], timeout, json=json), json=json)
         elif json:

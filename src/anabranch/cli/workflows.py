@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.catalogue import (
+from anabranch.cli.connection import connect
+from anabranch.cli.options import Json, WorkflowName
+from anabranch.cli.registry import (
     describe,
     find_declaration,
     list_refused,
@@ -16,8 +18,6 @@ from anabranch.cli.catalogue import (
     summarize,
     warn_of_refused,
 )
-from anabranch.cli.options import Json, WorkflowName
-from anabranch.cli.place import connect
 from anabranch.cli.show import in_one_line, note, print_json, print_line, print_table
 from anabranch.errors import DefinitionError, InputError
 
@@ -67,21 +67,21 @@ def validate(
     json: Json = False,
 ) -> None:
     """Check workflows and print every mistake."""
-    from anabranch.cli.verdict import judge_files, judge_registry
+    from anabranch.cli.validation import validate_files, validate_registry
 
     registry = load()
     if files:
         warn_of_refused(registry)
-    verdict = judge_files(files, registry) if files else judge_registry(registry)
+    report = validate_files(files, registry) if files else validate_registry(registry)
     if json:
-        print_json([asdict(mistake) for mistake in verdict.mistakes])
+        print_json([asdict(mistake) for mistake in report.mistakes])
     else:
-        for mistake in verdict.mistakes:
+        for mistake in report.mistakes:
             print_line(str(mistake))
-    if verdict.mistakes:
-        raise DefinitionError("workflow.invalid", str(verdict), remedy="Mend them, and validate again.")
+    if report.mistakes:
+        raise DefinitionError("workflow.invalid", str(report), remedy="Mend them, and validate again.")
     if not json:
-        print_line(str(verdict))
+        print_line(str(report))
 
 
 @cli.command()

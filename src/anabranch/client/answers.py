@@ -30,7 +30,7 @@ __all__ = [
 Raw = dict[str, Any]  # a JSON object of the API
 JsonValue = Any  # JSON of any shape
 Item = TypeVar("Item")
-ENDED = frozenset({"completed", "failed", "cancelled"})
+ENDED_STATUSES = frozenset({"completed", "failed", "cancelled"})
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class JobSummary:
     @property
     def ended(self) -> bool:
         """Whether nothing more will happen to it."""
-        return self.status in ENDED
+        return self.status in ENDED_STATUSES
 
     @property
     def succeeded(self) -> bool:

@@ -69,7 +69,7 @@ class Run(Generic[Answer]):
         """What the last step led to."""
         return self._answers[0]
 
-    def go_on(self, answer: Any = None) -> None:  # as the step's call reads it
+    def resume(self, answer: Any = None) -> None:  # as the step's call reads it
         """After a step that was taken."""
         self.step = self._advance(lambda: self._steps.send(answer))
 

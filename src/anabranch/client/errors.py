@@ -16,7 +16,7 @@ class TimedOut(AnabranchError):
     """The job had not ended when the time was over."""
 
 
-KINDS: dict[int, type[AnabranchError]] = {
+ERROR_CLASSES: dict[int, type[AnabranchError]] = {
     400: InputError,
     401: NotAllowed,
     403: NotAllowed,
@@ -36,6 +36,6 @@ KINDS: dict[int, type[AnabranchError]] = {
 
 def error_of(status: int, problem: Mapping[str, Any]) -> AnabranchError:  # JSON of any shape: a proxy may have sent it
     """The error that an answer tells of."""
-    kind = KINDS.get(status, AnabranchError)
+    kind = ERROR_CLASSES.get(status, AnabranchError)
     code, message = problem.get("code") or f"http.{status}", problem.get("detail") or f"the API answered {status}"
     return kind(str(code), str(message), remedy=str(problem.get("remedy") or ""))

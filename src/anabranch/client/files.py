@@ -12,9 +12,9 @@ from typing import BinaryIO
 from anabranch.client.answers import Raw
 from anabranch.errors import InputError
 
-__all__ = ["FileBody", "Uploaded", "written_aside"]
+__all__ = ["FileBody", "Uploaded", "write_atomically"]
 
-PIECE_BYTES = 2**20
+CHUNK_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class FileBody:
         """What it holds."""
         digest = sha256()
         with self._file:
-            while piece := self._file.read(PIECE_BYTES):
+            while piece := self._file.read(CHUNK_BYTES):
                 digest.update(piece)
                 yield piece
         self.sha256 = digest.hexdigest()
@@ -64,7 +64,7 @@ class FileBody:
 
         digest = sha256()
         with self._file:
-            while piece := await asyncio.to_thread(self._file.read, PIECE_BYTES):
+            while piece := await asyncio.to_thread(self._file.read, CHUNK_BYTES):
                 digest.update(piece)
                 yield piece
         self.sha256 = digest.hexdigest()
@@ -75,7 +75,7 @@ class FileBody:
 
 
 @contextmanager
-def written_aside(file: Path) -> Iterator[BinaryIO]:
+def write_atomically(file: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of another when it is whole."""
     aside = file.with_name(f"{file.name}.part")
     try:

@@ -56,14 +56,14 @@ __all__ = [
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 1.0
-PATIENCE_SECONDS = 30.0
-SUBMIT_PATIENCE_SECONDS = 5.0
-SHORTEST_TIMEOUT_SECONDS = 0.1
-LARGEST_PAGE = 1000
+MAX_PAUSE_SECONDS = 1.0
+MAX_OUTAGE_SECONDS = 30.0
+MAX_SUBMIT_OUTAGE_SECONDS = 5.0
+MIN_TIMEOUT_SECONDS = 0.1
+MAX_PAGE_ITEMS = 1000
 BATCH_LINES = 500
 BATCH_BYTES = 1_000_000
-LARGEST_PAGE_OF_LOGS = 200
+MAX_PAGE_LOGS = 200
 
 
 def submit(
@@ -84,7 +84,7 @@ def submit(
     wanted = {name: value for name, value in given.items() if value is not None}
     body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
     key = _fresh_key() if idempotency_key is None else idempotency_key
-    return _patiently(Call(SubmittedJob.of, "POST", "/api/jobs", body=body, key=key))
+    return _retry_while_unavailable(Call(SubmittedJob.of, "POST", "/api/jobs", body=body, key=key))
 
 
 def submit_many(jobs: "Iterable[Mapping[str, Json]]") -> Batches[BulkAnswer]:
@@ -138,7 +138,7 @@ def tasks(
 
 def all_tasks(job_id: str, *, node: str | None = None, status: str | None = None) -> Pages[Task]:
     """Every task of a job, in order, a page at a time."""
-    return lambda after: tasks(job_id, limit=LARGEST_PAGE, after=after, node=node, status=status)
+    return lambda after: tasks(job_id, limit=MAX_PAGE_ITEMS, after=after, node=node, status=status)
 
 
 def events(job_id: str, *, limit: int | None = None, after: str | int | None = None) -> Call[Page[Event]]:
@@ -149,7 +149,7 @@ def events(job_id: str, *, limit: int | None = None, after: str | int | None = N
 
 def all_events(job_id: str) -> Pages[Event]:
     """Everything that happened to a job, in order, a page at a time."""
-    return lambda after: events(job_id, limit=LARGEST_PAGE, after=after)
+    return lambda after: events(job_id, limit=MAX_PAGE_ITEMS, after=after)
 
 
 def logs(
@@ -170,7 +170,7 @@ def all_logs(
     job_id: str, *, node: str | None = None, index: int | str | None = None, attempt: int | None = None
 ) -> Pages[Log]:
     """All that a job's tasks printed and measured, in order, a page at a time."""
-    return lambda after: logs(job_id, limit=LARGEST_PAGE_OF_LOGS, after=after, node=node, index=index, attempt=attempt)
+    return lambda after: logs(job_id, limit=MAX_PAGE_LOGS, after=after, node=node, index=index, attempt=attempt)
 
 
 def upload(file: str | Path, *, name: str | None = None) -> Steps[Uploaded]:
@@ -249,10 +249,10 @@ def wait(
         remaining = _remaining(began, timeout)
         try:
             found: JobStatus = yield Call(
-                JobStatus.of, "GET", job_path(job_id), within=max(remaining, SHORTEST_TIMEOUT_SECONDS)
+                JobStatus.of, "GET", job_path(job_id), within=max(remaining, MIN_TIMEOUT_SECONDS)
             )
         except Unavailable:
-            if monotonic() - heard > PATIENCE_SECONDS:
+            if monotonic() - heard > MAX_OUTAGE_SECONDS:
                 raise
         else:
             heard = monotonic()
@@ -265,7 +265,7 @@ def wait(
         if timeout is not None and remaining <= 0:
             raise _timed_out(job_id, timeout, seen)
         yield Pause(min(pause, remaining))
-        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+        pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
 
 
 def _submit_lines(lines: Sequence[bytes], first: int) -> Steps[list[BulkAnswer]]:
@@ -277,7 +277,7 @@ def _submit_lines(lines: Sequence[bytes], first: int) -> Steps[list[BulkAnswer]]
         return answers
 
     body = b"\n".join(lines) + b"\n"
-    return _patiently(Call(read, "POST", "/api/jobs/bulk", body=body, key=_fresh_key(), lines=True))
+    return _retry_while_unavailable(Call(read, "POST", "/api/jobs/bulk", body=body, key=_fresh_key(), lines=True))
 
 
 def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -294,18 +294,18 @@ def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _patiently(call: Call[Answer]) -> Steps[Answer]:
+def _retry_while_unavailable(call: Call[Answer]) -> Steps[Answer]:
     began, pause = monotonic(), FIRST_PAUSE_SECONDS
     while True:
         try:
             answer: Answer = yield call
         except Unavailable:
-            if monotonic() - began > SUBMIT_PATIENCE_SECONDS:
+            if monotonic() - began > MAX_SUBMIT_OUTAGE_SECONDS:
                 raise
         else:
             return answer
         yield Pause(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+        pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
 
 
 def _fresh_key() -> str:

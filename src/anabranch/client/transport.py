@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.client.calls import Call
 from anabranch.client.errors import error_of
-from anabranch.client.files import FileBody, written_aside
+from anabranch.client.files import FileBody, write_atomically
 from anabranch.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ Answer = TypeVar("Answer")
 CONNECT_SECONDS = 5.0
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
-SLOW_SECONDS = 600.0
+SLOW_ANSWER_SECONDS = 600.0
 
 
-class Line:
+class HttpProtocol:
     """How to reach the API at a URL, and what its answers mean; `timeout` bounds a request, in seconds."""
 
     def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
@@ -52,7 +52,7 @@ class Line:
 
     def _request(self, call: Call[Any]) -> dict[str, Any]:  # what httpx takes
         timeout = min(call.within or self._timeout, self._timeout)
-        answer = (call.within or SLOW_SECONDS) if call.slow else timeout
+        answer = (call.within or SLOW_ANSWER_SECONDS) if call.slow else timeout
         connect = min(timeout, CONNECT_SECONDS)
         kind = {"Content-Type": NDJSON if call.lines else JSON} if isinstance(call.body, bytes) else {}
         key = {} if call.key is None else {"Idempotency-Key": call.key}
@@ -99,7 +99,7 @@ class Line:
             ) from error
 
 
-class Transport(Line):
+class Transport(HttpProtocol):
     """Connections to the API."""
 
     def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
@@ -132,7 +132,7 @@ class Transport(Line):
             yield answer.iter_lines()
 
     def _download(self, call: Call[Answer], file: Path) -> Answer:
-        with written_aside(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
+        with write_atomically(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
             if not answer.is_success:
                 answer.read()
             self._check(call, answer)
@@ -141,7 +141,7 @@ class Transport(Line):
         return call.read(file)
 
 
-class AsyncTransport(Line):
+class AsyncTransport(HttpProtocol):
     """Connections to the API, for asyncio."""
 
     def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
@@ -175,7 +175,7 @@ class AsyncTransport(Line):
                 yield answer.aiter_lines()
 
     async def _download(self, call: Call[Answer], file: Path) -> Answer:
-        with written_aside(file) as aside, self._reached():
+        with write_atomically(file) as aside, self._reached():
             async with self._http.stream(**self._request(call)) as answer:
                 if not answer.is_success:
                     await answer.aread()

@@ -1,4 +1,4 @@
-"""A process that is kept running."""
+"""A process that is supervised running."""
 
 import os
 import signal
@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-__all__ = ["ChildSpec", "Kept"]
+__all__ = ["ChildSpec", "SupervisedProcess"]
 
-LONGEST_DELAY = 5.0
-RAN_WELL = 10.0
+MAX_DELAY_SECONDS = 5.0
+STABLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ChildSpec:
     listens: bool = False
 
 
-class Kept:
+class SupervisedProcess:
     """One process and its successors: the first death costs nothing, each further one a longer wait."""
 
     def __init__(self, role: str, launch: Callable[[str], subprocess.Popen[bytes]]) -> None:
@@ -56,7 +56,7 @@ class Kept:
         self._count_death()
         return dead
 
-    def tell(self, signum: signal.Signals) -> None:
+    def send_signal(self, signum: signal.Signals) -> None:
         """Signal the process if it runs."""
         if self.process:
             self.process.send_signal(signum)
@@ -73,5 +73,5 @@ class Kept:
 
     def _count_death(self) -> None:
         now = time.monotonic()
-        self._deaths = 1 if now - self._started > RAN_WELL else self._deaths + 1
-        self.due = now + (0 if self._deaths == 1 else min(LONGEST_DELAY, 0.25 * 2 ** (self._deaths - 1)))
+        self._deaths = 1 if now - self._started > STABLE_SECONDS else self._deaths + 1
+        self.due = now + (0 if self._deaths == 1 else min(MAX_DELAY_SECONDS, 0.25 * 2 ** (self._deaths - 1)))

@@ -49,7 +49,7 @@ class Home:
         self.logs = self.path / "logs"
         self._stack_file = self.path / "run" / "stack.json"
         self._key_file = self.path / "run" / "key"
-        self._place_file = self.path / "cluster.json"
+        self._cluster_file = self.path / "cluster.json"
         self._elsewhere_file = self.path / "elsewhere"
         self._lock: int | None = None
 
@@ -135,16 +135,16 @@ class Home:
         """Forget the key."""
         self._key_file.unlink(missing_ok=True)
 
-    def read_place(self) -> dict[str, Path]:
+    def read_cluster_folders(self) -> dict[str, Path]:
         """The folders of the cluster that are not inside the home, by name."""
         try:
-            return {name: Path(folder) for name, folder in json.loads(_read(self._place_file)).items()}
+            return {name: Path(folder) for name, folder in json.loads(_read(self._cluster_file)).items()}
         except (AttributeError, ValueError):
             return {}
 
-    def write_place(self, place: dict[str, Path]) -> None:
+    def write_cluster_folders(self, place: dict[str, Path]) -> None:
         """Record the folders of the cluster that are not inside the home."""
-        _write(self._place_file, json.dumps({name: str(folder) for name, folder in place.items()}))
+        _write(self._cluster_file, json.dumps({name: str(folder) for name, folder in place.items()}))
 
     @property
     def serves_elsewhere(self) -> bool:

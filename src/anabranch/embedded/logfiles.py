@@ -6,7 +6,7 @@ from pathlib import Path
 
 __all__ = ["open_log", "read_tail", "trim_logs"]
 
-LIMIT = 10_000_000
+MAX_LOG_BYTES = 10_000_000
 
 
 def open_log(path: Path) -> int:
@@ -14,7 +14,7 @@ def open_log(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
-def trim_logs(folder: Path, limit: int = LIMIT) -> None:
+def trim_logs(folder: Path, limit: int = MAX_LOG_BYTES) -> None:
     """Move what each log over the limit holds to its `.1`, and go on with an empty file."""
     for path in folder.glob("*.log"):
         if path.stat().st_size > limit:

@@ -4,7 +4,7 @@ import os
 from signal import SIGKILL, SIGTERM
 
 from anabranch.embedded.home import STACK_MARK, Home
-from anabranch.embedded.place import Place
+from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.postmaster import shut_down
 from anabranch.embedded.processes import Process, alive, end, family, marked
 
@@ -15,7 +15,7 @@ def clear_orphans(home: Home, grace: float = 5) -> int:
     """Hold the home and end every process of its former stacks, clients before the server; how many there were."""
     home.acquire()
     ended = len(end(lambda: find_orphans(home), (SIGTERM, grace), (SIGKILL, 5)))
-    ended += shut_down(Place(home).data)
+    ended += shut_down(ClusterLayout(home).data)
     home.clear_stack()
     return ended
 

@@ -6,28 +6,28 @@ import socket
 from types import FrameType, TracebackType
 from typing import Self
 
-__all__ = ["Interrupted", "Interrupts"]
+__all__ = ["Interrupted", "StopSignals"]
 
-STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
     """A signal came while the work could still be dropped."""
 
 
-class Interrupts:
-    """Stop signals: the first is raised while it starts, all are counted (`asked`) once it runs."""
+class StopSignals:
+    """Stop signals: the first is raised while it starts, all are counted (`received`) once it runs."""
 
     def __enter__(self) -> Self:
-        self.asked = 0
+        self.received = 0
         self._raising = True
         self._reader, self._writer = socket.socketpair()
         for end in (self._reader, self._writer):
             end.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         # What is ignored stays so: a shell that runs us under nohup means it.
-        wanted = [number for number in STOP if signal.getsignal(number) is not signal.SIG_IGN]
-        self._former = {number: signal.signal(number, self._ask) for number in wanted}
+        wanted = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        self._former = {number: signal.signal(number, self._receive) for number in wanted}
         self._former[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._wake)
         return self
 
@@ -40,7 +40,7 @@ class Interrupts:
         self._reader.close()
         self._writer.close()
 
-    def count(self) -> None:
+    def stop_raising(self) -> None:
         """From now on signals raise nothing."""
         self._raising = False
 
@@ -52,8 +52,8 @@ class Interrupts:
     def _wake(self, number: int, frame: FrameType | None) -> None:
         """A signal without a handler would not end `wait`."""
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.asked += 1
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.received += 1
         if self._raising:
             self._raising = False
             raise Interrupted

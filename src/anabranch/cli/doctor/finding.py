@@ -6,7 +6,7 @@ from typing import Literal
 
 from anabranch.errors import AnabranchError
 
-__all__ = ["Finding", "Status", "guarded"]
+__all__ = ["Finding", "Status", "report_errors"]
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -21,7 +21,7 @@ class Finding:
     remedy: str = ""
 
 
-def guarded(name: str, look: Callable[[], Finding]) -> Iterator[Finding]:
+def report_errors(name: str, look: Callable[[], Finding]) -> Iterator[Finding]:
     """What a check found; an error of ours is a finding, too."""
     try:
         yield look()

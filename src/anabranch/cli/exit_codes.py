@@ -20,11 +20,11 @@ __all__ = [
     "INTERRUPTED",
     "UNAVAILABLE",
     "JobFailed",
-    "Relayed",
-    "UsageMistake",
+    "RelayedError",
+    "UsageError",
     "exit_code",
-    "relay",
-    "tell",
+    "parse_relayed_error",
+    "print_error",
 ]
 
 INTERNAL = 1
@@ -32,7 +32,7 @@ UNAVAILABLE = 9
 INTERRUPTED = 130
 
 
-class UsageMistake(AnabranchError):
+class UsageError(AnabranchError):
     """The command was called wrongly."""
 
 
@@ -40,7 +40,7 @@ class JobFailed(AnabranchError):
     """The job that was waited for did not complete."""
 
 
-class Relayed(AnabranchError):
+class RelayedError(AnabranchError):
     """What another process of ours told before it ended with this exit code."""
 
     def __init__(self, code: str, message: str, *, remedy: str, exit_code: int) -> None:
@@ -53,7 +53,7 @@ def exit_code(error: AnabranchError) -> int:
     from anabranch.client import NotAllowed, TimedOut
 
     codes: dict[type[AnabranchError], int] = {
-        UsageMistake: 2,
+        UsageError: 2,
         NotFound: 3,
         NotAllowed: 4,
         Denied: 4,
@@ -64,14 +64,14 @@ def exit_code(error: AnabranchError) -> int:
         TimedOut: 8,
         Unavailable: UNAVAILABLE,
     }
-    if isinstance(error, Relayed):
+    if isinstance(error, RelayedError):
         return error.exit_code
     if error.code == "database.not_allowed":
         return codes[NotAllowed]
     return next((code for kind, code in codes.items() if isinstance(error, kind)), INTERNAL)
 
 
-def tell(error: AnabranchError, *, as_json: bool) -> None:
+def print_error(error: AnabranchError, *, as_json: bool) -> None:
     """Say on stderr what went wrong and what to do."""
     known = find_code(error.code)
     remedy = error.remedy or (known.remedy if known else "")
@@ -82,10 +82,10 @@ def tell(error: AnabranchError, *, as_json: bool) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def relay(said: str, exit_code: int) -> Relayed | None:
+def parse_relayed_error(said: str, exit_code: int) -> RelayedError | None:
     """The error that a process with `--json` told in the last of its lines, if it is one."""
     try:
         told = json.loads(said.splitlines()[-1])
-        return Relayed(told["code"], told["message"], remedy=told["remedy"], exit_code=exit_code)
+        return RelayedError(told["code"], told["message"], remedy=told["remedy"], exit_code=exit_code)
     except (IndexError, KeyError, TypeError, ValueError):
         return None

@@ -10,8 +10,9 @@ from anabranch.adapters.postgres.migrate import status
 from anabranch.adapters.postgres.pgstac import find_catalog
 from anabranch.adapters.postgres.rows import ROWS
 from anabranch.app import connections_needed, load_registry, open_marks
-from anabranch.cli.findings import Finding, Status, guarded
-from anabranch.cli.machine import (
+from anabranch.cli.connection import database_url, open_client
+from anabranch.cli.doctor.finding import Finding, Status, report_errors
+from anabranch.cli.doctor.machine import (
     check_fork_server,
     check_home,
     check_isolation,
@@ -20,7 +21,6 @@ from anabranch.cli.machine import (
     check_programs,
     check_python,
 )
-from anabranch.cli.place import database_url, open_client
 from anabranch.cli.setup import find_unknown, prepare
 from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "examine"]
 
-MOST_SKEW_SECONDS = 2.0
-HOW_BAD: dict[str, Status] = {"degraded": "warn", "down": "fail"}
+MAX_SKEW_SECONDS = 2.0
+FINDING_STATUS: dict[str, Status] = {"degraded": "warn", "down": "fail"}
 
 
 def examine() -> Iterator[Finding]:
@@ -51,11 +51,11 @@ def examine() -> Iterator[Finding]:
         yield Finding("settings", "fail", error.message, error.remedy)
         return
     yield _settings()
-    yield from guarded("postgresql", lambda: check_programs(settings))
-    yield from guarded("home", lambda: check_home(settings))
-    yield from guarded("port", lambda: _port(settings, stack))
-    yield from guarded("limits", lambda: check_limits(settings))
-    yield from guarded("plugins", lambda: _plugins(settings))
+    yield from report_errors("postgresql", lambda: check_programs(settings))
+    yield from report_errors("home", lambda: check_home(settings))
+    yield from report_errors("port", lambda: _port(settings, stack))
+    yield from report_errors("limits", lambda: check_limits(settings))
+    yield from report_errors("plugins", lambda: _plugins(settings))
     yield _stack(settings, stack)
     if stack or settings.database_url:
         yield from _examine_database(settings)
@@ -64,16 +64,16 @@ def examine() -> Iterator[Finding]:
 
 
 def _examine_database(settings: Settings) -> Iterator[Finding]:
-    (found,) = guarded("database", lambda: _database(settings))
+    (found,) = report_errors("database", lambda: _database(settings))
     yield found
     if found.status == "fail":  # the others would say the same
         return
-    yield from guarded("migrations", lambda: _migrations(settings))
-    yield from guarded("schema", lambda: _schema(settings))
-    yield from guarded("catalog", lambda: _catalog(settings))
-    yield from guarded("budget", lambda: _budget(settings))
-    yield from guarded("clock", lambda: _clock(settings))
-    yield from guarded("storage", lambda: _storage(settings))
+    yield from report_errors("migrations", lambda: _migrations(settings))
+    yield from report_errors("schema", lambda: _schema(settings))
+    yield from report_errors("catalog", lambda: _catalog(settings))
+    yield from report_errors("budget", lambda: _budget(settings))
+    yield from report_errors("clock", lambda: _clock(settings))
+    yield from report_errors("storage", lambda: _storage(settings))
 
 
 def _examine_api(stack: Stack) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def _examine_api(stack: Stack) -> Iterator[Finding]:
     unwell = {name: part for name, part in health.components.items() if part.status != "ok"}
     for name, part in unwell.items():
         what = f"{part.detail} (since {part.since:%Y-%m-%d %H:%M:%S} UTC)"
-        yield Finding(name, HOW_BAD[part.status], what, part.remedy or "")
+        yield Finding(name, FINDING_STATUS[part.status], what, part.remedy or "")
     if processes is not None and "workers" not in unwell:
         yield _workers([process for process in processes if process.kind == "worker"])
 
@@ -180,7 +180,7 @@ def _storage(settings: Settings) -> Finding:
 def _clock(settings: Settings) -> Finding:
     seconds = measure_skew(database_url(settings)).total_seconds()
     what = f"the database's is {abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} this machine's"
-    if abs(seconds) > MOST_SKEW_SECONDS:
+    if abs(seconds) > MAX_SKEW_SECONDS:
         remedy = "Let both follow a time server. Leases and timers go by the database's clock alone; logs differ."
         return Finding("clock", "warn", what, remedy)
     return Finding("clock", "ok", what)

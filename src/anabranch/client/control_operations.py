@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.client.answers import Page
 from anabranch.client.calls import Call
-from anabranch.client.control import DeadLetter, Limit, Paused, Queue, Replay, Retry
+from anabranch.client.control_answers import DeadLetter, Limit, Paused, Queue, Replay, Retry
 from anabranch.client.paths import encode_body, job_path, list_of, segment
 
 if TYPE_CHECKING:

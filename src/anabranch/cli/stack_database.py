@@ -11,12 +11,12 @@ from anabranch.adapters.postgres.store import PostgresStore
 from anabranch.embedded.home import Home
 from anabranch.errors import AnabranchError
 
-__all__ = ["Undertaker"]
+__all__ = ["StackDatabase"]
 
 log = structlog.get_logger()
 
 
-class Undertaker:
+class StackDatabase:
     """Knows the stack's database from its preparation on."""
 
     def __init__(self, home: Home, connections: int) -> None:

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.cli.catalogue import read_file
+from anabranch.cli.registry import read_file
 from anabranch.engine.plugin import Registry
 from anabranch.errors import InputError
 from anabranch.workflows.mistakes import Mistake
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.yaml import Loaded, load_yaml
 
-__all__ = ["Found", "Verdict", "judge_files", "judge_registry"]
+__all__ = ["Problem", "ValidationReport", "validate_files", "validate_registry"]
 
 
 @dataclass(frozen=True)
-class Found:
+class Problem:
     """A mistake and where it is; in what is not YAML the line is not known."""
 
     file: str
@@ -31,10 +31,10 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ValidationReport:
     """Every mistake, and how many workflows have none."""
 
-    mistakes: tuple[Found, ...]
+    mistakes: tuple[Problem, ...]
     sound: int
 
     def __str__(self) -> str:
@@ -43,37 +43,37 @@ class Verdict:
         return f"{_count(len(self.mistakes), 'mistake')}; {sound}" if self.mistakes else sound
 
 
-def judge_files(files: Sequence[Path], registry: Registry) -> Verdict:
-    """The verdict on files, which are read and never run, beside each other and all that is registered."""
+def validate_files(files: Sequence[Path], registry: Registry) -> ValidationReport:
+    """The report on files, which are read and never run, beside each other and all that is registered."""
     texts, unread = _read([str(file) for file in files])
     judged = {**unread, **_judge(texts, registry)}
     told = [judged[str(file)] for file in dict.fromkeys(files)]
-    return Verdict(tuple(mistake for found in told for mistake in found), sum(not found for found in told))
+    return ValidationReport(tuple(mistake for found in told for mistake in found), sum(not found for found in told))
 
 
-def judge_registry(registry: Registry) -> Verdict:
-    """The verdict on all that the plugins bring; of a file of workflows, every mistake with its place."""
+def validate_registry(registry: Registry) -> ValidationReport:
+    """The report on all that the plugins bring; of a file of workflows, every mistake with its place."""
     names = [name for name in registry.refused if Path(name).suffix in (".yaml", ".yml")]
     texts, _ = _read(names)  # what can't be read was refused for that
     told = _judge(texts, registry)
     refused = registry.refused.items()
-    found = (told.get(name) or (Found(name, None, None, reason),) for name, reason in refused)
-    return Verdict(tuple(mistake for mistakes in found for mistake in mistakes), len(registry.declarations))
+    found = (told.get(name) or (Problem(name, None, None, reason),) for name, reason in refused)
+    return ValidationReport(tuple(mistake for mistakes in found for mistake in mistakes), len(registry.declarations))
 
 
-def _read(files: Iterable[str]) -> tuple[dict[str, bytes], dict[str, tuple[Found, ...]]]:
+def _read(files: Iterable[str]) -> tuple[dict[str, bytes], dict[str, tuple[Problem, ...]]]:
     """What each file holds, or why it can't be read."""
     texts: dict[str, bytes] = {}
-    unread: dict[str, tuple[Found, ...]] = {}
+    unread: dict[str, tuple[Problem, ...]] = {}
     for file in files:
         try:
             texts[file] = read_file(Path(file))
         except InputError as error:
-            unread[file] = (Found(file, None, None, error.message.removeprefix(f"{file} "), error.remedy or ""),)
+            unread[file] = (Problem(file, None, None, error.message.removeprefix(f"{file} "), error.remedy or ""),)
     return texts, unread
 
 
-def _judge(texts: Mapping[str, bytes], registry: Registry) -> dict[str, tuple[Found, ...]]:
+def _judge(texts: Mapping[str, bytes], registry: Registry) -> dict[str, tuple[Problem, ...]]:
     """The mistakes of each file; each may run what the others hold, in whatever order they are named."""
     loaded = {file: load_yaml(text, file, registry.handlers) for file, text in texts.items()}
     drafts = {one.draft.id: Declaration(one.draft, origin=file) for file, one in loaded.items() if one.draft}
@@ -101,9 +101,9 @@ def _find_doubles(loaded: Mapping[str, Loaded]) -> dict[str, list[Mistake]]:
     return doubles
 
 
-def _mistakes(loaded: Loaded) -> Iterator[Found]:
+def _mistakes(loaded: Loaded) -> Iterator[Problem]:
     for mistake in loaded.mistakes:
-        yield Found(mistake.file, mistake.line, mistake.column, mistake.message, mistake.hint)
+        yield Problem(mistake.file, mistake.line, mistake.column, mistake.message, mistake.hint)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypedDict
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.exit_codes import UsageError
 
 if TYPE_CHECKING:
     from anabranch.client import Client, Event, Log, Node
 
-__all__ = ["Wanted", "new_events", "new_logs"]
+__all__ = ["LogFilter", "new_events", "new_logs"]
 
 # Reading takes at most a fifth of the time, however many logs there are, and no pause is longer than this.
-SHARE = 0.2
-LONGEST_PAUSE_SECONDS = 30.0
+MAX_READING_SHARE = 0.2
+MAX_PAUSE_SECONDS = 30.0
 
 
-class Wanted(TypedDict):
+class LogFilter(TypedDict):
     """Whose logs to show."""
 
     node: str | None
@@ -29,11 +29,11 @@ def new_events(client: "Client", job_id: str, after: str | None) -> "Iterator[Ev
     from anabranch.client import Event
 
     if after and not after.isdecimal():
-        raise UsageMistake("usage", f"{after!r} is not the number of an event", remedy="Give the `seq` of one.")
+        raise UsageError("usage", f"{after!r} is not the number of an event", remedy="Give the `seq` of one.")
     return (told for told in client.stream(job_id, after=int(after or 0)) if isinstance(told, Event))
 
 
-def new_logs(client: "Client", job_id: str, wanted: Wanted) -> "Iterator[Log]":
+def new_logs(client: "Client", job_id: str, wanted: LogFilter) -> "Iterator[Log]":
     """The logs of a job when they are there, until it has ended.
 
     A log comes when its attempt ends, and its place is that of its task: one that is late stands among those that were
@@ -48,7 +48,7 @@ def new_logs(client: "Client", job_id: str, wanted: Wanted) -> "Iterator[Log]":
                     if (log.task_id, log.attempt) not in shown:
                         shown.add((log.task_id, log.attempt))
                         yield log
-        sleep(min((monotonic() - began) / SHARE, LONGEST_PAUSE_SECONDS))
+        sleep(min((monotonic() - began) / MAX_READING_SHARE, MAX_PAUSE_SECONDS))
 
 
 def _changed_nodes(client: "Client", job_id: str) -> "Iterator[list[Node]]":

@@ -10,12 +10,12 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.calls import translate
 from anabranch.adapters.postgres.connect import Role, connect_async
 
-__all__ = ["Eyes", "query_text"]
+__all__ = ["StatisticsReader", "query_text"]
 
 QUERIES = Path(__file__).parent / "queries"
 
 
-class Eyes:
+class StatisticsReader:
     """The queries of the benchmark, each by the name of its file."""
 
     def __init__(self, url: str, connection: AsyncConnection[TupleRow]) -> None:
@@ -24,7 +24,7 @@ class Eyes:
         self._connection = connection
 
     @classmethod
-    async def open(cls, url: str) -> "Eyes":
+    async def open(cls, url: str) -> "StatisticsReader":
         """Connect as a reader."""
         return cls(url, await connect_async(url, Role.READER, name="anabranch bench"))
 

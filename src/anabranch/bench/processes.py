@@ -16,9 +16,9 @@ from anabranch.embedded.supervisor import LISTEN_FD
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 
-__all__ = ["Crew", "run_crew", "write_plugin"]
+__all__ = ["BenchProcesses", "run_processes", "write_plugin"]
 
-PATIENCE = 15.0
+TIMEOUT_SECONDS = 15.0
 EXPRESSIONS = Path(__file__).parent / "expressions.yaml"
 PLUGIN = """from anabranch.bench.workflows import declare_workflows
 
@@ -35,7 +35,7 @@ def write_plugin(folder: Path, queue: str, steps: int) -> Path:
     return plugins
 
 
-class Crew:
+class BenchProcesses:
     """Worker processes and an orchestrator on one database."""
 
     def __init__(self, folder: Path, settings: Settings, url: str) -> None:
@@ -86,7 +86,7 @@ class Crew:
         """Stop them all: in order, or at once when that takes long."""
         for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         for process in self._processes.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
@@ -96,16 +96,16 @@ class Crew:
 
 
 @contextmanager
-def run_crew(
+def run_processes(
     folder: Path, settings: Settings, url: str, workers: int, listener: socket.socket | None = None
-) -> Iterator[Crew]:
-    """A crew that is stopped at the end."""
-    crew = Crew(folder, settings, url)
+) -> Iterator[BenchProcesses]:
+    """A processes that is stopped at the end."""
+    processes = BenchProcesses(folder, settings, url)
     try:
-        crew.start(workers, listener)
-        yield crew
+        processes.start(workers, listener)
+        yield processes
     finally:
-        crew.stop()
+        processes.stop()
 
 
 def _variables(settings: Settings, url: str) -> Mapping[str, str]:

@@ -8,23 +8,28 @@ from anabranch.embedded.home import Home
 from anabranch.errors import InputError
 from anabranch.storage.addresses import RESERVED
 
-__all__ = ["remove_leavings"]
+__all__ = ["purge_home"]
 
-MACHINE = ("cache", "scratch", "incoming", "logs")
+MACHINE_FOLDERS = ("cache", "scratch", "incoming", "logs")
 # Of jobs: what passed between their tasks, and what they wrote.
-JOBS = ("work", "silver/jobs", "gold/jobs")
+JOB_FOLDERS = ("work", "silver/jobs", "gold/jobs")
 # Of the database: by its marks it knows the tiers.
-MARKS = tuple(f"{area}/{RESERVED}" for area in ("bronze", "silver", "gold", "work"))
-ASIDE = tuple(f"{tier}/.incoming" for tier in ("bronze", "silver", "gold"))
+MARK_FILES = tuple(f"{area}/{RESERVED}" for area in ("bronze", "silver", "gold", "work"))
+STAGING_FOLDERS = tuple(f"{tier}/.incoming" for tier in ("bronze", "silver", "gold"))
 TIERS = ("bronze", "silver", "gold")
 
 
-def remove_leavings(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
+def purge_home(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
     """Remove it: without `jobs`, what no job of another database needs; with `bronze`, what users sent, too.
 
     Where something is still held is told. The home's id, marks and lock stay, and what others put there.
     """
-    chosen = (*MACHINE, *ASIDE, *((*MARKS, *JOBS) if jobs else ()), *(("bronze",) if bronze else ()))
+    chosen = (
+        *MACHINE_FOLDERS,
+        *STAGING_FOLDERS,
+        *((*MARK_FILES, *JOB_FOLDERS) if jobs else ()),
+        *(("bronze",) if bronze else ()),
+    )
     try:
         for name in chosen:
             _empty(home.path / name)
@@ -34,10 +39,10 @@ def remove_leavings(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
             f"{error.filename} can't be removed: {error.strerror}",
             remedy="Remove it as its owner, and purge again.",
         ) from error
-    for name in (*chosen, *JOBS, *TIERS):
+    for name in (*chosen, *JOB_FOLDERS, *TIERS):
         with suppress(OSError):  # it holds something, or is not there
             (home.path / name).rmdir()
-    if not any((home.path / name).exists() for name in JOBS):
+    if not any((home.path / name).exists() for name in JOB_FOLDERS):
         home.clear_elsewhere()
     return [folder for name in ("work", *TIERS) if (folder := home.path / name).exists()]
 

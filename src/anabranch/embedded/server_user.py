@@ -8,25 +8,25 @@ from pathlib import Path
 
 from anabranch.errors import Unavailable
 
-__all__ = ["Account", "choose_account"]
+__all__ = ["ServerUser", "choose_server_user"]
 
 
 @dataclass(frozen=True)
-class Account:
+class ServerUser:
     """Whom the server runs as; all None: as ourselves."""
 
     uid: int | None = None
     gid: int | None = None
     groups: tuple[int, ...] | None = None
 
-    def give(self, folder: Path) -> None:
-        """Make a folder this account's own, closed to others."""
+    def hand_over(self, folder: Path) -> None:
+        """Make a folder this user's own, closed to others."""
         if self.uid is not None and self.gid is not None:
             os.chown(folder, self.uid, self.gid, follow_symlinks=False)
         folder.chmod(0o700)
 
     def can_use(self, path: Path) -> bool:
-        """Whether the account may enter the folder, or run the program."""
+        """Whether the user may enter the folder, or run the program."""
         if self.uid is None:
             return os.access(path, os.X_OK)
         # The kernel's own answer, as that user: it knows of access lists and mounts too.
@@ -35,31 +35,31 @@ class Account:
         )
         return asked.returncode == 0
 
-    def let_in(self, folder: Path) -> None:
-        """Let the account pass through a folder of ours."""
+    def allow_entry(self, folder: Path) -> None:
+        """Let the user pass through a folder of ours."""
         if self.gid is None or self.can_use(folder):
             return
         mode = folder.stat().st_mode
         if mode & 0o077:
             folder.chmod(mode | 0o001)
         else:
-            # Nobody else has access, so its group is free to become the account's: others stay out.
+            # Nobody else has access, so its group is free to become the user's: others stay out.
             os.chown(folder, -1, self.gid)
             folder.chmod(mode | 0o010)
 
 
-def choose_account(data: Path) -> Account:
+def choose_server_user(data: Path) -> ServerUser:
     """Ourselves; as root the owner of the data folder, or the system's user for a new one."""
     if os.geteuid() != 0:
-        return Account()
+        return ServerUser()
     if data.exists() and (owner := data.stat()).st_uid != 0:
-        return Account(owner.st_uid, owner.st_gid, ())
+        return ServerUser(owner.st_uid, owner.st_gid, ())
     for name in ("postgres", "nobody"):
         try:
             user = pwd.getpwnam(name)
         except KeyError:
             continue
-        return Account(user.pw_uid, user.pw_gid, ())
+        return ServerUser(user.pw_uid, user.pw_gid, ())
     raise Unavailable(
         "cluster.no_user",
         "PostgreSQL refuses to run as root, and there is neither a user postgres nor nobody",

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from anabranch.cli.findings import Finding, Status
-from anabranch.embedded.account import choose_account
+from anabranch.cli.doctor.finding import Finding, Status
 from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.home import Home
-from anabranch.embedded.place import Place
+from anabranch.embedded.layout import ClusterLayout
+from anabranch.embedded.server_user import choose_server_user
 from anabranch.errors import TaskError
 from anabranch.sandbox import Locks, Sandbox
 from anabranch.settings import Settings
@@ -25,14 +25,14 @@ __all__ = [
     "check_packages",
     "check_programs",
     "check_python",
-    "judge_locks",
+    "report_locks",
 ]
 
 OLDEST_PYTHON = (3, 11)
 NEEDED_EXTRAS = ("api", "cli", "postgres", "raster", "serving", "stac", "storage")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]+\])?(?P<bounds>[^;]*)(?:; extra == '(?P<extra>\w+)')?")
-PATIENCE_SECONDS = 20
-OTHER_FILES = 200  # of the API, besides connections: the database, storage, rasters
+TIMEOUT_SECONDS = 20
+OTHER_OPEN_FILES = 200  # of the API, besides connections: the database, storage, rasters
 FORK_SERVER = """
 import multiprocessing, sys
 child = multiprocessing.get_context("forkserver").Process(target=int)
@@ -70,7 +70,7 @@ def check_programs(settings: Settings) -> Finding:
     """Whether a PostgreSQL can be run here, where one is needed."""
     if settings.database_url:
         return Finding("postgresql", "ok", "ANABRANCH_DATABASE_URL names a server, so none is needed here")
-    found = find_binaries(choose_account(Place(Home(settings.home)).data))
+    found = find_binaries(choose_server_user(ClusterLayout(Home(settings.home)).data))
     what = f"PostgreSQL {found.major} in {found.folder}"
     if not found.postgis:
         remedy = f"apt-get install -y postgresql-{found.major}-postgis-3 (for the vector parts)"
@@ -105,10 +105,9 @@ def check_limits(settings: Settings) -> Finding:
         _rate(settings.owner_upload_mb_per_day, "MB uploaded"),
     ))  # fmt: skip
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files != resource.RLIM_INFINITY and files < settings.max_connections + OTHER_FILES:
-        remedy = (
-            f"Raise it to {settings.max_connections + OTHER_FILES} (ulimit -n), or lower ANABRANCH_MAX_CONNECTIONS."
-        )
+    needed = settings.max_connections + OTHER_OPEN_FILES
+    if files != resource.RLIM_INFINITY and files < needed:
+        remedy = f"Raise it to {needed} (ulimit -n), or lower ANABRANCH_MAX_CONNECTIONS."
         return Finding("limits", "warn", f"a process may open {files} files, too few for {told}", remedy)
     return Finding("limits", "ok", told)
 
@@ -125,14 +124,14 @@ def check_isolation() -> Finding:
     """Which locks the kernel puts on processes that open files of strangers."""
     sandbox = Sandbox(Sandbox.__module__, {})
     try:
-        return judge_locks(sandbox.find_locks())
+        return report_locks(sandbox.find_locks())
     except TaskError as error:
         return Finding("isolation", "fail", str(error), "See what is printed above: no raster can be opened.")
     finally:
         sandbox.close()
 
 
-def judge_locks(locks: Locks) -> Finding:
+def report_locks(locks: Locks) -> Finding:
     """Whether none is missing, and what to do."""
     if missing := locks.missing():
         what = f"processes that open files of strangers are not locked by {', '.join(missing)} (decision 011)"
@@ -148,7 +147,7 @@ def _rate(most: int, what: str) -> str:
 def _run(program: str) -> bool:
     try:
         command = [sys.executable, "-P", "-c", program]
-        done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_SECONDS)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=TIMEOUT_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

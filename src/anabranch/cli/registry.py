@@ -22,7 +22,7 @@ __all__ = [
     "warn_of_refused",
 ]
 
-TOO_MUCH = 10_000_000  # the loader refuses a file long before
+MAX_FILE_BYTES = 10_000_000  # the loader refuses a file long before
 
 
 def load() -> "Registry":
@@ -80,7 +80,7 @@ def read_file(file: Path) -> bytes:
     """What a workflow's file holds; InputError when it can't be read."""
     try:
         with file.open("rb") as opened:
-            return opened.read(TOO_MUCH)
+            return opened.read(MAX_FILE_BYTES)
     except OSError as error:
         raise InputError(
             "file.unreadable",

@@ -11,22 +11,22 @@ from anabranch.adapters.postgres.keys import open_keys
 from anabranch.embedded.home import Home
 from anabranch.errors import AnabranchError
 
-__all__ = ["Custodian"]
+__all__ = ["HomeKey"]
 
 log = structlog.get_logger()
 
-BY = "the stack"
+CREATED_BY = "the stack"
 
 
-class Custodian:
+class HomeKey:
     """Keeps an admin key in the home while the stack runs, where callers need keys.
 
     It lasts a day and is replaced twice a day, so one that a killed stack left is soon worth nothing.
     """
 
-    LASTS = timedelta(days=1)
-    EVERY = timedelta(hours=12)
-    AGAIN = timedelta(minutes=1)
+    LIFETIME = timedelta(days=1)
+    RENEWAL_INTERVAL = timedelta(hours=12)
+    RETRY_INTERVAL = timedelta(minutes=1)
 
     def __init__(self, home: Home, *, needed: bool) -> None:
         """Nothing is made yet."""
@@ -54,23 +54,23 @@ class Custodian:
                 asyncio.run(self._revoke(left))
 
     def _renew(self) -> None:
-        wait = self.EVERY
+        wait = self.RENEWAL_INTERVAL
         while not self._ended.wait(wait.total_seconds()):
             with self._one:
                 if self._ended.is_set():
                     return
                 try:
                     asyncio.run(self._replace())
-                    wait = self.EVERY
+                    wait = self.RENEWAL_INTERVAL
                 except AnabranchError as error:  # there is half a day to try again
                     log.warning("key.not_renewed", reason=error.message)
-                    wait = self.AGAIN
+                    wait = self.RETRY_INTERVAL
 
     async def _replace(self) -> None:
         former = self._home.read_key()
         async with open_keys(self._url) as keys:
-            wanted = KeyRequest("commands of the stack's home", Scope.ADMIN, lasts=self.LASTS)
-            _, credential = await keys.make(wanted, BY)
+            wanted = KeyRequest("commands of the stack's home", Scope.ADMIN, lasts=self.LIFETIME)
+            _, credential = await keys.make(wanted, CREATED_BY)
         self._home.write_key(credential.text)
         if former:
             await self._revoke(former)
@@ -81,6 +81,6 @@ class Custodian:
             return
         try:
             async with open_keys(self._url) as keys:
-                await keys.revoke(credential.key_id, BY)
+                await keys.revoke(credential.key_id, CREATED_BY)
         except AnabranchError as error:  # it may be another database's; else it expires by itself
             log.warning("key.not_revoked", key=credential.key_id, reason=error.message)

@@ -8,14 +8,14 @@ from typing import Any
 from anabranch.client.answers import Raw, TaskCounts
 from anabranch.client.calls import Call
 from anabranch.client.history import Event
-from anabranch.client.operations import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PATIENCE_SECONDS
+from anabranch.client.operations import FIRST_PAUSE_SECONDS, MAX_OUTAGE_SECONDS, MAX_PAUSE_SECONDS
 from anabranch.client.paths import job_path
 from anabranch.client.sse import Messages
 from anabranch.errors import AnabranchError, Unavailable
 
-__all__ = ["Follow", "JobProgress"]
+__all__ = ["JobProgress", "JobStream"]
 
-SILENCE_SECONDS = 45.0  # three heartbeats
+MAX_SILENCE_SECONDS = 45.0  # three heartbeats
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class JobProgress:
         return cls(raw["status"], TaskCounts.of(raw["tasks"]), raw)
 
 
-class Follow:
+class JobStream:
     """Asks for a job's events after the last one heard, until the job has ended."""
 
     def __init__(self, job_id: str, after: int) -> None:
         """Nothing is asked yet."""
-        self.over = False
+        self.ended = False
         self._path = f"{job_path(job_id)}/stream"
         self._last = after
         self._messages = Messages()
@@ -48,9 +48,9 @@ class Follow:
         """The request that goes on where the last one ended."""
         self._messages = Messages()
         headers = {"Last-Event-ID": str(self._last), "Accept": "text/event-stream"}
-        return Call(lambda raw: raw, "GET", self._path, headers=headers, within=SILENCE_SECONDS, slow=True)
+        return Call(lambda raw: raw, "GET", self._path, headers=headers, within=MAX_SILENCE_SECONDS, slow=True)
 
-    def hear(self, line: str) -> Event | JobProgress | None:
+    def read_line(self, line: str) -> Event | JobProgress | None:
         """What a line of the stream ends, if it is new."""
         self._broke_at, self._pause = None, 0.0
         message = self._messages.read(line)
@@ -65,20 +65,20 @@ class Follow:
                 remedy="See that what answers is Anabranch, and of the same version.",
             ) from error
 
-    def rest(self, error: Unavailable | None = None) -> float:
+    def pause_seconds(self, error: Unavailable | None = None) -> float:
         """How long to wait before the next request; the error, when the stream has been away for too long."""
         now = monotonic()
         self._broke_at = self._broke_at or now
-        if now - self._broke_at > PATIENCE_SECONDS:
+        if now - self._broke_at > MAX_OUTAGE_SECONDS:
             raise error or Unavailable(
                 "api.unreachable", "the stream of the job ends again and again", remedy="Look at the API's log."
             )
-        pause, self._pause = self._pause, min(max(self._pause * 1.5, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+        pause, self._pause = self._pause, min(max(self._pause * 1.5, FIRST_PAUSE_SECONDS), MAX_PAUSE_SECONDS)
         return pause
 
     def _take(self, name: str, raw: Raw) -> Event | JobProgress | None:
         if name == "end":
-            self.over = True
+            self.ended = True
             return None
         if name == "progress":
             return JobProgress.of(raw)
