@@ -58,7 +58,7 @@ def test_limits_are_told_and_held_against_the_files_that_may_be_open() -> None:
     found = machine.check_limits(Settings(max_connections=20, wrong_keys_per_minute=0))
     assert found.status == "ok"
     assert "20 connections" in found.message
-    assert "6000 requests of a key a minute" in found.message
+    assert "6000 requests per key and minute" in found.message
     assert "no limit on wrong keys" in found.message
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     many = machine.check_limits(Settings(max_connections=files))

@@ -1,6 +1,6 @@
-"""The hand-written limit: batched claims with SKIP LOCKED and a counter, no engine; as many processes, same server.
+"""A hand-written upper bound: batched claims with SKIP LOCKED and a counter, no engine; same processes and server.
 
-It has no fence, attempt, result, retry, priority, cancel or second job: whoever needs those can't be as fast.
+It has no fence, attempt, result, retry, priority, cancel or second job: a system with those can't be as fast.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ PLANNER_OPTIONS = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -
 
 @dataclass(frozen=True)
 class BareFigures:
-    """What the bare loop took."""
+    """The figures of the bare loop."""
 
     tasks: int
     wall_s: float
@@ -72,7 +72,7 @@ def run_bare_loop(url: str, workers: int, manner: str) -> Iterator[BareLoop]:
 
 
 def _serve(url: str, manner: str) -> None:
-    """Take and complete, batch by batch, until killed; the work itself is nothing."""
+    """Claim and complete tasks in batches until killed; the work itself is a no-op."""
     with psycopg.connect(url, autocommit=True, options=PLANNER_OPTIONS, prepare_threshold=0) as connection:
         sys.stdout.write("ready\n")
         sys.stdout.flush()

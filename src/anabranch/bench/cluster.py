@@ -1,4 +1,4 @@
-"""Where a benchmark runs: the database it is given, or a private and durable cluster that is gone afterwards."""
+"""The database of a benchmark: a given one, or a private and durable cluster that is removed afterwards."""
 
 import shutil
 import tempfile
@@ -42,7 +42,7 @@ def run_temporary_cluster(folder: Path) -> Iterator[Cluster]:
 
 @contextmanager
 def open_database(url: str | None, folder: Path, *, with_catalog: bool = False) -> Iterator[str]:
-    """A migrated database: the one at the URL, where what is measured stays, or a new one in the folder."""
+    """A migrated database: the one at the URL, which keeps the benchmark's data, or a new one in the folder."""
     if url:
         _migrate(url, with_catalog=with_catalog)
         yield url

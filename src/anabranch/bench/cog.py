@@ -1,4 +1,4 @@
-"""How fast a COG is written beside GDAL's COG driver called plainly, each time in a fresh process."""
+"""Measures the writing of a COG, compared with GDAL's COG driver, each time in a new process."""
 
 import json
 import subprocess
@@ -15,14 +15,14 @@ __all__ = ["CogFigures", "run_cog_bench"]
 
 MB = 1_000_000
 WRITERS = ("ours", "plain", "same")
-# What somebody who asks for a lossless COG with all cores would write.
+# The usual options for a lossless COG with all cores.
 PLAIN_OPTIONS = {"COMPRESS": "ZSTD", "PREDICTOR": "YES", "OVERVIEW_RESAMPLING": "AVERAGE", "NUM_THREADS": "ALL_CPUS"}
 ROWS = 512
 
 
 @dataclass(frozen=True)
 class CogFigures:
-    """Medians over interleaved runs; a ratio over one says that ours is faster."""
+    """Medians over interleaved runs; a ratio above one means that ours is faster."""
 
     size: int
     runs: int
@@ -47,7 +47,7 @@ class Run:
 
 
 def run_cog_bench(size: int, *, runs: int = 3, memory_mb: int = 1024) -> CogFigures:
-    """Write the COG of a picture of three bands again and again, in turn by us and by the driver alone."""
+    """Write the COG of a three-band image several times, alternating between our writer and the driver alone."""
     with tempfile.TemporaryDirectory(prefix="anabranch-bench-") as folder:
         source = Path(folder) / "source.tif"
         _make(source, size)
@@ -86,7 +86,7 @@ def _start(way: str, source: Path, memory_mb: int) -> Run:
 
 
 def _make(path: Path, size: int) -> None:
-    """A picture of waves and a little noise, tiled and not compressed."""
+    """An image of waves and a little noise, tiled and not compressed."""
     import numpy as np
     import rasterio
     from rasterio.transform import from_origin
@@ -123,7 +123,7 @@ def _write(way: str, source: Path, target: Path, memory_mb: int) -> None:
 
 
 def _peak_mb() -> float:
-    # Not ru_maxrss: it survives exec, and would tell of the process that started this one.
+    # Not ru_maxrss: it survives exec, and would include the process that started this one.
     status = Path("/proc/self/status").read_text()
     return round(int(status.split("VmHWM:")[1].split()[0]) / 1024, 1)
 

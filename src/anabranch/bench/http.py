@@ -1,4 +1,4 @@
-"""Jobs through HTTP: how many the API takes and shows in a second, with few and with many of them in the table."""
+"""Measures how many jobs the API accepts and returns per second, with few and with many jobs in the table."""
 
 import json
 import os
@@ -31,7 +31,7 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Load:
-    """What the API did with as many requests as it could take; `api_us` is its processor time for one, in µs."""
+    """The API's figures under full load; `api_us` is its CPU time per request, in µs."""
 
     per_s: float
     p50_ms: float
@@ -42,7 +42,7 @@ class Load:
 
 @dataclass(frozen=True)
 class TableLoad:
-    """Submissions, each of a new job under a key of its own, and looks at jobs, with so many in the table before."""
+    """Load of submissions, each of a new job with its own key, and of reads, with `jobs` in the table before."""
 
     jobs: int
     submit: Load
@@ -51,7 +51,7 @@ class TableLoad:
 
 @dataclass(frozen=True)
 class HttpFigures:
-    """The same with few and with many jobs in the table, and the ratio of the rates of submission."""
+    """The load with few and with many jobs in the table, and the ratio of the submission rates."""
 
     connections: int
     seconds: int
@@ -84,7 +84,7 @@ def _serve(folder: Path, settings: Settings, url: str, workers: int) -> Iterator
 
 
 class _Bench:
-    """An API that takes jobs, and wrk before it."""
+    """An API under load by wrk."""
 
     def __init__(self, folder: Path, client: Client, processes: BenchProcesses, url: str) -> None:
         self._ids = folder / "ids"
@@ -94,7 +94,7 @@ class _Bench:
         self._jobs = 0
 
     def measure(self, jobs: int, connections: int, seconds: int) -> HttpFigures:
-        """With few jobs, then with this many."""
+        """Measure with few jobs, then with this many."""
         self._fill(FEW_JOBS)
         self._load(connections, WARM_SECONDS, "submit", secrets.token_hex(6))
         few = self._measure_both(connections, seconds)
@@ -109,7 +109,7 @@ class _Bench:
         return TableLoad(jobs, submit, self._load(connections, seconds, "status", str(self._ids)))
 
     def _fill(self, jobs: int) -> float:
-        """Submit jobs in bulk until there are so many; how many a second."""
+        """Submit jobs in bulk up to this number; returns the jobs per second."""
         missing, salt, began = max(0, jobs - self._jobs), secrets.token_hex(6), time.monotonic()
         ids = [answer.job_id for answer in self._client.submit_many(_body(salt, number) for number in range(missing))]
         if None in ids:
@@ -129,15 +129,15 @@ class _Bench:
         self._processes.check()
         if done.returncode:
             raise AnabranchError("bench.wrong", f"wrk failed: {done.stdout}{done.stderr}")
-        told = json.loads(done.stdout.splitlines()[-1])
+        result = json.loads(done.stdout.splitlines()[-1])
         if kind == "submit":
-            self._jobs += told["requests"]
+            self._jobs += result["requests"]
         return Load(
-            per_s=round(told["requests"] / told["seconds"], 1),
-            p50_ms=round(told["p50_ms"], 2),
-            p99_ms=round(told["p99_ms"], 2),
-            errors=told["errors"],
-            api_us=round((self._processes.api_seconds() - before) / max(told["requests"], 1) * 1e6, 1),
+            per_s=round(result["requests"] / result["seconds"], 1),
+            p50_ms=round(result["p50_ms"], 2),
+            p99_ms=round(result["p99_ms"], 2),
+            errors=result["errors"],
+            api_us=round((self._processes.api_seconds() - before) / max(result["requests"], 1) * 1e6, 1),
         )
 
 
@@ -146,7 +146,7 @@ def _body(salt: str, number: int) -> dict[str, Json]:
 
 
 def await_ready(client: Client, processes: BenchProcesses) -> None:
-    """Wait until the API answers; Unavailable when it takes too long."""
+    """Wait until the API answers; Unavailable if it takes too long."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while not client.ready():
         processes.check()

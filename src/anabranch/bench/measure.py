@@ -29,7 +29,7 @@ CONCURRENT_SUBMITS = 16
 
 @dataclass(frozen=True)
 class FanOutFigures:
-    """What a fan-out of no-op tasks and its fan-in took."""
+    """The figures of a fan-out of no-op tasks and its fan-in."""
 
     tasks: int
     wall_s: float
@@ -43,7 +43,7 @@ class FanOutFigures:
 
 @dataclass(frozen=True)
 class Hops:
-    """What lay between the steps of one chain."""
+    """The delays between the steps of one chain."""
 
     hop_p50_ms: float
     hop_p99_ms: float
@@ -62,7 +62,7 @@ class ChainFigures:
 
 @dataclass(frozen=True)
 class JobFigures:
-    """What many jobs took, all submitted at once."""
+    """The figures of many jobs, all submitted at once."""
 
     jobs: int
     wall_s: float
@@ -74,7 +74,7 @@ class JobFigures:
 
 
 class Bench:
-    """A submitter, as the API has it, with a warm processes."""
+    """A submitter like the API's, with warm workers."""
 
     def __init__(self, gateway: Gateway, statistics: StatisticsReader, processes: BenchProcesses, queue: str) -> None:
         """Made by `open_bench`."""
@@ -99,7 +99,7 @@ class Bench:
             self._check(deadline)
 
     async def fan_out(self, tasks: int, *, expressions: bool = False) -> FanOutFigures:
-        """Measure a fan-out of this many tasks and its fan-in; with expressions, as YAML spells it."""
+        """Measure a fan-out of this many tasks and its fan-in; with expressions, as in a YAML workflow."""
         (wal,) = await self._statistics.row("wal")
         begun, wall, job_id = await self._run(EXPRESSIONS if expressions else FAN_OUT, {"tasks": tasks})
         (wal_after,) = await self._statistics.row("wal")
@@ -172,7 +172,7 @@ class Bench:
             await self._gateway.submit(workflow, parameters, scope=scope, by="bench", correlation_id=scope)
 
     async def _run(self, workflow: str, parameters: dict[str, Json]) -> tuple[float, float, str]:
-        """Submit a job and wait for its end: when it was submitted, what it took, and its id."""
+        """Submit a job and wait for its end; returns its start time, its duration and its id."""
         token = _token()
         begun = time.monotonic()
         submitted = await self._gateway.submit(workflow, parameters, scope=token, by="bench", correlation_id=token)
@@ -186,7 +186,7 @@ class Bench:
             await self._pause(begun)
 
     async def _pause(self, begun: float) -> None:
-        """Sleep for a hundredth of the time so far: looking costs little, and the end is seen at most so much late."""
+        """Sleep for a hundredth of the time so far: polling costs little, and the end is seen at most 1 % late."""
         self._processes.check()
         await asyncio.sleep(max(0.001, (time.monotonic() - begun) / 100))
 

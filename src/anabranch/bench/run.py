@@ -1,4 +1,4 @@
-"""Run a benchmark from nothing to its figures, and leave nothing behind."""
+"""Runs a benchmark, returns its figures and removes everything it created."""
 
 import asyncio
 import secrets
@@ -35,10 +35,10 @@ def run_bench(
 async def open_bench_with_workers(
     folder: Path, home: Path | None, url: str, workers: int, steps: int = 1
 ) -> AsyncIterator[Bench]:
-    """A bench with warm workers that serve a queue of its own, besides what any worker of the home serves."""
+    """A bench with warm workers that serve its own queue, besides the queues that any worker of the home serves."""
     queue = f"bench-{secrets.token_hex(4)}"
     plugins = write_plugin(folder, queue, steps)
-    # The caller's plugins stay: these workers share the default queue, and must know what they may be given.
+    # The caller's plugins stay: these workers share the default queue, and must know every handler on it.
     chosen = load_settings(**({"home": home, "plugins": ()} if home else {}))
     settings = chosen.model_copy(update={"plugins": (*chosen.plugins, str(plugins))})
     with run_processes(folder, settings, url, workers) as processes:

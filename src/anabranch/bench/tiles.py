@@ -1,4 +1,4 @@
-"""How fast tiles are drawn through HTTP, beside plain titiler in an environment of its own."""
+"""Measures tiles through HTTP, compared with plain titiler in a separate environment."""
 
 import http.client
 import subprocess
@@ -41,7 +41,7 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
 
 @dataclass(frozen=True)
 class TileTimes:
-    """What tiles took: one after the other, and by eight connections at once."""
+    """Times of tiles: one after the other, and over eight connections at once."""
 
     p50_ms: float
     p95_ms: float
@@ -51,7 +51,7 @@ class TileTimes:
 
 @dataclass(frozen=True)
 class TileFigures:
-    """The same tiles by us and by the peer, in turns; ratios of ours to the peer's."""
+    """The same tiles from us and from the peer, in turns; ratios of ours to the peer's."""
 
     size: int
     tiles: int
@@ -63,7 +63,7 @@ class TileFigures:
 
 
 def run_tile_bench(size: int, *, rounds: int, peer: str | None) -> TileFigures:
-    """Publish a picture and draw all tiles of it at a zoom; `peer` is a Python that has titiler.core."""
+    """Publish an image and draw all its tiles at a zoom level; `peer` is a Python that has titiler.core."""
     with make_temporary_folder() as folder, open_database(None, folder, with_catalog=True) as database:
         settings = load_settings(home=folder / "home", plugins=())
         with (
@@ -86,14 +86,14 @@ def run_tile_bench(size: int, *, rounds: int, peer: str | None) -> TileFigures:
 
 
 def _publish(client: Client, processes: BenchProcesses, folder: Path, size: int) -> tuple[str, Path]:
-    """The id of a published picture, and where its COG lies."""
+    """Publish an image; its item id and the path of its COG."""
     source = folder / "picture.tif"
     source.write_bytes(next(make_pictures(1, size)))
     await_ready(client, processes)
     parameters = {"source": client.upload(source).address, "collection": "bench"}
     job = client.wait(client.submit("process_raster", parameters).job_id)
     if not job.succeeded:
-        raise AnabranchError("bench.failed", f"the picture was not published: {job.error}")
+        raise AnabranchError("bench.failed", f"the image was not published: {job.error}")
     (cog,) = [output["href"] for output in job.result["outputs"] if output["kind"] == "cog"]
     return job.result["items"][0]["id"], folder / "home" / cog.replace("://", "/")
 
@@ -103,9 +103,11 @@ def _choose(root: str) -> list[str]:
     from morecantile import tms
 
     grid = tms.get("WebMercatorQuad")
-    told = httpx.get(f"{root}/WebMercatorQuad/tilejson.json", timeout=TIMEOUT_SECONDS).raise_for_status().json()
-    west, south, east, north = told["bounds"]
-    by_zoom = (list(grid.tiles(west, south, east, north, [zoom])) for zoom in range(told["minzoom"], told["maxzoom"]))
+    tilejson = httpx.get(f"{root}/WebMercatorQuad/tilejson.json", timeout=TIMEOUT_SECONDS).raise_for_status().json()
+    west, south, east, north = tilejson["bounds"]
+    by_zoom = (
+        list(grid.tiles(west, south, east, north, [zoom])) for zoom in range(tilejson["minzoom"], tilejson["maxzoom"])
+    )
     enough = next(tiles for tiles in by_zoom if len(tiles) >= MIN_TILES)
     return [f"{tile.z}/{tile.x}/{tile.y}" for tile in enough]
 
@@ -160,9 +162,9 @@ def _measure(servers: dict[str, list[str]], rounds: int) -> dict[str, TileTimes]
 
 
 def _fetch(urls: Sequence[str]) -> tuple[list[float], int]:
-    """What each of the answers over one connection took, and how many bytes they had."""
-    place, took, size = urlsplit(urls[0]).netloc, [], 0
-    with closing(http.client.HTTPConnection(place, timeout=TIMEOUT_SECONDS)) as connection:
+    """The time of each request over one connection, and the total bytes of the answers."""
+    host, took, size = urlsplit(urls[0]).netloc, [], 0
+    with closing(http.client.HTTPConnection(host, timeout=TIMEOUT_SECONDS)) as connection:
         for url in urls:
             begun = time.monotonic()
             parts = urlsplit(url)

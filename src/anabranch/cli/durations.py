@@ -1,4 +1,4 @@
-"""Spans of time as the command line gives them: 45m, 12h, 30d."""
+"""Durations on the command line: 45m, 12h, 30d."""
 
 import re
 from datetime import timedelta
@@ -10,7 +10,7 @@ MAX_DURATION = timedelta(days=36_500)
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """The span that a text tells, at most a hundred years; None where it tells none."""
+    """The duration in a text, at most a hundred years; None if it is not one."""
     found = re.fullmatch(r"([0-9]{1,12})([smhdw])", text)
     return (
         timedelta(seconds=min(int(found[1]) * UNIT_SECONDS[found[2]], MAX_DURATION.total_seconds())) if found else None

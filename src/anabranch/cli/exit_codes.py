@@ -1,4 +1,4 @@
-"""The code a command exits with, and the words for it."""
+"""The exit code of a command, and the error message for it."""
 
 import json
 import sys
@@ -33,15 +33,15 @@ INTERRUPTED = 130
 
 
 class UsageError(AnabranchError):
-    """The command was called wrongly."""
+    """The command was called with wrong arguments."""
 
 
 class JobFailed(AnabranchError):
-    """The job that was waited for did not complete."""
+    """The job that a command waited for did not complete."""
 
 
 class RelayedError(AnabranchError):
-    """What another process of ours told before it ended with this exit code."""
+    """An error that another Anabranch process reported before it ended with this exit code."""
 
     def __init__(self, code: str, message: str, *, remedy: str, exit_code: int) -> None:
         super().__init__(code, message, remedy=remedy)
@@ -49,7 +49,7 @@ class RelayedError(AnabranchError):
 
 
 def exit_code(error: AnabranchError) -> int:
-    """The exit code that an error means."""
+    """The exit code of an error."""
     from anabranch.client import NotAllowed, TimedOut
 
     codes: dict[type[AnabranchError], int] = {
@@ -72,7 +72,7 @@ def exit_code(error: AnabranchError) -> int:
 
 
 def print_error(error: AnabranchError, *, as_json: bool) -> None:
-    """Say on stderr what went wrong and what to do."""
+    """Print an error and its remedy to stderr."""
     known = find_code(error.code)
     remedy = error.remedy or (known.remedy if known else "")
     if as_json:
@@ -82,10 +82,10 @@ def print_error(error: AnabranchError, *, as_json: bool) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def parse_relayed_error(said: str, exit_code: int) -> RelayedError | None:
-    """The error that a process with `--json` told in the last of its lines, if it is one."""
+def parse_relayed_error(output: str, exit_code: int) -> RelayedError | None:
+    """The error in the last line that a process printed with `--json`; None if there is none."""
     try:
-        told = json.loads(said.splitlines()[-1])
-        return RelayedError(told["code"], told["message"], remedy=told["remedy"], exit_code=exit_code)
+        error = json.loads(output.splitlines()[-1])
+        return RelayedError(error["code"], error["message"], remedy=error["remedy"], exit_code=exit_code)
     except (IndexError, KeyError, TypeError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""`events` and `logs`: what happened to a job, and what its tasks printed."""
+"""`events` and `logs`: the events of a job, and the output of its tasks."""
 
 import sys
 from pathlib import Path
@@ -21,13 +21,13 @@ cli = typer.Typer()
 @cli.command()
 def events(
     job: JobId,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of events.")] = 100,
     after: After = None,
     all: All = False,
     follow: Follow = False,
     json: Json = False,
 ) -> None:
-    """List what happened to a job, in order."""
+    """List the events of a job, in order."""
     with connect() as client:
         if follow:
             with explain_unavailable(job):
@@ -45,7 +45,7 @@ def events(
     else:
         print_table(["time", "event", "node", "by", "what"], map(_row, found))
     if page.next:
-        note(f"There are more: --after {page.next}")
+        note(f"next page: --after {page.next}")
 
 
 @cli.command()
@@ -54,18 +54,19 @@ def logs(
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
     index: Annotated[str | None, typer.Option(help="Only the tasks with this index.")] = None,
     attempt: Annotated[int | None, typer.Option(min=1, help="Only the attempts with this number.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many attempts at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of attempts.")] = 50,
     after: After = None,
     all: All = False,
     follow: Follow = False,
     bundle: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all that helps to find out why to FILE, a zip.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a zip with everything needed to diagnose the job to FILE."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a job's tasks printed and measured."""
+    """Show the output and the metrics of a job's tasks."""
     if follow and after:
-        raise UsageError("usage", "logs are followed from the first one on", remedy="Leave `--after` out.")
+        raise UsageError("usage", "`--follow` always starts with the first log", remedy="Omit `--after`.")
     with connect() as client:
         if bundle:
             print_line(str(client.bundle(job, bundle)))
@@ -87,7 +88,7 @@ def logs(
         for raw in found:
             _show_log(raw)
     if page.next:
-        note(f"There are more: --after {page.next}")
+        note(f"next page: --after {page.next}")
 
 
 def _show_event(event: JobView, *, json: bool) -> None:

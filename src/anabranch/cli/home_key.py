@@ -1,4 +1,4 @@
-"""The key that a stack makes for the commands of its own home."""
+"""The API key that a stack creates for the commands of its own home."""
 
 import asyncio
 from datetime import timedelta
@@ -19,9 +19,9 @@ CREATED_BY = "the stack"
 
 
 class HomeKey:
-    """Keeps an admin key in the home while the stack runs, where callers need keys.
+    """An admin key in the home while the stack runs, if callers need keys.
 
-    It lasts a day and is replaced twice a day, so one that a killed stack left is soon worth nothing.
+    It is valid for a day and replaced twice a day, so a key that a killed stack left soon expires.
     """
 
     LIFETIME = timedelta(days=1)
@@ -29,15 +29,15 @@ class HomeKey:
     RETRY_INTERVAL = timedelta(minutes=1)
 
     def __init__(self, home: Home, *, needed: bool) -> None:
-        """Nothing is made yet."""
+        """No key is created yet."""
         self._home = home
         self._needed = needed
         self._url = ""
         self._ended = Event()
-        self._one = Lock()
+        self._lock = Lock()
 
     def begin(self, url: str) -> None:
-        """Make the key, and revoke one that a killed stack left."""
+        """Create the key, and revoke one that a killed stack left."""
         self._url = url
         if self._needed:
             asyncio.run(self._replace())
@@ -46,9 +46,9 @@ class HomeKey:
             self.end()
 
     def end(self) -> None:
-        """Revoke the key; where nothing began, one that was left is for the next stack to revoke."""
+        """Revoke the key; if the stack never began, the next one revokes a key that was left."""
         self._ended.set()
-        with self._one:
+        with self._lock:
             if self._url and (left := self._home.read_key()):
                 self._home.clear_key()
                 asyncio.run(self._revoke(left))
@@ -56,13 +56,13 @@ class HomeKey:
     def _renew(self) -> None:
         wait = self.RENEWAL_INTERVAL
         while not self._ended.wait(wait.total_seconds()):
-            with self._one:
+            with self._lock:
                 if self._ended.is_set():
                     return
                 try:
                     asyncio.run(self._replace())
                     wait = self.RENEWAL_INTERVAL
-                except AnabranchError as error:  # there is half a day to try again
+                except AnabranchError as error:  # the current key is valid for another half day
                     log.warning("key.not_renewed", reason=error.message)
                     wait = self.RETRY_INTERVAL
 
@@ -82,5 +82,5 @@ class HomeKey:
         try:
             async with open_keys(self._url) as keys:
                 await keys.revoke(credential.key_id, CREATED_BY)
-        except AnabranchError as error:  # it may be another database's; else it expires by itself
+        except AnabranchError as error:  # it may belong to another database; otherwise it expires by itself
             log.warning("key.not_revoked", key=credential.key_id, reason=error.message)

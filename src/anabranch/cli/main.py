@@ -1,4 +1,4 @@
-"""The command line: its commands, and the one place where what goes wrong becomes words and an exit code."""
+"""The command line: its commands, and the one place that turns errors into messages and exit codes."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ from anabranch.errors import AnabranchError
 
 __all__ = ["call", "cli", "main"]
 
-# As of a program that SIGPIPE ended.
+# The exit code of a program that SIGPIPE ended.
 BROKEN_PIPE_EXIT = 141
 
 cli = typer.Typer(
@@ -87,7 +87,7 @@ def root(
 def main() -> None:
     """Run the command that this process was called with, and exit."""
     _fill_closed_streams()
-    if isinstance(sys.stdout, TextIOWrapper):  # what its encoding can't show is escaped, as on stderr
+    if isinstance(sys.stdout, TextIOWrapper):  # characters that its encoding lacks are escaped, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")
     if completion.COMPLETE_VARIABLE in os.environ:
         completion.complete(cli)
@@ -100,20 +100,20 @@ def main() -> None:
         code = code or INTERNAL
         note(f"error: stdout can't be written: {error.strerror}")
     finally:
-        # The interpreter flushes once more when it ends; what could not be written now it could not then.
+        # The interpreter flushes once more at exit, and would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
 def _fill_closed_streams() -> None:
-    # A caller may have closed them (`>&-`). Then the next file or socket would get the number, and what is printed.
+    # A caller may have closed them (`>&-`). Then the next file or socket would get the descriptor, and our output.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  it stays open
 
 
 def call(arguments: Sequence[str]) -> int:
-    """Run a command; its exit code."""
+    """Run a command, and return its exit code."""
     try:
         _invoke(arguments)
     except typer.Exit as ended:

@@ -1,4 +1,4 @@
-"""`run`: a job from start to end, on a stack that is started for it where none is up."""
+"""`run`: runs a job to its end, and starts a stack for it if none is up."""
 
 import signal
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def run(
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
-    """Run a job to its end, on a stack of its own if none is up."""
+    """Run a job to its end, on a temporary stack if none is up."""
     parameters = read_parameters(param or (), params)
     with use_stack(), connect() as client:
         submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
@@ -37,7 +37,7 @@ def run(
 
 @contextmanager
 def use_stack() -> Iterator[None]:
-    """The running stack, or one that is started now and stopped at the end, whatever the end is."""
+    """The running stack, or one that is started now and stopped at the end in any case."""
     if find_remote().url or find_home().read_stack():
         yield
         return
@@ -49,16 +49,16 @@ def use_stack() -> Iterator[None]:
     require_plugins(settings)
     note(f"starting a stack in {settings.home}")
     with interrupt_on_signals():
-        # Outside the try: where it fails nothing is left of it, and what runs then is another's.
+        # Outside the try: if it fails it leaves nothing behind, and a stack that runs then is not ours.
         supervisor = start(settings).supervisor
         try:
             yield
         except KeyboardInterrupt:
-            # A second signal, besides that of `stop`: it then waits for no handler. Their tasks run another time.
-            # Two, for one of them may be ignored: the first in a shell's background, the other under nohup.
-            for hasten in (signal.SIGINT, signal.SIGHUP):
-                send(supervisor, hasten)
+            # A second signal, besides that of `stop`: then it does not wait for handlers. Their tasks run again later.
+            # Two, because one of them may be ignored: SIGINT in a shell's background, SIGHUP under nohup.
+            for signum in (signal.SIGINT, signal.SIGHUP):
+                send(supervisor, signum)
             raise
         finally:
-            note("stopping it")
+            note("stopping the stack")
             stop(find_home())

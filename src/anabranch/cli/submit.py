@@ -1,4 +1,4 @@
-"""`submit`: hand a job to the running stack."""
+"""`submit`: submits a job to the running stack."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,18 +24,20 @@ def submit(
     params: ParametersFile = None,
     priority: Priority = None,
     rerun: Rerun = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end; exit 7 when it failed.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end; exit 7 if it failed.")] = False,
     timeout: Timeout = None,
     bulk: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Submit a job for each line, a JSON object of parameters; - is stdin."),
+        typer.Option(
+            metavar="FILE", help="Submit a job for each line of FILE, a JSON object of parameters; - is stdin."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Submit a job; the same parameters are the same job."""
+    """Submit a job; the same parameters return the existing job."""
     if bulk:
         if param or params or wait or timeout is not None:
-            raise UsageError("usage", "--bulk goes with --priority, --rerun and --json only")
+            raise UsageError("usage", "--bulk can be combined only with --priority, --rerun and --json")
         _submit_lines(workflow, bulk, priority, rerun, json)
         return
     parameters = read_parameters(param or (), params)

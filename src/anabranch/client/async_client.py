@@ -1,4 +1,4 @@
-"""The client of the HTTP API for asyncio: the methods of `Client`, to be awaited."""
+"""The asyncio client of the HTTP API: the methods of `Client`, as coroutines."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from types import TracebackType
@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 def make_method(
     operation: Callable[Given, Operation[Answer]],
 ) -> "Callable[Concatenate[AsyncOperationRunner, Given], Coroutine[Any, Any, Answer]]":
-    """The method that carries an operation out."""
+    """A client method that runs an operation."""
 
     @copy_signature(operation)
     async def method(self: "AsyncOperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
@@ -35,7 +35,7 @@ def make_method(
 def make_paging_method(
     pages: Callable[Given, Pages[Item]],
 ) -> "Callable[Concatenate[AsyncOperationRunner, Given], AsyncIterator[Item]]":
-    """The method that gives the items of every page."""
+    """A client method that yields the items of every page."""
 
     @copy_signature(pages)
     def method(self: "AsyncOperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
@@ -47,7 +47,7 @@ def make_paging_method(
 def make_batch_method(
     batches: Callable[Given, Batches[Item]],
 ) -> "Callable[Concatenate[AsyncOperationRunner, Given], AsyncIterator[Item]]":
-    """The method that gives what one operation after another answers."""
+    """A client method that runs operations one after another and yields their answers."""
 
     @copy_signature(batches)
     def method(self: "AsyncOperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
@@ -57,10 +57,10 @@ def make_batch_method(
 
 
 class AsyncOperationRunner:
-    """Carries operations out over a client's connections."""
+    """Runs operations over a client's connections."""
 
     def __init__(self, transport: AsyncTransport) -> None:
-        """Over these connections."""
+        """Use these connections."""
         self._transport = transport
 
     async def _run(self, operation: Operation[Answer]) -> Answer:
@@ -109,23 +109,23 @@ class AsyncAdmin(AsyncOperationRunner):
 
 
 class AsyncClient(AsyncOperationRunner):
-    """The API at a URL; close it, or use it in an `async with`. `timeout` bounds a request, in seconds."""
+    """The API at a URL; close it, or use it in an `async with`. `timeout` limits each request, in seconds."""
 
     def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
-        """Nothing is called yet."""
+        """Makes no request yet."""
         super().__init__(AsyncTransport(base_url, timeout, key))
         self.admin = AsyncAdmin(self._transport)
 
     @property
     def base_url(self) -> str:
-        """Where the API is; its paths begin behind that."""
+        """The API's base URL, without a trailing slash."""
         return self._transport.base_url
 
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
         """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
-        named = configured_api()
-        return cls(named.url, key=named.key, timeout=timeout)
+        api = configured_api()
+        return cls(api.url, key=api.key, timeout=timeout)
 
     async def __aenter__(self) -> Self:
         return self
@@ -173,9 +173,9 @@ class AsyncClient(AsyncOperationRunner):
     ready = make_method(operations.ready)
 
     async def stream(self, job_id: str, *, after: int = 0) -> AsyncIterator[Event | JobProgress]:
-        """A job's events after one of them as they happen, and its progress, until it has ended.
+        """A job's events after the given number as they happen, and its progress, until it has ended.
 
-        A stream that breaks goes on where it broke; Unavailable when the API stays away for half a minute.
+        A broken stream continues where it broke; Unavailable if the API can't be reached for half a minute.
         """
         stream = JobStream(job_id, after)
         while True:
@@ -193,6 +193,6 @@ class AsyncClient(AsyncOperationRunner):
 
 
 async def _sleep(seconds: float) -> None:
-    import asyncio  # whoever awaits has it already; the command line does without
+    import asyncio  # an async caller has imported it already; the command line starts faster without it
 
     await asyncio.sleep(seconds)

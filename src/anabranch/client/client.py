@@ -1,4 +1,4 @@
-"""The client of the HTTP API, with a method for each question."""
+"""The client of the HTTP API, with one method per operation."""
 
 from collections.abc import Callable, Iterator
 from time import sleep
@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 def make_method(
     operation: Callable[Given, Operation[Answer]],
 ) -> "Callable[Concatenate[OperationRunner, Given], Answer]":
-    """The method that carries an operation out."""
+    """A client method that runs an operation."""
 
     @copy_signature(operation)
     def method(self: "OperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
@@ -36,7 +36,7 @@ def make_method(
 def make_paging_method(
     pages: Callable[Given, Pages[Item]],
 ) -> "Callable[Concatenate[OperationRunner, Given], Iterator[Item]]":
-    """The method that gives the items of every page."""
+    """A client method that yields the items of every page."""
 
     @copy_signature(pages)
     def method(self: "OperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
@@ -48,7 +48,7 @@ def make_paging_method(
 def make_batch_method(
     batches: Callable[Given, Batches[Item]],
 ) -> "Callable[Concatenate[OperationRunner, Given], Iterator[Item]]":
-    """The method that gives what one operation after another answers."""
+    """A client method that runs operations one after another and yields their answers."""
 
     @copy_signature(batches)
     def method(self: "OperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
@@ -58,10 +58,10 @@ def make_batch_method(
 
 
 class OperationRunner:
-    """Carries operations out over a client's connections."""
+    """Runs operations over a client's connections."""
 
     def __init__(self, transport: Transport) -> None:
-        """Over these connections."""
+        """Use these connections."""
         self._transport = transport
 
     def _run(self, operation: Operation[Answer]) -> Answer:
@@ -108,23 +108,23 @@ class Admin(OperationRunner):
 
 
 class Client(OperationRunner):
-    """The API at a URL; close it, or use it in a `with`. `timeout` bounds a request, in seconds."""
+    """The API at a URL; close it, or use it in a `with`. `timeout` limits each request, in seconds."""
 
     def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
-        """Nothing is called yet."""
+        """Makes no request yet."""
         super().__init__(Transport(base_url, timeout, key))
         self.admin = Admin(self._transport)
 
     @property
     def base_url(self) -> str:
-        """Where the API is; its paths begin behind that."""
+        """The API's base URL, without a trailing slash."""
         return self._transport.base_url
 
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
         """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
-        named = configured_api()
-        return cls(named.url, key=named.key, timeout=timeout)
+        api = configured_api()
+        return cls(api.url, key=api.key, timeout=timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -172,9 +172,9 @@ class Client(OperationRunner):
     ready = make_method(operations.ready)
 
     def stream(self, job_id: str, *, after: int = 0) -> Iterator[Event | JobProgress]:
-        """A job's events after one of them as they happen, and its progress, until it has ended.
+        """A job's events after the given number as they happen, and its progress, until it has ended.
 
-        A stream that breaks goes on where it broke; Unavailable when the API stays away for half a minute.
+        A broken stream continues where it broke; Unavailable if the API can't be reached for half a minute.
         """
         stream = JobStream(job_id, after)
         while True:

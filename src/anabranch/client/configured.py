@@ -1,4 +1,4 @@
-"""The API that the settings name."""
+"""The API that is configured in the settings."""
 
 from typing import NamedTuple
 
@@ -8,17 +8,17 @@ __all__ = ["ConfiguredApi", "configured_api"]
 
 
 class ConfiguredApi(NamedTuple):
-    """Where an API is, and the key for it."""
+    """The URL of an API, and the key for it."""
 
     url: str
     key: str | None
 
 
 def configured_api() -> ConfiguredApi:
-    """What ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
+    """The API that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
     from anabranch.settings import load_settings
 
     settings = load_settings()
     if settings.api_url is None:
-        raise InputError("api.url", "no API is named", remedy="Set ANABRANCH_API_URL.")
+        raise InputError("api.url", "no API is configured", remedy="Set ANABRANCH_API_URL.")
     return ConfiguredApi(settings.api_url, settings.api_key.get_secret_value() if settings.api_key else None)

@@ -1,4 +1,4 @@
-"""Files on their way to the API, hashed as they go."""
+"""Files to upload, hashed while they are sent."""
 
 import os
 import stat
@@ -19,7 +19,7 @@ CHUNK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Uploaded:
-    """A file that the API keeps; a job takes its address as a parameter."""
+    """An uploaded file; a job takes its address as a parameter."""
 
     address: str
     sha256: str
@@ -33,7 +33,7 @@ class Uploaded:
 
 
 class FileBody:
-    """The content of a file as a body; `sha256` is that of what was sent."""
+    """The content of a file as a request body; `sha256` is the hash of the bytes sent."""
 
     def __init__(self, path: Path) -> None:
         """Open it."""
@@ -45,12 +45,12 @@ class FileBody:
 
     @property
     def size(self) -> int | None:
-        """Its size, where that is known before it is read."""
-        told = os.fstat(self._file.fileno())
-        return told.st_size if stat.S_ISREG(told.st_mode) else None
+        """Its size, if it is known before reading; None for a pipe."""
+        found = os.fstat(self._file.fileno())
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def pieces(self) -> Iterator[bytes]:
-        """What it holds."""
+        """The content, in chunks."""
         digest = sha256()
         with self._file:
             while piece := self._file.read(CHUNK_BYTES):
@@ -60,7 +60,7 @@ class FileBody:
 
     async def pieces_async(self) -> AsyncIterator[bytes]:
         """The same, for asyncio."""
-        import asyncio  # whoever awaits has it already; the command line does without
+        import asyncio  # an async caller has imported it already; the command line starts faster without it
 
         digest = sha256()
         with self._file:
@@ -70,13 +70,13 @@ class FileBody:
         self.sha256 = digest.hexdigest()
 
     def close(self) -> None:
-        """Close it, sent or not."""
+        """Close the file, sent or not."""
         self._file.close()
 
 
 @contextmanager
 def write_atomically(file: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of another when it is whole."""
+    """A temporary file to write to, which replaces the target when it is complete."""
     aside = file.with_name(f"{file.name}.part")
     try:
         with aside.open("wb") as written:

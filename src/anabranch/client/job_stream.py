@@ -1,4 +1,4 @@
-"""A job's stream through breaks: what to ask for next, and what was heard."""
+"""A job's event stream that survives interruptions: the next request to send, and the messages received."""
 
 import json
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ MAX_SILENCE_SECONDS = 45.0  # three heartbeats
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How far a job is."""
+    """The progress of a job."""
 
     status: str
     tasks: TaskCounts
@@ -33,10 +33,10 @@ class JobProgress:
 
 
 class JobStream:
-    """Asks for a job's events after the last one heard, until the job has ended."""
+    """Requests a job's events after the last one received, until the job has ended."""
 
     def __init__(self, job_id: str, after: int) -> None:
-        """Nothing is asked yet."""
+        """Makes no request yet."""
         self.ended = False
         self._path = f"{job_path(job_id)}/stream"
         self._last = after
@@ -45,13 +45,13 @@ class JobStream:
         self._broke_at: float | None = None
 
     def call(self) -> Call[Any]:
-        """The request that goes on where the last one ended."""
+        """The request that continues where the last one ended."""
         self._messages = Messages()
         headers = {"Last-Event-ID": str(self._last), "Accept": "text/event-stream"}
         return Call(lambda raw: raw, "GET", self._path, headers=headers, within=MAX_SILENCE_SECONDS, slow=True)
 
     def read_line(self, line: str) -> Event | JobProgress | None:
-        """What a line of the stream ends, if it is new."""
+        """The message that a line completes, if it is new."""
         self._broke_at, self._pause = None, 0.0
         message = self._messages.read(line)
         if message is None:
@@ -61,17 +61,17 @@ class JobStream:
         except (KeyError, TypeError, ValueError) as error:
             raise AnabranchError(
                 "api.unreadable",
-                "the stream does not speak as this client expects",
-                remedy="See that what answers is Anabranch, and of the same version.",
+                "unexpected data in the stream",
+                remedy="Check that the server is Anabranch, and of the same version.",
             ) from error
 
     def pause_seconds(self, error: Unavailable | None = None) -> float:
-        """How long to wait before the next request; the error, when the stream has been away for too long."""
+        """How long to wait before the next request; raises the error if the stream was unavailable for too long."""
         now = monotonic()
         self._broke_at = self._broke_at or now
         if now - self._broke_at > MAX_OUTAGE_SECONDS:
             raise error or Unavailable(
-                "api.unreachable", "the stream of the job ends again and again", remedy="Look at the API's log."
+                "api.unreachable", "the stream of the job keeps ending", remedy="See the API's log."
             )
         pause, self._pause = self._pause, min(max(self._pause * 1.5, FIRST_PAUSE_SECONDS), MAX_PAUSE_SECONDS)
         return pause

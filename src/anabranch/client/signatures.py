@@ -1,4 +1,4 @@
-"""A client's method that does what an operation says."""
+"""Signatures of client methods, copied from their operations."""
 
 import inspect
 from collections.abc import Callable
@@ -10,7 +10,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])  # of any shape: the signat
 
 
 def copy_signature(operation: Callable[..., Any]) -> Callable[[Method], Method]:
-    """Give a method the name, the words and the parameters of an operation."""
+    """Give a method the name, the docstring and the parameters of an operation."""
     self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     given = inspect.signature(operation).parameters.values()
 

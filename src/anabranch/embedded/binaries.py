@@ -31,7 +31,7 @@ class Binaries:
 
 
 def find_binaries(user: ServerUser, major: int | None = None) -> Binaries:
-    """The newest that the user can run, those with PostGIS first; of one major version if the data needs it."""
+    """The newest programs that the user can run, preferably with PostGIS; of one major version if the data needs it."""
     found = [binaries for folder in _folders() if (binaries := _inspect(folder, user))]
     fit = [binaries for binaries in found if binaries.major == (major or binaries.major)]
     if fit:
@@ -77,8 +77,8 @@ def _wrong_version(major: int, found: list[Binaries]) -> Unavailable:
     have = ", ".join(sorted({str(binaries.major) for binaries in found}))
     return Unavailable(
         "cluster.wrong_version",
-        f"the data was made by PostgreSQL {major}, and only {have} is installed",
-        remedy=f"{_apt(f'postgresql-{major} postgresql-{major}-postgis-3')} (or start anew: `anabranch down --purge`)",
+        f"the data was created by PostgreSQL {major}, and only {have} is installed",
+        remedy=f"{_apt(f'postgresql-{major} postgresql-{major}-postgis-3')} (or start over: `anabranch down --purge`)",
     )
 
 

@@ -1,4 +1,4 @@
-"""A process that is supervised running."""
+"""A process that is restarted when it dies."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ STABLE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """A process of the stack: a role of its own, its command, and whether it serves the listening socket."""
+    """A process of the stack: its role, its command, and whether it serves the listening socket."""
 
     role: str
     argv: Sequence[str]
@@ -26,7 +26,7 @@ class ChildSpec:
 
 
 class SupervisedProcess:
-    """One process and its successors: the first death costs nothing, each further one a longer wait."""
+    """One process and its successors: restarted at once after the first death, later after each further one."""
 
     def __init__(self, role: str, launch: Callable[[str], subprocess.Popen[bytes]]) -> None:
         self.role = role
@@ -57,7 +57,7 @@ class SupervisedProcess:
         return dead
 
     def send_signal(self, signum: signal.Signals) -> None:
-        """Signal the process if it runs."""
+        """Send a signal to the process if it runs."""
         if self.process:
             self.process.send_signal(signum)
 
@@ -66,7 +66,7 @@ class SupervisedProcess:
         if self.process is None:
             return
         if self.process.poll() is None:
-            # Not reaped yet, so the group's number is still its own.
+            # Not reaped yet, so the group id is still its own.
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -1,4 +1,4 @@
-"""The private PostgreSQL cluster of a home: made on first use, reached by a socket only."""
+"""The private PostgreSQL cluster of a home: created on first use, reached only by a socket."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ from anabranch.errors import Conflict, Unavailable
 
 __all__ = ["Cluster"]
 
-# For a workflow engine on a small machine. An operator may change these by `alter system`, and those of `_fixed` not.
+# For a workflow engine on a small machine. An operator can change these with `alter system`, but not those of `_fixed`.
 TUNED_SETTINGS = {
     "max_connections": "100",
     "shared_buffers": "256MB",
@@ -34,7 +34,7 @@ TUNED_SETTINGS = {
     "wal_compression": "on",
     "random_page_cost": "1.1",
     "jit": "off",
-    # Queue tables turn over fast: look at them often.
+    # Queue tables change fast: vacuum them often.
     "autovacuum_naptime": "15s",
     "timezone": "UTC",
     "log_timezone": "UTC",
@@ -44,12 +44,12 @@ TUNED_SETTINGS = {
     "cluster_name": "anabranch",
 }
 
-# Nothing of the caller's: PGPORT, PGDATA and their kin would change what the server does.
+# Nothing from the caller: PGPORT, PGDATA and similar variables would change what the server does.
 SERVER_ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"}
 
 
 class Cluster:
-    """A server of our own. `durable=False` is for tests: a crash of the machine may lose everything."""
+    """A private server. `durable=False` is for tests: a crash of the machine may lose everything."""
 
     def __init__(self, home: Home, *, durable: bool = True, state: Path = STATE_FOLDER) -> None:
         self.home = home
@@ -60,17 +60,17 @@ class Cluster:
         self._process: subprocess.Popen[bytes] | None = None
 
     def url(self, database: str = "anabranch") -> str:
-        """How to reach a database of the running cluster."""
+        """The URL of a database of the running cluster."""
         return f"postgresql://postgres@{quote(str(self._layout.socket), safe='')}:{PORT}/{database}"
 
     def start(self, timeout: float = 120) -> subprocess.Popen[bytes]:
-        """The running server, a child of this process that accepts connections."""
+        """Start the server as a child of this process, and wait until it accepts connections."""
         process = self.launch()
         self.wait_ready(timeout)
         return process
 
     def launch(self) -> subprocess.Popen[bytes]:
-        """The server's process, at once; it answers when it has recovered."""
+        """Start the server and return at once; it answers when it has recovered."""
         self.home.acquire()
         data = self._layout.data
         if server := find_postmaster(data):
@@ -87,7 +87,7 @@ class Cluster:
         return self._process
 
     def wait_ready(self, timeout: float = 120) -> None:
-        """Wait until the launched server accepts connections; Unavailable, with its last words, if it can't."""
+        """Wait until the launched server accepts connections; Unavailable, with its last log lines, if it can't."""
         deadline = time.monotonic() + timeout
         while not self._answers():
             died = self._process is None or self._process.poll() is not None
@@ -103,7 +103,7 @@ class Cluster:
         self._layout.remove_outside_socket()
 
     def ensure_database(self, name: str = "anabranch") -> None:
-        """Make the database if it is not there yet."""
+        """Create the database if it does not exist."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             found = connection.execute("select from pg_database where datname = %s", [name]).fetchone()
             if found is None:
@@ -112,20 +112,20 @@ class Cluster:
 
     @property
     def exists(self) -> bool:
-        """Whether it was made, and not purged since."""
+        """Whether the cluster was created, and not purged since."""
         return self._layout.data.exists()
 
     def purge(self) -> None:
-        """Stop the server and remove the cluster with all its data, wherever it lies."""
+        """Stop the server and remove the cluster with all its data, inside or outside the home."""
         self.home.acquire()
         self.stop("immediate")
         self._layout.remove()
 
     def _create(self, user: ServerUser) -> Binaries:
-        """Make the data folder if there is none, whole or not at all; the programs that fit it."""
+        """Create the data folder if there is none, atomically; returns the matching programs."""
         data = self._layout.data
-        for half_made in self._layout.folder.glob("data.new-*"):
-            shutil.rmtree(half_made, ignore_errors=True)
+        for incomplete in self._layout.folder.glob("data.new-*"):
+            shutil.rmtree(incomplete, ignore_errors=True)
         if data.exists():
             return find_binaries(user, _major(data))
         binaries = find_binaries(user)
@@ -153,7 +153,7 @@ class Cluster:
         options = {"config_file": str(self._write_config()), **self._fixed()}
         log = open_log(self._log)
         try:
-            # Started in its data folder, by which its processes are known from their first moment.
+            # Started in its data folder, by which its processes are identified from the start.
             return subprocess.Popen(
                 [binaries["postgres"], "-D", str(data), *(f"--{name}={value}" for name, value in options.items())],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -164,7 +164,7 @@ class Cluster:
             os.close(log)
 
     def _write_config(self) -> Path:
-        # Beside the data, not in it: as root we follow no name that the server's user could have put there.
+        # Beside the data, not in it: as root we never follow a path that the server's user could have created.
         config = self._layout.folder / "postgresql.conf"
         text = "".join(f"{name} = '{value}'\n" for name, value in TUNED_SETTINGS.items())
         if not config.exists() or config.read_text() != text:
@@ -173,7 +173,7 @@ class Cluster:
         return config
 
     def _fixed(self) -> dict[str, str]:
-        """What nobody may change: no network, no other user, and nothing lost in a crash."""
+        """Settings that can't be changed: no network, no other user, and nothing lost in a crash."""
         durable = "on" if self._durable else "off"
         return {
             "listen_addresses": "",
@@ -198,7 +198,7 @@ class Cluster:
             self._process = None
 
     def _failed(self, what: str, output: str) -> Unavailable:
-        remedy = f"Mend what the lines above say; the whole log is {self._log}."
+        remedy = f"Fix what the lines above report; the full log is {self._log}."
         return Unavailable("cluster.failed", f"{what}:\n{output.strip()}", remedy=remedy)
 
 
@@ -215,7 +215,9 @@ def _major(data: Path) -> int:
 
 def _already_runs(data: Path, server: Process) -> Conflict:
     return Conflict(
-        "cluster.running", f"a server runs on {data} already: pid {server.pid}", remedy="Stop it by `anabranch down`."
+        "cluster.running",
+        f"a server is already running on {data}: pid {server.pid}",
+        remedy="Stop it with `anabranch down`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Where a home's cluster lies: in the home, unless the server's user or the socket's path can't be there."""
+"""The folders of a home's cluster: in the home, unless the server's user or the socket's path can't be there."""
 
 import hashlib
 import os
@@ -36,7 +36,7 @@ class ClusterLayout:
 
     @property
     def folder(self) -> Path:
-        """What holds everything of the cluster, except a socket moved for its length; Conflict if it is another's."""
+        """The folder of the cluster, without a socket moved for its length; Conflict if it belongs to another home."""
         outside = self.home.read_cluster_folders().get("folder")
         if outside:
             self._check_owner(outside)
@@ -51,11 +51,11 @@ class ClusterLayout:
     def socket(self) -> Path:
         """The folder of the server's socket."""
         moved = self.home.read_cluster_folders().get("socket")
-        # By its name: the record of a copied home names the original's.
+        # Checked by its name: the record of a copied home names the original's folder.
         return moved if moved and moved.name.startswith(self._prefix) else self.folder / "socket"
 
     def create_folders(self, user: ServerUser) -> None:
-        """Make the folders, where the user can use them."""
+        """Create the folders where the server's user can access them."""
         if not self.data.exists() and not user.can_use(self.home.path.parent):
             self._use_outside_folder(user)
         if self.folder == self._inside:
@@ -73,7 +73,7 @@ class ClusterLayout:
         self._create_socket_folder(user)
 
     def remove_outside_socket(self) -> None:
-        """Remove a socket folder that lies outside; the next start makes another."""
+        """Remove a socket folder outside the home; the next start creates another."""
         if self.socket.parent != self.folder:
             shutil.rmtree(self.socket, ignore_errors=True)
 
@@ -90,7 +90,7 @@ class ClusterLayout:
         self._record("folder", self._state / self._hash)
 
     def _check_owner(self, outside: Path) -> None:
-        """Refuse the cluster of another home that is still there: this one is a copy of it."""
+        """Refuse the cluster of another home that still exists: this home is a copy of it."""
         note = outside / "home"
         path, _, owner = note.read_text().partition("\n") if note.exists() else ("", "", "")
         if owner and owner != self.home.stack_id and Home(Path(path)).stack_id == owner:
@@ -113,14 +113,14 @@ class ClusterLayout:
             self._record("socket", short)
 
     def _record(self, name: str, folder: Path | None) -> None:
-        place = self.home.read_cluster_folders()
-        if place.get(name) != folder:
-            place.pop(name, None)
-            self.home.write_cluster_folders({**place, name: folder} if folder else place)
+        folders = self.home.read_cluster_folders()
+        if folders.get(name) != folder:
+            folders.pop(name, None)
+            self.home.write_cluster_folders({**folders, name: folder} if folder else folders)
 
 
 def _fits(folder: Path) -> bool:
-    # A comma or a quote would make a list of it, for the server and for its clients.
+    # The server and its clients would read a path with a comma or a quote as a list.
     path = str(folder / f".s.PGSQL.{PORT}")
     return len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES and not set(path) & set(",\"'\\")
 

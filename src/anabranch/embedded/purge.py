@@ -1,4 +1,4 @@
-"""What a stack made in its home beside the database, and its removal."""
+"""Removes the files that a stack created in its home, except the database."""
 
 import shutil
 from contextlib import suppress
@@ -11,18 +11,19 @@ from anabranch.storage.addresses import RESERVED
 __all__ = ["purge_home"]
 
 MACHINE_FOLDERS = ("cache", "scratch", "incoming", "logs")
-# Of jobs: what passed between their tasks, and what they wrote.
+# Files of jobs: data passed between tasks, and outputs.
 JOB_FOLDERS = ("work", "silver/jobs", "gold/jobs")
-# Of the database: by its marks it knows the tiers.
+# Files by which the database recognizes its tiers.
 MARK_FILES = tuple(f"{area}/{RESERVED}" for area in ("bronze", "silver", "gold", "work"))
 STAGING_FOLDERS = tuple(f"{tier}/.incoming" for tier in ("bronze", "silver", "gold"))
 TIERS = ("bronze", "silver", "gold")
 
 
 def purge_home(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
-    """Remove it: without `jobs`, what no job of another database needs; with `bronze`, what users sent, too.
+    """Remove caches, scratch and logs; with `jobs` also files of jobs and marks; with `bronze` also uploads.
 
-    Where something is still held is told. The home's id, marks and lock stay, and what others put there.
+    Returns the folders that are not empty. The home's id and lock stay, and files that others put there; without
+    `jobs`, also the files that jobs of another database may need.
     """
     chosen = (
         *MACHINE_FOLDERS,
@@ -40,7 +41,7 @@ def purge_home(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
             remedy="Remove it as its owner, and purge again.",
         ) from error
     for name in (*chosen, *JOB_FOLDERS, *TIERS):
-        with suppress(OSError):  # it holds something, or is not there
+        with suppress(OSError):  # it is not empty, or does not exist
             (home.path / name).rmdir()
     if not any((home.path / name).exists() for name in JOB_FOLDERS):
         home.clear_elsewhere()
@@ -48,7 +49,7 @@ def purge_home(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
 
 
 def _empty(folder: Path) -> None:
-    """Remove all that is in a folder but for its mark; the folder itself may be a link to another disk."""
+    """Remove everything in a folder except its mark; the folder itself may be a link to another disk."""
     for entry in folder.iterdir() if folder.is_dir() else ():
         if entry.name == RESERVED:
             continue

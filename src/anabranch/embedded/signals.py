@@ -1,4 +1,4 @@
-"""The signals that ask a supervisor to stop, and the one that tells it of a death."""
+"""The signals that ask a supervisor to stop, and SIGCHLD, which wakes it when a child dies."""
 
 import select
 import signal
@@ -12,11 +12,11 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """A signal came while the work could still be dropped."""
+    """A stop signal arrived during the start, which can still be abandoned."""
 
 
 class StopSignals:
-    """Stop signals: the first is raised while it starts, all are counted (`received`) once it runs."""
+    """Stop signals: during the start the first is raised; all are counted in `received`."""
 
     def __enter__(self) -> Self:
         self.received = 0
@@ -25,7 +25,7 @@ class StopSignals:
         for end in (self._reader, self._writer):
             end.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        # What is ignored stays so: a shell that runs us under nohup means it.
+        # An ignored signal stays ignored, as under nohup.
         wanted = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         self._former = {number: signal.signal(number, self._receive) for number in wanted}
         self._former[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._wake)
@@ -41,11 +41,11 @@ class StopSignals:
         self._writer.close()
 
     def stop_raising(self) -> None:
-        """From now on signals raise nothing."""
+        """From now on, signals are only counted."""
         self._raising = False
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a signal comes or the time is over."""
+        """Sleep until a signal arrives or the time is over."""
         if select.select([self._reader], [], [], max(0.0, seconds))[0]:
             self._reader.recv(4096)
 

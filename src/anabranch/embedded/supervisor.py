@@ -23,7 +23,7 @@ from anabranch.embedded.signals import Interrupted, StopSignals
 
 __all__ = ["LISTEN_FD", "ChildSpec", "Supervisor"]
 
-# The child that listens finds the descriptor of its socket here.
+# The child that listens reads the descriptor of its socket from this variable.
 LISTEN_FD = "ANABRANCH_LISTEN_FD"
 POLL_SECONDS = 1.0
 
@@ -31,13 +31,13 @@ log = structlog.get_logger()
 
 
 def _ignore(*_: object) -> None:
-    """What is called when nobody wants to know."""
+    """The default callback."""
 
 
 class Supervisor:
     """Runs the stack of a home until a signal asks it to stop.
 
-    `database` is the cluster to run, or the URL of a server that others run. `prepare` gets the URL before any child
+    `database` is the cluster to run, or the URL of an external server. `prepare` gets the URL before any child
     starts. `on_start` gets the stack when all have started; `on_death` gets role and pid, in a thread of its own;
     `on_stop` is called when all have ended and the database still runs.
     """
@@ -70,7 +70,7 @@ class Supervisor:
         self._children = [SupervisedProcess(spec.role, partial(self._launch, spec)) for spec in children]
 
     def run(self) -> None:
-        """Run the stack; returns when it has stopped in order. Conflict: it runs already, or the port is taken."""
+        """Run the stack; returns when it has stopped cleanly. Conflict: it already runs, or the port is in use."""
         with self.home.locked():
             clear_orphans(self.home)
             with closing(listen(*self._address)) as self._listener, StopSignals() as self._signals:
@@ -123,7 +123,7 @@ class Supervisor:
             self._record(api_url(self._listener))
 
     def _report_death(self, supervised: SupervisedProcess, pid: int) -> None:
-        # Its own children would go on with work that is about to be given to another.
+        # Its own children would continue with work that is about to be given to another worker.
         end(partial(marked, CHILD_MARK, supervised.mark), (SIGKILL, 2.0))
         threading.Thread(target=_log_errors, args=[partial(self._on_death, supervised.role, pid)], daemon=True).start()
 
@@ -144,7 +144,7 @@ class Supervisor:
             fds = (*fds, self._listener.fileno())
         output = open_log(self.home.logs / f"{spec.role}.log") if self._log_to_files else None
         try:
-            # A session of its own: a terminal's ^C reaches the supervisor only, which then stops all in order.
+            # In its own session: a terminal's ^C reaches only the supervisor, which then stops all cleanly.
             return subprocess.Popen(
                 spec.argv, env={**os.environ, **spec.env, **ours}, pass_fds=fds, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -194,11 +194,11 @@ def _identity(supervised: SupervisedProcess) -> Process | None:
 def _log_errors(act: Callable[[], None]) -> None:
     try:
         act()
-    except Exception as error:  # noqa: BLE001  the stack must go on: a full disk passes, a callback may be wrong
+    except Exception as error:  # noqa: BLE001  the stack must keep running: a full disk is temporary
         _log_event("supervisor.failed", error=repr(error))
 
 
 def _log_event(event: str, **facts: object) -> None:
-    # A full disk or a closed terminal under the log is no reason to fall.
+    # A full disk or a closed terminal must not stop the stack.
     with suppress(OSError):
         log.info(event, **facts)

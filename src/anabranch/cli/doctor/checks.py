@@ -1,4 +1,4 @@
-"""The checks of `doctor`; each looks at one thing and changes nothing."""
+"""The checks of `doctor`; each checks one thing and changes nothing."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ FINDING_STATUS: dict[str, Status] = {"degraded": "warn", "down": "fail"}
 
 
 def examine() -> Iterator[Finding]:
-    """Look at the machine, then the home, then what runs there."""
+    """Check the machine, then the home, then the stack that runs there."""
     yield check_python()
     yield check_packages()
     yield check_fork_server()
@@ -66,7 +66,7 @@ def examine() -> Iterator[Finding]:
 def _examine_database(settings: Settings) -> Iterator[Finding]:
     (found,) = report_errors("database", lambda: _database(settings))
     yield found
-    if found.status == "fail":  # the others would say the same
+    if found.status == "fail":  # the other checks would report the same
         return
     yield from report_errors("migrations", lambda: _migrations(settings))
     yield from report_errors("schema", lambda: _schema(settings))
@@ -77,7 +77,7 @@ def _examine_database(settings: Settings) -> Iterator[Finding]:
 
 
 def _examine_api(stack: Stack) -> Iterator[Finding]:
-    """Whether the API answers, and what it says of each part that is not well, and of the processes."""
+    """Whether the API answers, and which of its parts and processes have problems."""
     try:
         with open_client(str(stack.api_url)) as client:
             health = client.health()
@@ -102,18 +102,24 @@ def _workers(workers: "list[Worker]") -> Finding:
 
 def _settings() -> Finding:
     if unknown := find_unknown():
-        return Finding("settings", "warn", "; ".join(unknown), "Mend the names; `anabranch config show` lists them.")
+        return Finding(
+            "settings", "warn", "; ".join(unknown), "Fix the names; `anabranch config show` lists the settings."
+        )
     return Finding("settings", "ok", "every ANABRANCH_ variable is known")
 
 
 def _port(settings: Settings, stack: Stack | None) -> Finding:
     if stack:
-        return Finding("port", "ok", f"{stack.api_url} is ours" if stack.api_url else "the stack here is starting")
+        return Finding(
+            "port",
+            "ok",
+            f"{stack.api_url} is used by this stack" if stack.api_url else "the stack in this home is starting",
+        )
     try:
         listen(settings.host, settings.port).close()
     except Conflict as error:
         if find_orphans(Home(settings.home)):
-            what = f"port {settings.port} of {settings.host} is taken, and a killed stack has left processes here"
+            what = f"port {settings.port} of {settings.host} is in use, and a killed stack left processes here"
             return Finding("port", "warn", what, "Clear them with `anabranch down`.")
         return Finding("port", "warn", error.message, error.remedy)
     return Finding("port", "ok", f"{settings.port} of {settings.host} is free")
@@ -123,7 +129,7 @@ def _plugins(settings: Settings) -> Finding:
     registry = load_registry(settings)
     if registry.refused:
         mistakes = "; ".join(f"{name}: {reason}" for name, reason in registry.refused.items())
-        return Finding("plugins", "fail", mistakes, "Mend the plugins, or ANABRANCH_PLUGINS.")
+        return Finding("plugins", "fail", mistakes, "Fix the plugins, or ANABRANCH_PLUGINS.")
     names = ", ".join(workflow.id for workflow in registry.workflows)
     return Finding("plugins", "ok", f"{len(registry.handlers)} handlers; workflows: {names or 'none'}")
 
@@ -142,8 +148,8 @@ def _database(settings: Settings) -> Finding:
 def _migrations(settings: Settings) -> Finding:
     found = status(database_url(settings))
     if found.is_later and found.current:
-        what = f"the database has release {found.release} of the schema; this is {found.files_release}"
-        return Finding("migrations", "warn", what, "Processes of both may run; upgrade those of this one soon.")
+        what = f"the database has release {found.release} of the schema; this release is {found.files_release}"
+        return Finding("migrations", "warn", what, "Processes of both releases may run; upgrade this one soon.")
     if found.current:
         return Finding("migrations", "ok", f"up to {found.applied[-1]}; release {found.release} of the schema")
     what = found.problem or f"pending: {', '.join(found.pending) or 'the functions'}"
@@ -152,12 +158,12 @@ def _migrations(settings: Settings) -> Finding:
 
 def _schema(settings: Settings) -> Finding:
     if status(database_url(settings)).is_later:
-        return Finding("schema", "ok", "of a later release, whose files are not here")
+        return Finding("schema", "ok", "of a later release; its files are not on this machine")
     differences = check(database_url(settings), ROWS)
     if differences:
         what = f"it differs from the files in {len(differences)} places"
         return Finding("schema", "fail", what, "See `anabranch db check`.")
-    return Finding("schema", "ok", "as the files say")
+    return Finding("schema", "ok", "matches the files")
 
 
 def _catalog(settings: Settings) -> Finding:
@@ -173,14 +179,14 @@ def _budget(settings: Settings) -> Finding:
 
 def _storage(settings: Settings) -> Finding:
     known = check_storage(*open_marks(settings, database_url(settings)))
-    same = "the tiers and the work area are those of the database's processes"
-    return Finding("storage", "ok", same if known else "the tiers and the work area answer")
+    same = "the tiers and the work area are the ones that the database's processes use"
+    return Finding("storage", "ok", same if known else "the tiers and the work area can be reached")
 
 
 def _clock(settings: Settings) -> Finding:
     seconds = measure_skew(database_url(settings)).total_seconds()
     what = f"the database's is {abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} this machine's"
     if abs(seconds) > MAX_SKEW_SECONDS:
-        remedy = "Let both follow a time server. Leases and timers go by the database's clock alone; logs differ."
+        remedy = "Synchronize both with a time server. Leases and timers use only the database's clock; logs differ."
         return Finding("clock", "warn", what, remedy)
     return Finding("clock", "ok", what)

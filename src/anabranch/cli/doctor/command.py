@@ -1,4 +1,4 @@
-"""`doctor`: what this machine and this home have, and what to do where something is missing."""
+"""`doctor`: checks this machine and this home, and prints what to do if something is missing."""
 
 from dataclasses import asdict
 
@@ -16,7 +16,7 @@ NAME_WIDTH = 13
 
 @cli.command()
 def doctor(json: Json = False) -> None:
-    """Check the machine, the home and what runs there."""
+    """Check the machine, the home and the stack that runs there."""
     from anabranch.cli.doctor.checks import examine
 
     findings = list(examine())
