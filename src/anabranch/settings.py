@@ -326,7 +326,7 @@ def _origin(url: str) -> str:
 def _prefix(url: str) -> str:
     prefix = urlsplit(url.strip()).path.rstrip("/")
     if not re.fullmatch(URL_PREFIX, prefix):
-        raise ValueError("the path of a public URL may contain only letters, digits, .~_- and slashes")
+        raise ValueError("the path of a public URL must have letters, digits and .~_- between slashes")
     if prefix.split("/")[1:2] and prefix.split("/")[1] in OWN_PATHS:
         raise ValueError(f"its path can't begin with /{prefix.split('/')[1]}, which is a path of the API itself")
     return prefix

@@ -73,7 +73,7 @@ def test_o5_a_purge_removes_what_it_counted(capsys: pytest.CaptureFixture[str], 
         (["--older-than", "soon"], "'soon' is not an age"),
         (["--older-than", "-1d"], "'-1d' is not an age"),
         (["--older-than", "1.5d"], "'1.5d' is not an age"),
-        ([], "kept for ever"),
+        ([], "kept forever"),
     ],
 )
 def test_an_age_that_is_none_is_refused(

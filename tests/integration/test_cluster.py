@@ -161,12 +161,12 @@ def test_data_of_another_major_version_names_what_to_install(folder: Path) -> No
     with pytest.raises(Unavailable) as caught:
         Cluster(home).start()
     home.release()
-    assert "made by PostgreSQL 9" in caught.value.message
+    assert "created by PostgreSQL 9" in caught.value.message
     assert "apt-get install -y postgresql-9" in caught.value.remedy
 
 
 def test_a_machine_without_a_server_is_told_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binaries, "INSTALLED", ())
+    monkeypatch.setattr(binaries, "INSTALL_PATTERNS", ())
     monkeypatch.setenv("PATH", str(folder))
     home = Home(folder / "home")
     with pytest.raises(Unavailable) as caught:
