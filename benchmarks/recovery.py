@@ -8,7 +8,7 @@ import os
 import statistics
 from pathlib import Path
 
-from anabranch.bench.ground import lend_folder
+from anabranch.bench.cluster import make_temporary_folder
 from anabranch.logs import configure_logs
 from benchmarks.run import say
 from tests.support.campaign import Campaign, Fault, open_campaign
@@ -20,7 +20,7 @@ TIMED = (*KILLS, *SERVER, *NETWORK, *FAILOVER, *RESTORE, *DESCRIPTORS)
 
 async def measure(fault: Fault, times: int, seed: int) -> None:
     """One campaign of one fault, on a server of its own."""
-    with lend_folder() as folder:
+    with make_temporary_folder() as folder:
         async with open_campaign(fault.__name__, seed, folder, PLUGINS) as campaign:
             # Handlers that a cancel does not end keep their slots for the grace of 30 s, whatever hits.
             campaign.kinds = tuple(kind for kind in campaign.kinds if kind != "idle")

@@ -22,8 +22,8 @@ import psycopg
 
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.bench.bare import run_bare_loop
-from anabranch.bench.ground import lend_cluster, lend_folder
-from anabranch.bench.run import man_bench
+from anabranch.bench.cluster import make_temporary_folder, run_temporary_cluster
+from anabranch.bench.run import open_bench_with_workers
 from anabranch.embedded.cluster import Cluster
 from anabranch.logs import configure_logs
 
@@ -50,7 +50,7 @@ Measure = Callable[[int], float]
 def main() -> None:
     """Run it all."""
     configure_logs("warning", "console")
-    with lend_folder() as folder, lend_cluster(folder) as cluster:
+    with make_temporary_folder() as folder, run_temporary_cluster(folder) as cluster:
         facts = _facts(cluster)
         for name, value in facts.items():
             say(f"{name:12} {value}")
@@ -78,7 +78,7 @@ def _run_round(cluster: Cluster, folder: Path, number: int, rates: Rates) -> Non
 async def _run_others(cluster: Cluster, folder: Path) -> dict[str, Any]:
     url = _fresh(cluster, "others")
     migrate(url)
-    async with man_bench(folder, folder / "home", url, WORKERS, STEPS) as bench:
+    async with open_bench_with_workers(folder, folder / "home", url, WORKERS, STEPS) as bench:
         chains = [asdict(await bench.chain()) for _ in range(ROUNDS)]
         jobs = [asdict(await bench.jobs(JOBS)) for _ in range(ROUNDS)]
         large = asdict(await bench.fan_out(SIZES[-1]))
@@ -86,10 +86,10 @@ async def _run_others(cluster: Cluster, folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _lend_engine(url: str, folder: Path) -> Iterator[Measure]:
+def _run_engine(url: str, folder: Path) -> Iterator[Measure]:
     migrate(url)
     with asyncio.Runner() as runner:
-        bench = man_bench(folder, folder / "home", url, WORKERS)
+        bench = open_bench_with_workers(folder, folder / "home", url, WORKERS)
         manned = runner.run(bench.__aenter__())
         try:
             yield lambda tasks: float(runner.run(manned.fan_out(tasks)).wall_s)
@@ -97,7 +97,7 @@ def _lend_engine(url: str, folder: Path) -> Iterator[Measure]:
             runner.run(bench.__aexit__(None, None, None))
 
 
-def _lend_bare(manner: str) -> Callable[[str, Path], Any]:
+def _run_bare(manner: str) -> Callable[[str, Path], Any]:
     @contextmanager
     def lend(url: str, _folder: Path) -> Iterator[Measure]:
         with run_bare_loop(url, WORKERS, manner) as loop:
@@ -106,7 +106,7 @@ def _lend_bare(manner: str) -> Callable[[str, Path], Any]:
     return lend
 
 
-def _lend_peer(script: str) -> Callable[[str, Path], Any]:
+def _run_peer(script: str) -> Callable[[str, Path], Any]:
     @contextmanager
     def lend(url: str, _folder: Path) -> Iterator[Measure]:
         command = [str(PEERS / "bin" / "python"), str(ROOT / "benchmarks" / "peers" / script), url, str(WORKERS)]
@@ -122,11 +122,11 @@ def _lend_peer(script: str) -> Callable[[str, Path], Any]:
 
 
 SYSTEMS = {
-    "anabranch": _lend_engine,
-    "bare loop": _lend_bare("apart"),
-    "bare, one commit": _lend_bare("turns"),
-    "pgqueuer": _lend_peer("pgqueuer_peer.py"),
-    "procrastinate": _lend_peer("procrastinate_peer.py"),
+    "anabranch": _run_engine,
+    "bare loop": _run_bare("apart"),
+    "bare, one commit": _run_bare("turns"),
+    "pgqueuer": _run_peer("pgqueuer_peer.py"),
+    "procrastinate": _run_peer("procrastinate_peer.py"),
 }
 
 

@@ -9,7 +9,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from anabranch.bench.ground import lend_folder
+from anabranch.bench.cluster import make_temporary_folder
 from anabranch.logs import configure_logs
 from benchmarks.recovery import show_recoveries
 from benchmarks.run import say
@@ -22,7 +22,7 @@ ALL = (*KILLS, *SERVER, *NETWORK, *FAILOVER, *RESTORE, *DESCRIPTORS, *CLOCK)
 
 async def soak(minutes: float, seed: int) -> None:
     """One campaign, until the time is up."""
-    with lend_folder() as folder:
+    with make_temporary_folder() as folder:
         async with open_campaign("soak", seed, folder, PLUGINS, workers=3, proxies=3) as campaign:
             campaign.start()
             telling = asyncio.create_task(tell(campaign))

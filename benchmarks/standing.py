@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 
 from anabranch.adapters.postgres.schema.migrate import migrate
-from anabranch.bench.ground import lend_cluster, lend_folder
+from anabranch.bench.cluster import make_temporary_folder, run_temporary_cluster
 from anabranch.bench.measure import Bench
-from anabranch.bench.run import man_bench
+from anabranch.bench.run import open_bench_with_workers
 from anabranch.logs import configure_logs
 from anabranch.workflows.definition import Node, Workflow
 from benchmarks.run import WORKERS, keep, say
@@ -40,11 +40,11 @@ async def main() -> None:
         found[name] = await _measure(bench, url)
         say(f"{name:32} {found[name]}")
 
-    with lend_folder() as folder, lend_cluster(folder) as cluster:
+    with make_temporary_folder() as folder, run_temporary_cluster(folder) as cluster:
         cluster.ensure_database("standing")
         url = cluster.url("standing")
         migrate(url)
-        async with man_bench(folder, folder / "home", url, WORKERS) as bench:
+        async with open_bench_with_workers(folder, folder / "home", url, WORKERS) as bench:
             await note("empty tables")
             with _hold_horizon(url):
                 await note("horizon held")

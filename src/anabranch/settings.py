@@ -41,10 +41,10 @@ TIERS = ("bronze", "silver", "gold")
 AREAS = (*TIERS, "work")
 WORK_IN_SILVER = f"{RESERVED}/work"
 CLOUDS = ("az", "s3", "gs")
-DEFAULT_PORTS = {"http": 80, "https": 443}  # which browsers leave out
+DEFAULT_PORTS = {"http": 80, "https": 443}  # which browsers omit
 HOST_NAME = r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+"
 URL_PREFIX = r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*"
-# Below a prefix of this name, a path could be with or without the prefix.
+# Below a prefix with one of these names, a path would be ambiguous.
 OWN_PATHS = frozenset(
     {"api", "docs", "errors", "files", "livez", "metrics", "openapi.json", "raster", "readyz", "stac", "ui"}
 )
@@ -59,7 +59,7 @@ def _default_home() -> Path:
 
 
 class Storage(BaseModel):
-    """Where the tiers and the work area are, as URLs, and options of stores in clouds: for all, or for one by name."""
+    """The URLs of the tiers and the work area, and options of cloud stores: for all, or for one by name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     bronze: str = ""
@@ -75,7 +75,7 @@ class Storage(BaseModel):
         if not url:
             return url
         if parts.query or parts.fragment or "@" in parts.netloc:
-            raise ValueError("a URL of storage has no secrets and no query; they are options")
+            raise ValueError("a storage URL can't contain secrets or a query; put them into the options")
         if parts.scheme == "file":
             if parts.netloc or not parts.path.startswith("/"):
                 raise ValueError("write it as file:///folder")
@@ -93,7 +93,7 @@ class Storage(BaseModel):
     def _check_options(cls, value: SecretStr | None) -> SecretStr | None:
         try:
             _OPTIONS.validate_json(value.get_secret_value() if value else "{}")
-        except ValidationError:  # it would show what it was given
+        except ValidationError:  # its message would show the value
             raise ValueError('write a JSON object, like {"account_name": "…", "silver": {…}}') from None
         return value
 
@@ -102,7 +102,7 @@ class Storage(BaseModel):
         return Path(unquote(urlsplit(getattr(self, tier)).path))
 
     def options_of(self, area: str) -> dict[str, str | bool]:
-        """The options of an area's store: its own override those for all. A work area in silver has silver's, too."""
+        """The options of an area's store: its own override those for all. A work area in silver also has silver's."""
         given = _OPTIONS.validate_json(self.options.get_secret_value() if self.options else "{}")
         names = ("silver", area) if area == "work" and self.work.startswith(f"{self.silver.rstrip('/')}/") else (area,)
         options = {name: value for name, value in given.items() if not isinstance(value, dict)}
@@ -138,104 +138,113 @@ class Settings(BaseSettings):
     queues: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="The queues that workers serve, separated by commas; by default all that a workflow names."
     )
-    lease_seconds: float = Field(60, ge=3, description="Silence after which a process is taken for dead.")
+    lease_seconds: float = Field(
+        60, ge=3, description="Time without a heartbeat after which a process's session expires."
+    )
     child_memory_mb: int = Field(
-        4096, ge=0, description="Memory (address space) that one handler's process may take; 0 for no bound."
+        4096, ge=0, description="Memory limit (address space) of one handler process; 0 for no limit."
     )
     api_memory_mb: int = Field(
-        4096, ge=0, description="Memory (address space) that one process of the API may take; 0 for no bound."
+        4096, ge=0, description="Memory limit (address space) of one API process; 0 for no limit."
     )
     inline_result_bytes: int = Field(
-        1_000_000, ge=1_000, le=64_000_000, description="Larger results go to storage, and a reference to them is kept."
+        1_000_000,
+        ge=1_000,
+        le=64_000_000,
+        description="Larger results are written to storage, and the database keeps a reference.",
     )
     retention_days: int = Field(
-        90, ge=0, le=36_500, description="Days after which a job that ended is purged; 0 keeps all for ever."
+        90, ge=0, le=36_500, description="Days after which an ended job is purged; 0 keeps all jobs forever."
     )
     tombstone_days: int = Field(
-        365, ge=1, le=36_500, description="Days for which a purged job is still known to have been."
+        365, ge=1, le=36_500, description="Days for which the id of a purged job is remembered."
     )
-    session_days: int = Field(30, ge=1, le=36_500, description="Days after which a process that ended is forgotten.")
+    session_days: int = Field(
+        30, ge=1, le=36_500, description="Days after which the record of an ended process is removed."
+    )
     plugins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Modules, packages or folders with workflows and handlers, separated by commas."
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="The least urgent line to log.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="The lowest level to log.")
     log_format: Literal["auto", "json", "console"] = Field(
         "auto", description="`auto` is readable on a terminal and JSON elsewhere."
     )
     auth: Literal["auto", "none", "keys"] = Field(
-        "auto", description="Who may call the API; `auto` asks for keys everywhere but on loopback."
+        "auto", description="Whether callers of the API need keys; `auto` requires them everywhere except on loopback."
     )
-    api_url: str | None = Field(None, description="The API that commands call; by default that of the home's stack.")
+    api_url: str | None = Field(None, description="The API that commands call; by default the one of the home's stack.")
     api_key: SecretStr | None = Field(None, description="The key that commands send.")
     low_disk_mb: int = Field(
         1000, ge=0, description="Free space below which health warns; below a tenth of it, health is down."
     )
     max_body_bytes: int = Field(1_000_000, ge=1_000, description="The largest request body the API reads.")
     max_bulk_bytes: int = Field(
-        100_000_000, ge=1_000, description="The largest body of many jobs, a line each; a line is bounded as a body is."
+        100_000_000, ge=1_000, description="The largest body of a bulk submission; a line has the limit of a body."
     )
     idempotency_hours: float = Field(
-        24, gt=0, le=24 * 366, description="How long the answer to a request is kept under its Idempotency-Key."
+        24, gt=0, le=24 * 366, description="How long the answer to a request is stored under its Idempotency-Key."
     )
     max_upload_bytes: int = Field(
-        20_480 * 2**20, ge=1_000, description="The largest file that the API takes by `POST /api/uploads`."
+        20_480 * 2**20, ge=1_000, description="The largest file that the API accepts at `POST /api/uploads`."
     )
     storage: Storage = Field(
         Storage(),
         description="Where the tiers `bronze`, `silver` and `gold` and the `work` area are; by default in the home.",
     )
     source_cache_mb: int = Field(
-        10_240, ge=0, description="How much of what handlers fetch is kept on this machine; 0 keeps nothing."
+        10_240, ge=0, description="Size of this machine's cache of files that handlers fetch; 0 caches nothing."
     )
     public_url: str | None = Field(
         None,
-        description="The URL by which callers know the API, like https://data.example.org/anb; links begin with it.",
+        description="The public URL of the API, like https://data.example.org/anb; links begin with it.",
     )
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Names by which the API may be called besides its own address, separated by commas."
+        (), description="Host names that callers may use besides the API's own address, separated by commas."
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Addresses or networks of proxies whose forwarded headers are believed, separated by commas."
+        (), description="Addresses or networks of proxies whose forwarded headers are trusted, separated by commas."
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Origins whose pages may read catalog, tiles and files, separated by commas; `*` for all."
     )
-    max_connections: int = Field(800, ge=1, description="Connections that one API process holds at once.")
-    header_seconds: float = Field(20, gt=0, le=3600, description="How long the head of a request may take to come.")
+    max_connections: int = Field(800, ge=1, description="Maximum number of connections of one API process.")
+    header_seconds: float = Field(20, gt=0, le=3600, description="How long the header of a request may take to arrive.")
     body_seconds: float = Field(
-        30, gt=0, le=3600, description="How long a body may take to come, and an answer to be read, without progress."
+        30, gt=0, le=3600, description="How long a body may take to arrive, or an answer to be read, without progress."
     )
     body_bytes_per_second: int = Field(
-        1_000, ge=1, description="How many bytes of a body earn one more second; slower ones are cut off."
+        1_000, ge=1, description="Bytes of a body that extend its time limit by one second; slower requests are closed."
     )
-    key_requests_per_minute: int = Field(6_000, ge=0, description="Requests of one key in a minute; 0 for no limit.")
+    key_requests_per_minute: int = Field(6_000, ge=0, description="Requests per key and minute; 0 for no limit.")
     address_requests_per_minute: int = Field(
-        12_000, ge=0, description="Requests of one address in a minute, where keys are asked for; 0 for no limit."
+        12_000, ge=0, description="Requests per address and minute, if keys are required; 0 for no limit."
     )
-    wrong_keys_per_minute: int = Field(20, ge=0, description="Wrong keys of one address in a minute; 0 for no limit.")
+    wrong_keys_per_minute: int = Field(20, ge=0, description="Wrong keys per address and minute; 0 for no limit.")
     owner_jobs_per_day: int = Field(
         100_000, ge=0, description="Jobs that the keys of one owner may submit in a day; 0 for no limit."
     )
     owner_upload_mb_per_day: int = Field(
         204_800, ge=0, description="Megabytes that the keys of one owner may upload in a day; 0 for no limit."
     )
-    max_streams: int = Field(500, ge=1, description="Streams of jobs' events that one API process serves at once.")
-    raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is taken.")
+    max_streams: int = Field(500, ge=1, description="Maximum number of event streams of one API process.")
+    raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is accepted.")
     raster_single_bytes: int = Field(
         2_000_000_000, ge=1, description="The largest file that becomes one COG unless a job says `tiling: never`."
     )
     raster_single_pixels: int = Field(
-        250_000_000, ge=1, description="The most pixels that become one COG unless a job says `tiling: never`."
+        250_000_000,
+        ge=1,
+        description="The largest number of pixels that becomes one COG unless a job says `tiling: never`.",
     )
-    raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The most pixels that a raster may have.")
-    raster_max_bands: int = Field(512, ge=1, description="The most bands that a raster may have.")
-    raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, unpacked.")
+    raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The largest number of pixels of a raster.")
+    raster_max_bands: int = Field(512, ge=1, description="The largest number of bands of a raster.")
+    raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, decompressed.")
     raster_max_expansion: int = Field(
-        1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, unpacked."
+        1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, decompressed."
     )
-    raster_memory_mb: int = Field(1024, ge=256, description="Memory that the work on one raster takes at most.")
-    raster_cpu_seconds: int = Field(14_400, ge=1, description="Processor time of one step of the work on a raster.")
-    raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the work on a raster may write.")
+    raster_memory_mb: int = Field(1024, ge=256, description="Maximum memory for the processing of one raster.")
+    raster_cpu_seconds: int = Field(14_400, ge=1, description="Maximum CPU time for one processing step of a raster.")
+    raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the processing of a raster may write.")
 
     @field_validator("plugins", "queues", "allowed_hosts", "trusted_proxies", "cors_origins", mode="before")
     @classmethod
@@ -252,7 +261,7 @@ class Settings(BaseSettings):
     def _check_origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         for origin in given:
             if origin != "*" and urlsplit(origin).path:
-                raise ValueError(f"{origin!r} is no origin; write it as https://maps.example.org, or *")
+                raise ValueError(f"{origin!r} is not an origin; write it as https://maps.example.org, or *")
         return tuple(origin if origin == "*" else _origin(origin) for origin in given)
 
     @field_validator("allowed_hosts", mode="after")
@@ -260,7 +269,7 @@ class Settings(BaseSettings):
     def _check_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         for host in given:
             if not re.fullmatch(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:]+", host):
-                raise ValueError(f"{host!r} is no name of a host; write it without scheme and port")
+                raise ValueError(f"{host!r} is not a host name; write it without scheme and port")
         return given
 
     @field_validator("trusted_proxies", mode="after")
@@ -301,7 +310,7 @@ class Settings(BaseSettings):
 
 
 def _origin(url: str) -> str:
-    """The scheme and the host of a URL that has no more than a path besides them."""
+    """The scheme and host of a URL that otherwise has at most a path."""
     try:
         parts = urlsplit(url.strip())
         port = f":{parts.port}" if parts.port and parts.port != DEFAULT_PORTS.get(parts.scheme) else ""
@@ -317,7 +326,7 @@ def _origin(url: str) -> str:
 def _prefix(url: str) -> str:
     prefix = urlsplit(url.strip()).path.rstrip("/")
     if not re.fullmatch(URL_PREFIX, prefix):
-        raise ValueError("the path of a public URL has letters, digits and .~_- between slashes")
+        raise ValueError("the path of a public URL must have letters, digits and .~_- between slashes")
     if prefix.split("/")[1:2] and prefix.split("/")[1] in OWN_PATHS:
         raise ValueError(f"its path can't begin with /{prefix.split('/')[1]}, which is a path of the API itself")
     return prefix
@@ -330,7 +339,7 @@ def _config_file(known: Mapping[str, Any]) -> Path:
 
 @dataclass(frozen=True)
 class Origin:
-    """A setting as it may be shown, and where its value came from."""
+    """A setting with its printable value and the origin of the value."""
 
     name: str
     value: object
@@ -348,12 +357,14 @@ def load_settings(**given: Any) -> Settings:  # any field of Settings, as the co
             f"{_spelled(item['loc'])}: {item['msg'].removeprefix('Value error, ')}" for item in error.errors()
         )
         raise InputError(
-            "settings.invalid", mistakes, remedy="Mend the variables or the file; `anabranch config show` lists them."
+            "settings.invalid",
+            mistakes,
+            remedy="Fix the variables or the file; `anabranch config show` lists the settings.",
         ) from error
 
 
 def forget(*names: str) -> None:
-    """Take settings out of this process's environment, so that what it starts does not get them."""
+    """Remove settings from this process's environment, so that child processes do not inherit them."""
     unwanted = {f"{PREFIX}{name}".upper() for name in names}
     for variable in [variable for variable in os.environ if variable.upper() in unwanted]:
         del os.environ[variable]
@@ -382,7 +393,7 @@ def origins(settings: Settings) -> Iterator[Origin]:
 
 
 def unknown_variables(ours: Collection[str] = ()) -> Iterator[tuple[str, str]]:
-    """The variables that have our prefix and are neither settings nor `ours`, each with the nearest setting's."""
+    """The variables with our prefix that are neither settings nor in `ours`, each with the nearest setting's name."""
     names = ["__".join(path).upper() for path in _paths()]
     for variable in sorted(os.environ):
         prefix, name = variable[: len(PREFIX)].upper(), variable[len(PREFIX) :].upper()

@@ -283,7 +283,7 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
     waiting.send_signal(signal.SIGINT)
     said = waiting.communicate(timeout=60)[1]
     assert waiting.returncode == 130
-    assert "goes on" in said
+    assert "continues" in said
     see, end = said.split("`")[1::2]
     assert see.startswith("anabranch status ")
     assert shell.json(see.removeprefix("anabranch "))["status"] in ("running", "completed")

@@ -104,7 +104,7 @@ def test_a_handler_is_fixed_and_its_failed_task_retried_as_it_is_printed(folder:
     ("page", "files", "expected"),
     [
         ("approvals", ["review"], ['"item": "atlas"', '"why": "blurred"', "gate.signalled"]),
-        ("sub-workflows", ["scene", "mosaic"], ["2 workflows are sound", '"name": "north"', "completed"]),
+        ("sub-workflows", ["scene", "mosaic"], ["2 workflows are valid", '"name": "north"', "completed"]),
     ],
 )
 def test_workflows_of_the_how_tos_work_as_they_are_printed(
@@ -145,5 +145,5 @@ def test_the_commands_on_storage_work_as_they_are_printed(folder: Path) -> None:
 def test_the_purges_of_the_howto_work_as_they_are_printed(folder: Path) -> None:
     page = ROOT / "docs" / "howto" / "retention.md"
     said = run(folder, "anabranch up --detach --workers 1", "anabranch submit hello_world --wait", *commands(page))
-    assert "jobs that would go: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks" in said
+    assert "jobs that would be removed: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks" in said
     assert "rows       0" in said

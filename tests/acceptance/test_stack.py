@@ -16,7 +16,7 @@ import pytest
 
 from anabranch.client import Client
 from anabranch.embedded.home import STACK_MARK, Home, Stack
-from anabranch.embedded.place import Place
+from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.processes import Process, marked, working_in
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -92,7 +92,7 @@ class Stage:
     def members(self) -> list[Process]:
         """Every process of this home, by the mark in its environment or, for the server, by its folder."""
         ours = marked("ANABRANCH_HOME", str(self.home.path)) + marked(STACK_MARK, str(self.home.stack_id))
-        return [*ours, *working_in(Place(self.home).data, "postgres")]
+        return [*ours, *working_in(ClusterLayout(self.home).data, "postgres")]
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_up_in_the_foreground_stops_on_interrupt(stage: Stage) -> None:
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 0
-    assert "no key is asked for" in said
+    assert "callers need no key" in said
     assert stage.members() == []
 
 

@@ -18,7 +18,7 @@ import pytest
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
-from anabranch.embedded.place import Place
+from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.processes import working_in
 from anabranch.engine.lanes import internal_queue
 from tests.support.crew import Stage, Start, open_stage, until_async
@@ -135,7 +135,7 @@ async def test_o1_a_server_that_stops_or_freezes_shows_and_clears(cluster: Clust
         cluster.start()
         await health.clears(30)
 
-        frozen = working_in(Place(cluster.home, cluster.home.path.parent / "state").data, "postgres")
+        frozen = working_in(ClusterLayout(cluster.home, cluster.home.path.parent / "state").data, "postgres")
         for process in frozen:
             os.kill(process.pid, signal.SIGSTOP)
         try:

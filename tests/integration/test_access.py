@@ -25,7 +25,7 @@ from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.deps import Needs
 from anabranch.api.main import create_app
 from anabranch.api.security.authentication import Authenticator
-from anabranch.cli.custody import Custodian
+from anabranch.cli.home_key import HomeKey
 from anabranch.client import Client, NotAllowed
 from anabranch.embedded.home import Home
 from anabranch.embedded.listener import listen
@@ -420,16 +420,16 @@ async def test_rows_of_tasks_tell_who_holds_them(
 async def test_the_key_of_a_home_is_replaced_while_its_stack_runs(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Custodian, "EVERY", timedelta(milliseconds=10))
+    monkeypatch.setattr(HomeKey, "RENEWAL_INTERVAL", timedelta(milliseconds=10))
     home = Home(tmp_path / "home")
     home.acquire()
-    custodian = Custodian(home, needed=True)
-    await asyncio.to_thread(custodian.begin, database_url)
+    home_key = HomeKey(home, needed=True)
+    await asyncio.to_thread(home_key.begin, database_url)
     first = home.read_key()
     async with asyncio.timeout(20):
         while home.read_key() == first:
             await asyncio.sleep(0.01)
-    await asyncio.to_thread(custodian.end)
+    await asyncio.to_thread(home_key.end)
     assert home.read_key() is None
     async with open_keys(database_url) as keys:
         assert {key.state for key in await keys.list(limit=100)} == {"revoked"}

@@ -39,7 +39,9 @@ def old_jobs(database_url: str, clock: Clock) -> None:
 @pytest.mark.usefixtures("old_jobs")
 def test_o5_a_dry_run_counts_and_leaves_all_in_place(capsys: pytest.CaptureFixture[str], database_url: str) -> None:
     assert call(["db", "purge", "--older-than", "30d", "--dry-run"]) == 0
-    assert capsys.readouterr().out == "jobs that would go: 1 (0 completed, 0 failed, 1 cancelled), with 2 tasks\n"
+    assert (
+        capsys.readouterr().out == "jobs that would be removed: 1 (0 completed, 0 failed, 1 cancelled), with 2 tasks\n"
+    )
     assert call(["db", "purge", "--older-than", "12h", "--dry-run", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told == {"jobs": 2, "completed": 0, "failed": 0, "cancelled": 2, "tasks": 4}
@@ -50,7 +52,7 @@ def test_o5_a_dry_run_counts_and_leaves_all_in_place(capsys: pytest.CaptureFixtu
 def test_s6_nothing_is_purged_without_yes(capsys: pytest.CaptureFixture[str], database_url: str) -> None:
     assert call(["db", "purge", "--older-than", "30d"]) == 2
     said = capsys.readouterr().err
-    assert "jobs that would go: 1 " in said
+    assert "jobs that would be removed: 1 " in said
     assert "`--yes`" in said
     assert count(database_url, "jobs") == 2
 
@@ -71,7 +73,7 @@ def test_o5_a_purge_removes_what_it_counted(capsys: pytest.CaptureFixture[str], 
         (["--older-than", "soon"], "'soon' is not an age"),
         (["--older-than", "-1d"], "'-1d' is not an age"),
         (["--older-than", "1.5d"], "'1.5d' is not an age"),
-        ([], "kept for ever"),
+        ([], "kept forever"),
     ],
 )
 def test_an_age_that_is_none_is_refused(

@@ -66,7 +66,7 @@ def test_s6_nothing_is_removed_without_a_yes(run: Run, file: Path) -> None:
     for name in ("x/a", "x/b", "y"):
         run("cp", file, f"silver://{name}")
     code, error = run("rm", "silver://x", "--recursive")
-    assert (code, error["code"], error["message"]) == (2, "storage.unconfirmed", "objects that would go: 2")
+    assert (code, error["code"], error["message"]) == (2, "storage.unconfirmed", "objects that would be removed: 2")
     assert run("rm", "silver://x", "--recursive", "--yes") == (0, {"removed": 2})
     assert run("rm", "silver://no", "--yes")[1]["code"] == "storage.not_found"
     assert run("rm", "silver://y", "--yes") == (0, {"removed": 1})

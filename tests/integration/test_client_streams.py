@@ -121,7 +121,7 @@ async def test_what_is_not_there_is_told(app: FastAPI, listen: Listen) -> None:
 
 @both
 async def test_an_api_that_stays_away_is_given_up(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.client.follow.PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("anabranch.client.job_stream.MAX_OUTAGE_SECONDS", 0.3)
     with pytest.raises(Unavailable):
         await listen(f"http://127.0.0.1:{free_port()}", "abc", 0)
 

@@ -17,13 +17,13 @@ import psycopg
 import pytest
 
 from anabranch.embedded import binaries
-from anabranch.embedded.account import Account, choose_account
 from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.detach import stop
 from anabranch.embedded.home import STACK_MARK, Home
-from anabranch.embedded.place import Place
+from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.processes import marked
+from anabranch.embedded.server_user import ServerUser, choose_server_user
 from anabranch.errors import Conflict, Unavailable
 
 pytestmark = pytest.mark.postgres
@@ -57,7 +57,7 @@ def ask(cluster: Cluster, question: str, database: str = "postgres") -> object:
 
 
 def server_of(cluster: Cluster) -> int:
-    return int((Place(cluster.home).data / "postmaster.pid").read_text().splitlines()[0])
+    return int((ClusterLayout(cluster.home).data / "postmaster.pid").read_text().splitlines()[0])
 
 
 def test_a_cluster_loses_nothing_and_listens_on_a_socket_only(folder: Path) -> None:
@@ -72,11 +72,11 @@ def test_a_cluster_loses_nothing_and_listens_on_a_socket_only(folder: Path) -> N
 @as_root
 def test_as_root_the_server_is_an_ordinary_user_and_others_stay_out(folder: Path) -> None:
     with running(folder / "home", folder) as cluster:
-        account = choose_account(folder / "none")
-        assert Path(f"/proc/{server_of(cluster)}").stat().st_uid == account.uid != 0
+        user = choose_server_user(folder / "none")
+        assert Path(f"/proc/{server_of(cluster)}").stat().st_uid == user.uid != 0
         assert _mode(folder / "home") == 0o710
         nobody = pwd.getpwnam("nobody")
-        psql = [find_binaries(Account())["psql"], cluster.url("postgres"), "-c", "select 1"]
+        psql = [find_binaries(ServerUser())["psql"], cluster.url("postgres"), "-c", "select 1"]
         refused = subprocess.run(psql, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], cwd="/", check=False,
                                  capture_output=True, text=True)  # fmt: skip
         assert "Permission denied" in refused.stderr
@@ -96,7 +96,7 @@ def test_a_home_in_a_closed_folder_has_its_cluster_in_the_state_folder(folder: P
     with running(closed / "home", state) as cluster:
         assert ask(cluster, "select 1") == 1
         assert _mode(closed) == 0o700
-        assert Place(cluster.home).folder.parent == state
+        assert ClusterLayout(cluster.home).folder.parent == state
         cluster.stop()
         shutil.copytree(closed / "home", folder / "copy")
         copy = Home(folder / "copy")
@@ -112,7 +112,7 @@ def test_a_home_in_a_closed_folder_has_its_cluster_in_the_state_folder(folder: P
 def test_a_path_that_no_socket_can_have_gets_a_private_short_one(folder: Path, name: str) -> None:
     with running(folder / name, folder) as cluster:
         assert ask(cluster, "select 1") == 1
-        socket = Place(cluster.home).socket
+        socket = ClusterLayout(cluster.home).socket
         assert socket.parent in (Path("/run"), Path("/tmp"))
         assert _mode(socket) == 0o700
     assert not socket.exists()
@@ -122,11 +122,11 @@ def test_a_short_socket_folder_that_others_can_write_is_not_used_again(folder: P
     with running(folder / ("d" * 100), folder) as cluster:
         os.kill(server_of(cluster), signal.SIGKILL)
         _wait_until(lambda: not Path(f"/proc/{server_of(cluster)}/cwd").exists())
-        trap = Place(cluster.home).socket
+        trap = ClusterLayout(cluster.home).socket
         trap.chmod(0o777)
         cluster.start()
         assert ask(cluster, "select 1") == 1
-        assert Place(cluster.home).socket != trap
+        assert ClusterLayout(cluster.home).socket != trap
     shutil.rmtree(trap)
 
 
@@ -134,7 +134,7 @@ def test_after_a_kill_the_next_start_recovers_whatever_pid_the_lock_names(folder
     with running(folder / "home", folder, durable=True) as cluster:
         with psycopg.connect(cluster.url("postgres")) as connection:
             connection.execute("create table kept as select 1 as n")
-        data = Place(cluster.home).data
+        data = ClusterLayout(cluster.home).data
         os.kill(server_of(cluster), signal.SIGKILL)
         _wait_until(lambda: not Path(f"/proc/{server_of(cluster)}/cwd").exists())
         # The machine came up again, and the pid went to another process of the same user.
@@ -161,12 +161,12 @@ def test_data_of_another_major_version_names_what_to_install(folder: Path) -> No
     with pytest.raises(Unavailable) as caught:
         Cluster(home).start()
     home.release()
-    assert "made by PostgreSQL 9" in caught.value.message
+    assert "created by PostgreSQL 9" in caught.value.message
     assert "apt-get install -y postgresql-9" in caught.value.remedy
 
 
 def test_a_machine_without_a_server_is_told_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binaries, "INSTALLED", ())
+    monkeypatch.setattr(binaries, "INSTALL_PATTERNS", ())
     monkeypatch.setenv("PATH", str(folder))
     home = Home(folder / "home")
     with pytest.raises(Unavailable) as caught:

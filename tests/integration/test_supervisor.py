@@ -17,11 +17,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from anabranch.embedded.child import Kept
+from anabranch.embedded.child import SupervisedProcess
 from anabranch.embedded.detach import Stopped, SupervisorEnded, start_detached, stop
 from anabranch.embedded.home import STACK_MARK, Home, Stack
+from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.logfiles import open_log, trim_logs
-from anabranch.embedded.place import Place
 from anabranch.embedded.processes import Process, alive, boot_id, identify, marked, working_in
 from anabranch.errors import Conflict, Unavailable
 
@@ -78,7 +78,7 @@ class Stage:
         return next((child.process for child in self.stack.children if child.role == role), None)
 
     def members(self) -> list[Process]:
-        return [*marked(STACK_MARK, str(self.home.stack_id)), *working_in(Place(self.home).data, "postgres")]
+        return [*marked(STACK_MARK, str(self.home.stack_id)), *working_in(ClusterLayout(self.home).data, "postgres")]
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_killed_child_is_replaced_at_once_and_its_death_told(stage: Stage) -> 
 
 
 def test_a_child_that_keeps_dying_is_started_less_and_less_often() -> None:
-    kept, delays = Kept("broken", lambda mark: subprocess.Popen(["false"])), []
+    kept, delays = SupervisedProcess("broken", lambda mark: subprocess.Popen(["false"])), []
     for _ in range(7):
         kept.start().wait()
         assert kept.take_dead()

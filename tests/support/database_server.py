@@ -12,10 +12,10 @@ from typing import Any, Self
 import psycopg
 
 from anabranch.adapters.postgres.schema.migrate import migrate
-from anabranch.embedded.account import choose_account
 from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
+from anabranch.embedded.server_user import choose_server_user
 
 __all__ = ["DatabaseServer"]
 
@@ -116,26 +116,26 @@ class DatabaseServer:
         return self.cluster.home.path / "postgres" / "data"
 
     def _back_up(self, folder: Path, *options: str) -> None:
-        account = choose_account(self._data)
+        user = choose_server_user(self._data)
         folder.mkdir(parents=True)
         for made in (folder.parent, folder):
-            account.let_in(made)
-        account.give(folder)
-        program = find_binaries(account)["pg_basebackup"]
+            user.allow_entry(made)
+        user.hand_over(folder)
+        program = find_binaries(user)["pg_basebackup"]
         subprocess.run(
             [program, "-d", self.cluster.url("postgres"), "-D", str(folder), "-c", "fast", "--no-sync", *options],
             check=True, capture_output=True, cwd="/",
-            user=account.uid, group=account.gid, extra_groups=account.groups,
+            user=user.uid, group=user.gid, extra_groups=user.groups,
         )  # fmt: skip
 
     def _adopt(self, data: Path) -> None:
         """Put a copy of another server's data into the place of this one's."""
-        account = choose_account(data)
+        user = choose_server_user(data)
         self.cluster.home.acquire()
         self._data.parent.mkdir()
         data.rename(self._data)
         for path in (self._data, *self._data.rglob("*")):
-            if account.uid is not None and account.gid is not None:
-                os.chown(path, account.uid, account.gid)
+            if user.uid is not None and user.gid is not None:
+                os.chown(path, user.uid, user.gid)
         self._data.chmod(0o700)
-        account.let_in(self._data.parent)
+        user.allow_entry(self._data.parent)

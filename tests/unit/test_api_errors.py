@@ -99,7 +99,7 @@ def test_o6_a_problem_says_what_is_wrong_where_and_what_to_do() -> None:
     answer = respond(error, path="/api/jobs/1 é", correlation_id="c")
     assert json.loads(bytes(answer.body)) == {
         "type": "/errors/job.ambiguous",
-        "title": "Several jobs begin with this id",
+        "title": "Several job ids begin with this prefix",
         "status": 409,
         "detail": "several jobs begin with 1",
         "instance": "/api/jobs/1%20%C3%A9",

@@ -21,12 +21,12 @@ from rich.progress import Progress
 
 from anabranch.cli import completion, history, jobs
 from anabranch.cli.completion import complete_job, complete_queue, complete_workflow
-from anabranch.cli.exits import JobFailed, Relayed, UsageMistake, exit_code
-from anabranch.cli.follow import in_sight, require_success
+from anabranch.cli.connection import Remote, find_home, find_remote
+from anabranch.cli.exit_codes import JobFailed, RelayedError, UsageError, exit_code
+from anabranch.cli.follow import explain_unavailable, require_success
 from anabranch.cli.main import call
-from anabranch.cli.place import Remote, find_home, find_remote
 from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, escape, print_json, print_table, spell_progress
+from anabranch.cli.show import coloured, escape, format_progress, print_json, print_table
 from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
 from anabranch.embedded.processes import Process, boot_id, identify
@@ -67,7 +67,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("error", "code"),
     [
         (AnabranchError("internal", ""), 1),
-        (UsageMistake("usage", ""), 2),
+        (UsageError("usage", ""), 2),
         (NotFound("job.not_found", ""), 3),
         (NotAllowed("auth.missing", ""), 4),
         (InputError("database.not_allowed", ""), 4),
@@ -79,7 +79,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (TimedOut("job.timed_out", ""), 8),
         (Unavailable("stack.down", ""), 9),
         (Permanent("no"), 1),
-        (Relayed("stack.port_taken", "", remedy="", exit_code=6), 6),
+        (RelayedError("stack.port_taken", "", remedy="", exit_code=6), 6),
     ],
 )
 def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None:
@@ -252,7 +252,7 @@ def test_variables_that_are_no_settings_are_told_with_the_nearest(
     monkeypatch.setenv("ANABRANCH_WORKES", "3")
     for ours in (STACK_MARK, CHILD_MARK, "ANABRANCH_LISTEN_FD", "anabranch_port"):
         monkeypatch.setenv(ours, "1")
-    told = "ANABRANCH_WORKES is not a setting, and ignored; the nearest that is one is ANABRANCH_WORKERS"
+    told = "ANABRANCH_WORKES is not a setting and is ignored; the nearest setting is ANABRANCH_WORKERS"
     assert call(["config", "show"]) == 0
     assert capsys.readouterr().err == f"warning: {told}\n"
     call(["doctor", "--json"])
@@ -297,7 +297,7 @@ def test_a_mistake_of_ours_is_one_line_and_the_details_are_kept(
     said = capsys.readouterr().err
     assert said.startswith("error: KeyError: ")
     assert "Traceback" not in said
-    assert f"the details are in {home}/logs/cli.log" in said
+    assert f"the traceback is in {home}/logs/cli.log" in said
     assert "break_down" in (home / "logs" / "cli.log").read_text()
 
 
@@ -412,7 +412,7 @@ def test_events_say_what_came_with_them(capsys: pytest.CaptureFixture[str], monk
     assert call(["events", "abc"]) == 0
     said = capsys.readouterr()
     assert [line.split("  ")[-1].strip() for line in said.out.splitlines()] == ["WHAT", "-", "no pixels", '{"n": 1}']
-    assert said.err == "There are more: --after 3\n"
+    assert said.err == "next page: --after 3\n"
 
 
 def test_logs_stand_under_the_attempt_that_printed_them(
@@ -464,7 +464,7 @@ def test_a_status_shows_no_number_that_is_not_known(
     monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
     assert call(["status", "abc"]) == 0
     shown = capsys.readouterr().out
-    assert "tasks     3 of 4 completed, 0 failed; more will be known later\n" in shown
+    assert "tasks     3 of 4 completed, 0 failed; more tasks may be added\n" in shown
     assert [line.split()[1:] for line in shown.splitlines()[-3:]] == [
         ["running", "4", "3", "0"],
         ["running", "-", "-", "-"],
@@ -506,7 +506,7 @@ def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> Non
     ],
 )
 def test_the_progress_of_a_task_is_told_in_a_few_words(progress: dict[str, Any] | None, words: str | None) -> None:
-    assert spell_progress(progress) == words
+    assert format_progress(progress) == words
 
 
 def test_bars_show_what_a_task_says_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -548,17 +548,17 @@ def test_a_failed_job_says_what_to_do_by_its_code() -> None:
 @pytest.mark.parametrize(
     ("command", "environment", "said"),
     [
-        ("storage cp nowhere.tif silver://a", {}, ["there is no file nowhere.tif", "Name one that is there"]),
+        ("storage cp nowhere.tif silver://a", {}, ["there is no file nowhere.tif", "Name an existing file"]),
         ("storage stat silver://a", {}, ["there is no silver://a", "`anabranch storage ls silver://`"]),
         ("storage stat /tmp/a.tif", {}, ["'/tmp/a.tif' is not an address", "-p KEY=@FILE"]),
-        ("jobs", {"API_URL": "127.0.0.1:1"}, ["must begin with http://", "Mend ANABRANCH_API_URL"]),
+        ("jobs", {"API_URL": "127.0.0.1:1"}, ["must begin with http://", "Fix ANABRANCH_API_URL"]),
         (
             "jobs",
             {"API_URL": "http://127.0.0.1:1"},
-            ["127.0.0.1:1 does not answer", "or mend ANABRANCH_API_URL"],
+            ["127.0.0.1:1 does not answer", "or fix ANABRANCH_API_URL"],
         ),
         ("up", {"PLUGINS": "/nowhere"}, ["error: /nowhere: there is no folder /nowhere", "ANABRANCH_PLUGINS"]),
-        ("up", {"STORAGE__SILVER": "ftp://x"}, ["ANABRANCH_STORAGE__SILVER: write it as file:///folder", "Mend"]),
+        ("up", {"STORAGE__SILVER": "ftp://x"}, ["ANABRANCH_STORAGE__SILVER: write it as file:///folder", "Fix"]),
         ("jobs --state done", {}, ["Invalid value for '--state': 'done' is not one of", "--help"]),
         ("keys create", {}, ["Missing argument 'NAME'", "--help"]),
     ],
@@ -604,7 +604,7 @@ def test_another_api_is_asked_for_completions_with_its_key(monkeypatch: pytest.M
     with HTTPServer(("127.0.0.1", 0), Listing) as server:
         Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setattr(completion, "PATIENCE_SECONDS", 10)
+        monkeypatch.setattr(completion, "TIMEOUT_SECONDS", 10)
         assert complete_queue("he") == []
         monkeypatch.setenv("ANABRANCH_API_KEY", "anb_key")
         assert complete_queue("he") == [("heavy", "1 ready, 0 running")]
@@ -663,25 +663,25 @@ def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
     monkeypatch.setenv("ANABRANCH_API_URL", url)
-    for module in ("operations", "follow"):
-        monkeypatch.setattr(f"anabranch.client.{module}.PATIENCE_SECONDS", -1)
+    for module in ("operations", "job_stream"):
+        monkeypatch.setattr(f"anabranch.client.{module}.MAX_OUTAGE_SECONDS", -1)
     assert call(command.split()) == 9
     said, remedy = capsys.readouterr().err.splitlines()
     assert said.startswith(f"error: job abc can't be followed: the API at {url} does not answer: ")
-    assert said.endswith(". Unless it was purged, it is kept, and goes on while a stack is up")
+    assert said.endswith(". Unless it was purged, it is kept and continues while a stack is up")
     assert remedy == "When the API answers again, see it with `anabranch status abc --watch`."
 
 
 def test_a_job_out_of_sight_sends_to_the_doctor_while_the_stack_is_up(home: Path) -> None:
     def told() -> str:
-        with pytest.raises(Unavailable) as caught, in_sight("abc"):
+        with pytest.raises(Unavailable) as caught, explain_unavailable("abc"):
             raise Unavailable("database.silent", "the database does not answer")
         return caught.value.remedy
 
     assert told().startswith("Start the stack with `anabranch up`; then see it ")
     with Home(home).locked():
         Home(home).write_stack(Stack(boot_id(), identify(os.getpid()) or Process(0, 0)))
-        assert told().startswith("The stack is up: see what hangs with `anabranch doctor`; ")
+        assert told().startswith("The stack is up: find the problem with `anabranch doctor`; ")
 
 
 @pytest.mark.parametrize(
@@ -716,7 +716,7 @@ def test_a_purge_keeps_the_files_of_jobs_that_another_database_may_know_of(
         assert find_files(home) - {"elsewhere"} == kept | MARKS
         told = capsys.readouterr().err
         for folder in ("work", "silver", "gold"):
-            assert f"kept {home / folder}: a database elsewhere may know of the jobs that made what is in it" in told
+            assert f"kept {home / folder}: an external database may still refer to the jobs that wrote it" in told
 
 
 def test_a_home_without_files_of_jobs_forgets_a_database_elsewhere(home: Path) -> None:

@@ -120,13 +120,13 @@ def test_every_mistake_of_every_file_is_told_with_its_place(said: Said, folder: 
     lines = said("workflows validate a.yaml b.yaml c.yaml", 5).splitlines()
     assert [line.split(":")[:2] for line in lines] == [["b.yaml", "6"]] * 2 + [["c.yaml", "6"]] * 2
     assert re.fullmatch(r"b.yaml:6:\d+: no plugin brings the handler 'ecko'. Did you mean 'echo'\?", lines[0])
-    assert said.err.startswith("error: 4 mistakes; 1 workflow is sound\n")
+    assert said.err.startswith("error: 4 mistakes; 1 workflow is valid\n")
 
 
 def test_g5_two_files_of_one_id_are_a_mistake_told_once(said: Said, folder: Path) -> None:
     for name in ("a.yaml", "b.yaml", "plugins/a.yaml", "plugins/b.yaml"):
         (folder / name).write_text(CHILD)
-    assert said(f"workflows validate a.yaml {folder}/a.yaml") == "2 workflows are sound\n"
+    assert said(f"workflows validate a.yaml {folder}/a.yaml") == "2 workflows are valid\n"
     told = "the workflow_id 'inner' is that of a.yaml, too\n"
     assert said("workflows validate a.yaml b.yaml", 5) == f"b.yaml:1:14: {told}"
     assert said("workflows validate", 5) == f"{folder}/plugins/b.yaml: {told}"
@@ -147,7 +147,7 @@ def test_mistakes_as_json_are_a_list(said: Said, folder: Path) -> None:
 
 
 def test_without_files_all_that_is_registered_is_judged(said: Said, folder: Path) -> None:
-    assert said("workflows validate").endswith(" workflows are sound\n")
+    assert said("workflows validate").endswith(" workflows are valid\n")
     (folder / "plugins" / "broken.yaml").write_text(BROKEN)
     (folder / "plugins" / "broken.py").write_text("1 / 0")
     told = {(m["file"], m["line"], m["message"]) for m in said.json("workflows validate", 5)}
@@ -164,7 +164,7 @@ PARENT = "workflow_id: outer\nnodes:\n  a: {type: workflow, workflow: inner, par
 def test_files_that_run_each_other_are_judged_together(order: str, said: Said, folder: Path) -> None:
     (folder / "inner.yaml").write_text(CHILD)
     (folder / "outer.yaml").write_text(PARENT)
-    assert said(f"workflows validate {order}") == "2 workflows are sound\n"
+    assert said(f"workflows validate {order}") == "2 workflows are valid\n"
     (folder / "outer.yaml").write_text(PARENT.replace("1", "one"))
     assert said(f"workflows validate {order}", 5) == (
         "outer.yaml:3:52: the input 'n' of inner must be an integer, not a string\n"
@@ -184,7 +184,7 @@ def test_a_file_is_judged_beside_what_is_registered(said: Said, folder: Path) ->
     (folder / "outer.yaml").write_text(PARENT)
     assert said("workflows validate outer.yaml", 5).startswith("outer.yaml:3:33: there is no workflow 'inner'. ")
     (folder / "plugins" / "inner.yaml").write_text(CHILD)
-    assert said("workflows validate outer.yaml") == "1 workflow is sound\n"
+    assert said("workflows validate outer.yaml") == "1 workflow is valid\n"
     (folder / "plugins" / "outer.yaml").write_text(PARENT.replace("n: 1", "n: 1, m: 2"))
     told = said.json("workflows validate", 5)
     assert [(Path(m["file"]).name, m["line"], m["message"]) for m in told] == [
@@ -204,7 +204,7 @@ def test_a_file_that_is_not_there_is_told_beside_the_mistakes_of_the_others(said
     lines = said("workflows validate none.yaml b.yaml gone.yaml b.yaml", 5).splitlines()
     assert lines[1:-1] == alone
     assert [lines[0], lines[-1]] == [
-        f"{name}.yaml: can't be read: No such file or directory. Name a YAML file with a workflow in it."
+        f"{name}.yaml: can't be read: No such file or directory. Name a YAML file that contains a workflow."
         for name in ("none", "gone")
     ]
     assert said.json("workflows validate none.yaml", 5)[0]["line"] is None
@@ -254,7 +254,7 @@ def test_handlers_are_listed(said: Said) -> None:
 def test_what_is_missing_from_a_list_of_handlers_is_told(said: Said, folder: Path) -> None:
     (folder / "plugins" / "broken.py").write_text("1 / 0")
     said("handlers")
-    assert said.err == f"warning: {folder}/plugins/broken.py can't be used; `anabranch workflows validate` says why\n"
+    assert said.err == f"warning: {folder}/plugins/broken.py can't be used; `anabranch workflows validate` shows why\n"
 
 
 def test_a_reload_tells_what_changed_and_what_it_does_not_read(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def test_a_reload_tells_what_changed_and_what_it_does_not_read(said: Said, monke
     client = SimpleNamespace(reload_workflows=lambda: Reloaded.of(raw))
     monkeypatch.setattr(workflows, "connect", lambda: nullcontext(client))
     assert said("workflows reload") == "added    a, b\nkept     c\n\nREFUSED\nd: no\n"
-    assert "Python code is not read again" in said.err
+    assert "Python code is not reloaded" in said.err
     assert said.json("workflows reload") == raw
 
 

@@ -13,8 +13,8 @@ import pytest
 from anabranch import access, errors
 from anabranch.api.answers import errors as api_errors
 from anabranch.api.answers.errors import InvalidRequest, respond, status_of
-from anabranch.cli import exits
-from anabranch.cli.exits import exit_code
+from anabranch.cli import exit_codes
+from anabranch.cli.exit_codes import exit_code
 from anabranch.client import errors as client_errors
 from anabranch.codes import CODES, Code, Kind, find_code
 from anabranch.engine import ports
@@ -32,7 +32,7 @@ MADE = {
 }  # fmt: skip
 CLASSES: Mapping[str, type[AnabranchError]] = {
     name: found
-    for module in (errors, ports, exits, client_errors, access, api_errors)
+    for module in (errors, ports, exit_codes, client_errors, access, api_errors)
     for name, found in vars(module).items()
     if isinstance(found, type) and issubclass(found, AnabranchError)
 }
@@ -122,7 +122,7 @@ def test_e9_a_refusal_of_ours_is_never_retried_and_what_may_pass_is(code: Code) 
     """Whatever retry is declared: only codes that say so are worth another attempt."""
     for name in raised().get(code.code, ()):
         kind = CLASSES.get(name)
-        if kind is None or kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exits.Relayed):
+        if kind is None or kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exit_codes.RelayedError):
             continue
         error = kind("it is so", code=code.code) if issubclass(kind, TaskError) else kind(code.code, "it is so")
         again = next_delay({"max_attempts": 5}, 0, describe_error(error)) is not None
@@ -155,7 +155,9 @@ def raised_name(node: ast.Raise) -> str | None:
 
 def make(kind: type[AnabranchError], code: str) -> AnabranchError | None:
     """An error of a class; None where the class makes its code by itself."""
-    if kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exits.Relayed) or issubclass(kind, TaskError):
+    if kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exit_codes.RelayedError) or issubclass(
+        kind, TaskError
+    ):
         return None
     return kind(code, "it is so")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.cli import checks, machine
+from anabranch.cli.doctor import checks, machine
 from anabranch.cli.main import call
 from anabranch.sandbox import Protections
 from anabranch.settings import Settings
@@ -58,7 +58,7 @@ def test_limits_are_told_and_held_against_the_files_that_may_be_open() -> None:
     found = machine.check_limits(Settings(max_connections=20, wrong_keys_per_minute=0))
     assert found.status == "ok"
     assert "20 connections" in found.message
-    assert "6000 requests of a key a minute" in found.message
+    assert "6000 requests per key and minute" in found.message
     assert "no limit on wrong keys" in found.message
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     many = machine.check_limits(Settings(max_connections=files))
@@ -71,10 +71,10 @@ def test_what_the_kernel_does_not_allow_is_told(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_locks_that_the_kernel_does_not_have_are_told_with_what_to_do() -> None:
-    found = machine.judge_locks(Protections(offline=True, landlock=0, calls=False))
+    found = machine.report_locks(Protections(offline=True, landlock=0, calls=False))
     assert (found.status, found.remedy.count(";")) == ("warn", 1)
     assert "landlock, seccomp" in found.message
-    assert "ABI 2" in machine.judge_locks(Protections(offline=True, landlock=2, calls=True)).message
+    assert "ABI 2" in machine.report_locks(Protections(offline=True, landlock=2, calls=True)).message
     assert machine.check_isolation().status in ("ok", "warn")
 
 
@@ -107,7 +107,7 @@ def test_a_database_is_checked_for_drift_budget_and_clock(
 ) -> None:
     monkeypatch.setenv("ANABRANCH_DATABASE_URL", database_url)
     monkeypatch.setenv("ANABRANCH_WORKERS", "64")
-    monkeypatch.setattr(checks, "MOST_SKEW_SECONDS", -1.0)
+    monkeypatch.setattr(checks, "MAX_SKEW_SECONDS", -1.0)
     code, found = examine()
     assert code == 9
     assert [found[name]["status"] for name in ("database", "migrations", "schema")] == ["ok", "ok", "ok"]

@@ -86,7 +86,7 @@ def test_only_the_named_networks_are_trusted() -> None:
         ("public_url", "https://data.example.org/a b", "between slashes"),
         ("public_url", "https://data.example.org/../x", "between slashes"),
         ("public_url", "https://data.example.org/stac", "a path of the API itself"),
-        ("cors_origins", "https://a.example.org/path", "is no origin"),
+        ("cors_origins", "https://a.example.org/path", "is not an origin"),
         ("cors_origins", "null", "write it as https://"),
         ("allowed_hosts", "https://a.example.org", "without scheme and port"),
         ("trusted_proxies", "nginx", "neither an address nor a network"),

@@ -1,6 +1,6 @@
-"""The hand-written limit: batched claims with SKIP LOCKED and a counter, no engine; as many processes, same server.
+"""A hand-written upper bound: batched claims with SKIP LOCKED and a counter, no engine; same processes and server.
 
-It has no fence, attempt, result, retry, priority, cancel or second job: whoever needs those can't be as fast.
+It has no fence, attempt, result, retry, priority, cancel or second job: a system with those can't be as fast.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from anabranch.bench.eyes import query_text
+from anabranch.bench.statistics import query_text
 from anabranch.errors import Unavailable
 
 __all__ = ["BareFigures", "BareLoop", "run_bare_loop"]
@@ -22,12 +22,12 @@ __all__ = ["BareFigures", "BareLoop", "run_bare_loop"]
 WARM_TASKS = 2_000
 IDLE_SECONDS = 0.001
 # The planner would sort all ready rows for each claim.
-PINNED = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off"
+PLANNER_OPTIONS = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off"
 
 
 @dataclass(frozen=True)
 class BareFigures:
-    """What the bare loop took."""
+    """The figures of the bare loop."""
 
     tasks: int
     wall_s: float
@@ -54,7 +54,7 @@ class BareLoop:
 @contextmanager
 def run_bare_loop(url: str, workers: int, manner: str) -> Iterator[BareLoop]:
     """A warm loop on an empty database."""
-    with psycopg.connect(url, autocommit=True, options=PINNED) as connection:
+    with psycopg.connect(url, autocommit=True, options=PLANNER_OPTIONS) as connection:
         connection.execute(query_text("bare_schema").encode())
         command = [sys.executable, "-P", "-m", __name__, url, manner]
         processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(workers)]
@@ -72,8 +72,8 @@ def run_bare_loop(url: str, workers: int, manner: str) -> Iterator[BareLoop]:
 
 
 def _serve(url: str, manner: str) -> None:
-    """Take and complete, batch by batch, until killed; the work itself is nothing."""
-    with psycopg.connect(url, autocommit=True, options=PINNED, prepare_threshold=0) as connection:
+    """Claim and complete tasks in batches until killed; the work itself is a no-op."""
+    with psycopg.connect(url, autocommit=True, options=PLANNER_OPTIONS, prepare_threshold=0) as connection:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         step = _turn if manner == "turns" else _claim_and_complete

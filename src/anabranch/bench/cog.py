@@ -1,4 +1,4 @@
-"""How fast a COG is written beside GDAL's COG driver called plainly, each time in a fresh process."""
+"""Measures the writing of a COG, compared with GDAL's COG driver, each time in a new process."""
 
 import json
 import subprocess
@@ -14,15 +14,15 @@ from anabranch.errors import AnabranchError
 __all__ = ["CogFigures", "run_cog_bench"]
 
 MB = 1_000_000
-WAYS = ("ours", "plain", "same")
-# What somebody who asks for a lossless COG with all cores would write.
-PLAIN = {"COMPRESS": "ZSTD", "PREDICTOR": "YES", "OVERVIEW_RESAMPLING": "AVERAGE", "NUM_THREADS": "ALL_CPUS"}
+WRITERS = ("ours", "plain", "same")
+# The usual options for a lossless COG with all cores.
+PLAIN_OPTIONS = {"COMPRESS": "ZSTD", "PREDICTOR": "YES", "OVERVIEW_RESAMPLING": "AVERAGE", "NUM_THREADS": "ALL_CPUS"}
 ROWS = 512
 
 
 @dataclass(frozen=True)
 class CogFigures:
-    """Medians over interleaved runs; a ratio over one says that ours is faster."""
+    """Medians over interleaved runs; a ratio above one means that ours is faster."""
 
     size: int
     runs: int
@@ -47,13 +47,13 @@ class Run:
 
 
 def run_cog_bench(size: int, *, runs: int = 3, memory_mb: int = 1024) -> CogFigures:
-    """Write the COG of a picture of three bands again and again, in turn by us and by the driver alone."""
+    """Write the COG of a three-band image several times, alternating between our writer and the driver alone."""
     with tempfile.TemporaryDirectory(prefix="anabranch-bench-") as folder:
         source = Path(folder) / "source.tif"
         _make(source, size)
-        found: dict[str, list[Run]] = {way: [] for way in WAYS}
+        found: dict[str, list[Run]] = {way: [] for way in WRITERS}
         for number in range(runs):
-            for way in WAYS if number % 2 == 0 else reversed(WAYS):
+            for way in WRITERS if number % 2 == 0 else reversed(WRITERS):
                 found[way].append(_start(way, source, memory_mb))
     return _figures(size, runs, found)
 
@@ -86,7 +86,7 @@ def _start(way: str, source: Path, memory_mb: int) -> Run:
 
 
 def _make(path: Path, size: int) -> None:
-    """A picture of waves and a little noise, tiled and not compressed."""
+    """An image of waves and a little noise, tiled and not compressed."""
     import numpy as np
     import rasterio
     from rasterio.transform import from_origin
@@ -117,13 +117,13 @@ def _write(way: str, source: Path, target: Path, memory_mb: int) -> None:
         write_cog(source, target, options)
         return
     with open_view(source, options) as view:
-        asked = PLAIN if way == "plain" else creation_options(view)
+        asked = PLAIN_OPTIONS if way == "plain" else creation_options(view)
     with rasterio.open(source) as src:
         copy(src, target, driver="COG", **asked)
 
 
 def _peak_mb() -> float:
-    # Not ru_maxrss: it survives exec, and would tell of the process that started this one.
+    # Not ru_maxrss: it survives exec, and would include the process that started this one.
     status = Path("/proc/self/status").read_text()
     return round(int(status.split("VmHWM:")[1].split()[0]) / 1024, 1)
 

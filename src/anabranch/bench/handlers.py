@@ -1,4 +1,4 @@
-"""Handlers that do nothing but note when they ran, on the one clock that all processes of a machine share."""
+"""Handlers that only return the time they ran at, on the monotonic clock that all processes of a machine share."""
 
 import time
 from typing import Any
@@ -12,7 +12,7 @@ KINDS = ("quick", "async", "plain")
 
 @handler("bench.quick", quick=True)
 def step_quick(params: dict[str, Any]) -> float:  # any JSON
-    """A no-op in the worker's own thread; its result is the time of its entry, which is that of its return."""
+    """A no-op in the worker's own thread; its result is the time of its call."""
     return time.monotonic()
 
 
@@ -24,7 +24,7 @@ async def step_async(params: dict[str, Any]) -> float:  # any JSON
 
 @handler("bench.plain")
 def step_plain(params: dict[str, Any]) -> float:  # any JSON
-    """A no-op in a child process, where handlers run unless they ask for another place."""
+    """A no-op in a child process, where handlers run by default."""
     return time.monotonic()
 
 

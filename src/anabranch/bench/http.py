@@ -1,4 +1,4 @@
-"""Jobs through HTTP: how many the API takes and shows in a second, with few and with many of them in the table."""
+"""Measures how many jobs the API accepts and returns per second, with few and with many jobs in the table."""
 
 import json
 import os
@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.bench.crew import Crew, run_crew, write_plugin
-from anabranch.bench.ground import lend_database, lend_folder
+from anabranch.bench.cluster import make_temporary_folder, open_database
+from anabranch.bench.processes import BenchProcesses, run_processes, write_plugin
 from anabranch.bench.workflows import ONE
 from anabranch.canonical import Json
 from anabranch.client import Client
@@ -20,18 +20,18 @@ from anabranch.embedded.listener import api_url, listen
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.settings import Settings, load_settings
 
-__all__ = ["HttpFigures", "Load", "Standing", "await_ready", "run_http_bench"]
+__all__ = ["HttpFigures", "Load", "TableLoad", "await_ready", "run_http_bench"]
 
 SCRIPT = Path(__file__).with_name("load.lua")
-FEW = 1_000
-SHOWN = 1_000
+FEW_JOBS = 1_000
+SAMPLED_IDS = 1_000
 WARM_SECONDS = 2
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Load:
-    """What the API did with as many requests as it could take; `api_us` is its processor time for one, in µs."""
+    """The API's figures under full load; `api_us` is its CPU time per request, in µs."""
 
     per_s: float
     p50_ms: float
@@ -41,8 +41,8 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Submissions, each of a new job under a key of its own, and looks at jobs, with so many in the table before."""
+class TableLoad:
+    """Load of submissions, each of a new job with its own key, and of reads, with `jobs` in the table before."""
 
     jobs: int
     submit: Load
@@ -51,13 +51,13 @@ class Standing:
 
 @dataclass(frozen=True)
 class HttpFigures:
-    """The same with few and with many jobs in the table, and the ratio of the rates of submission."""
+    """The load with few and with many jobs in the table, and the ratio of the submission rates."""
 
     connections: int
     seconds: int
     fill_per_s: float
-    few: Standing
-    many: Standing
+    few: TableLoad
+    many: TableLoad
     ratio: float
 
 
@@ -65,7 +65,7 @@ def run_http_bench(url: str | None, *, workers: int, jobs: int, connections: int
     """The figures on the database at the URL, or on a private cluster."""
     if not shutil.which("wrk"):
         raise Unavailable("bench.no_wrk", "wrk is not installed", remedy="Run `sudo apt-get install wrk`.")
-    with lend_folder() as folder, lend_database(url, folder) as database:
+    with make_temporary_folder() as folder, open_database(url, folder) as database:
         queue = f"bench-{secrets.token_hex(4)}"
         settings = load_settings(home=folder / "home", plugins=(str(write_plugin(folder, queue, 1)),))
         with _serve(folder, settings, database, workers) as bench:
@@ -76,68 +76,68 @@ def run_http_bench(url: str | None, *, workers: int, jobs: int, connections: int
 def _serve(folder: Path, settings: Settings, url: str, workers: int) -> Iterator["_Bench"]:
     with (
         closing(listen("127.0.0.1", 0)) as listener,
-        run_crew(folder, settings, url, workers, listener) as crew,
+        run_processes(folder, settings, url, workers, listener) as processes,
         Client(api_url(listener)) as client,
     ):
-        await_ready(client, crew)
-        yield _Bench(folder, client, crew, api_url(listener))
+        await_ready(client, processes)
+        yield _Bench(folder, client, processes, api_url(listener))
 
 
 class _Bench:
-    """An API that takes jobs, and wrk before it."""
+    """An API under load by wrk."""
 
-    def __init__(self, folder: Path, client: Client, crew: Crew, url: str) -> None:
+    def __init__(self, folder: Path, client: Client, processes: BenchProcesses, url: str) -> None:
         self._ids = folder / "ids"
         self._client = client
-        self._crew = crew
+        self._processes = processes
         self._url = url
         self._jobs = 0
 
     def measure(self, jobs: int, connections: int, seconds: int) -> HttpFigures:
-        """With few jobs, then with this many."""
-        self._fill(FEW)
+        """Measure with few jobs, then with this many."""
+        self._fill(FEW_JOBS)
         self._load(connections, WARM_SECONDS, "submit", secrets.token_hex(6))
-        few = self._stand(connections, seconds)
+        few = self._measure_both(connections, seconds)
         fill = self._fill(jobs)
-        many = self._stand(connections, seconds)
+        many = self._measure_both(connections, seconds)
         ratio = round(many.submit.per_s / few.submit.per_s, 3)
         return HttpFigures(connections, seconds, fill, few, many, ratio)
 
-    def _stand(self, connections: int, seconds: int) -> Standing:
+    def _measure_both(self, connections: int, seconds: int) -> TableLoad:
         jobs = self._jobs
         submit = self._load(connections, seconds, "submit", secrets.token_hex(6))
-        return Standing(jobs, submit, self._load(connections, seconds, "status", str(self._ids)))
+        return TableLoad(jobs, submit, self._load(connections, seconds, "status", str(self._ids)))
 
     def _fill(self, jobs: int) -> float:
-        """Submit jobs in bulk until there are so many; how many a second."""
+        """Submit jobs in bulk up to this number; returns the jobs per second."""
         missing, salt, began = max(0, jobs - self._jobs), secrets.token_hex(6), time.monotonic()
         ids = [answer.job_id for answer in self._client.submit_many(_body(salt, number) for number in range(missing))]
         if None in ids:
             raise AnabranchError("bench.wrong", "a job was refused")
         self._jobs += missing
         if ids:
-            self._ids.write_text("".join(f"{job_id}\n" for job_id in ids[:: max(1, len(ids) // SHOWN)]))
+            self._ids.write_text("".join(f"{job_id}\n" for job_id in ids[:: max(1, len(ids) // SAMPLED_IDS)]))
         return round(missing / (time.monotonic() - began), 1)
 
     def _load(self, connections: int, seconds: int, kind: str, what: str) -> Load:
-        before = self._crew.api_seconds()
+        before = self._processes.api_seconds()
         command = [
             "wrk", "--threads", "1", "--connections", str(connections), "--duration", f"{seconds}s", "--timeout", "10s",
             "--script", str(SCRIPT), self._url, "--", kind, what,
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
-        self._crew.check()
+        self._processes.check()
         if done.returncode:
             raise AnabranchError("bench.wrong", f"wrk failed: {done.stdout}{done.stderr}")
-        told = json.loads(done.stdout.splitlines()[-1])
+        result = json.loads(done.stdout.splitlines()[-1])
         if kind == "submit":
-            self._jobs += told["requests"]
+            self._jobs += result["requests"]
         return Load(
-            per_s=round(told["requests"] / told["seconds"], 1),
-            p50_ms=round(told["p50_ms"], 2),
-            p99_ms=round(told["p99_ms"], 2),
-            errors=told["errors"],
-            api_us=round((self._crew.api_seconds() - before) / max(told["requests"], 1) * 1e6, 1),
+            per_s=round(result["requests"] / result["seconds"], 1),
+            p50_ms=round(result["p50_ms"], 2),
+            p99_ms=round(result["p99_ms"], 2),
+            errors=result["errors"],
+            api_us=round((self._processes.api_seconds() - before) / max(result["requests"], 1) * 1e6, 1),
         )
 
 
@@ -145,11 +145,11 @@ def _body(salt: str, number: int) -> dict[str, Json]:
     return {"workflow": ONE, "parameters": {"salt": salt, "number": number}}
 
 
-def await_ready(client: Client, crew: Crew) -> None:
-    """Wait until the API answers; Unavailable when it takes too long."""
-    deadline = time.monotonic() + PATIENCE
+def await_ready(client: Client, processes: BenchProcesses) -> None:
+    """Wait until the API answers; Unavailable if it takes too long."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not client.ready():
-        crew.check()
+        processes.check()
         if time.monotonic() > deadline:
-            raise Unavailable("bench.not_ready", f"the API was not ready in {PATIENCE:g} s")
+            raise Unavailable("bench.not_ready", f"the API was not ready in {TIMEOUT_SECONDS:g} s")
         time.sleep(0.05)

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from anabranch.app import Gateway
-from anabranch.bench.crew import Crew
-from anabranch.bench.eyes import Eyes
 from anabranch.bench.handlers import KINDS
 from anabranch.bench.pictures import make_pictures
+from anabranch.bench.processes import BenchProcesses
+from anabranch.bench.statistics import StatisticsReader
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE
 from anabranch.canonical import Json
 from anabranch.errors import AnabranchError, Unavailable
@@ -20,16 +20,16 @@ from anabranch.settings import Settings
 
 __all__ = ["Bench", "ChainFigures", "FanOutFigures", "Hops", "JobFigures", "open_bench"]
 
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 WARM_TASKS = 500
 WARM_RASTERS = 4
 RASTER = "process_raster"
-AT_ONCE = 16
+CONCURRENT_SUBMITS = 16
 
 
 @dataclass(frozen=True)
 class FanOutFigures:
-    """What a fan-out of no-op tasks and its fan-in took."""
+    """The figures of a fan-out of no-op tasks and its fan-in."""
 
     tasks: int
     wall_s: float
@@ -43,7 +43,7 @@ class FanOutFigures:
 
 @dataclass(frozen=True)
 class Hops:
-    """What lay between the steps of one chain."""
+    """The delays between the steps of one chain."""
 
     hop_p50_ms: float
     hop_p99_ms: float
@@ -62,7 +62,7 @@ class ChainFigures:
 
 @dataclass(frozen=True)
 class JobFigures:
-    """What many jobs took, all submitted at once."""
+    """The figures of many jobs, all submitted at once."""
 
     jobs: int
     wall_s: float
@@ -74,36 +74,36 @@ class JobFigures:
 
 
 class Bench:
-    """A submitter, as the API has it, with a warm crew."""
+    """A submitter like the API's, with warm workers."""
 
-    def __init__(self, gateway: Gateway, eyes: Eyes, crew: Crew, queue: str) -> None:
+    def __init__(self, gateway: Gateway, statistics: StatisticsReader, processes: BenchProcesses, queue: str) -> None:
         """Made by `open_bench`."""
         self._gateway = gateway
-        self._eyes = eyes
-        self._crew = crew
+        self._statistics = statistics
+        self._processes = processes
         self._queue = queue
 
     async def warm(self) -> None:
         """Wait until every worker has a session, then give them work until each has done some."""
-        pids = self._crew.workers
+        pids = self._processes.workers
         known = {"host": socket.gethostname(), "pids": pids}
-        deadline = time.monotonic() + PATIENCE
-        while (await self._eyes.row("ready", **known))[0] < len(pids):
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while (await self._statistics.row("ready", **known))[0] < len(pids):
             self._check(deadline)
             await asyncio.sleep(0.05)
         await self._gateway.ready()
         while True:
             await self._run(FAN_OUT, {"tasks": WARM_TASKS * len(pids)})
-            if (await self._eyes.row("served", queue=self._queue, **known))[0] == len(pids):
+            if (await self._statistics.row("served", queue=self._queue, **known))[0] == len(pids):
                 return
             self._check(deadline)
 
     async def fan_out(self, tasks: int, *, expressions: bool = False) -> FanOutFigures:
-        """Measure a fan-out of this many tasks and its fan-in; with expressions, as YAML spells it."""
-        (wal,) = await self._eyes.row("wal")
+        """Measure a fan-out of this many tasks and its fan-in; with expressions, as in a YAML workflow."""
+        (wal,) = await self._statistics.row("wal")
         begun, wall, job_id = await self._run(EXPRESSIONS if expressions else FAN_OUT, {"tasks": tasks})
-        (wal_after,) = await self._eyes.row("wal")
-        done, p50, p99, advances = await self._eyes.row("fan_out", job_id=job_id, since=begun) or (0, 0.0, 0.0, 1)
+        (wal_after,) = await self._statistics.row("wal")
+        done, p50, p99, advances = await self._statistics.row("fan_out", job_id=job_id, since=begun) or (0, 0.0, 0.0, 1)
         if done != tasks:
             raise AnabranchError("bench.wrong", f"{done} of {tasks} tasks have a result")
         return FanOutFigures(
@@ -114,7 +114,7 @@ class Bench:
             start_p50_ms=_ms(p50),
             start_p99_ms=_ms(p99),
             wal_bytes_per_task=round((wal_after - wal) / max(tasks, 1), 1),
-            worker_peak_mb=round(self._crew.peak_mb(), 1),
+            worker_peak_mb=round(self._processes.peak_mb(), 1),
         )
 
     async def chain(self) -> ChainFigures:
@@ -123,7 +123,7 @@ class Bench:
         for kind in KINDS:
             await self._run(f"{CHAIN}_{kind}", {})
             _, _, job_id = await self._run(f"{CHAIN}_{kind}", {})
-            hops, *found = await self._eyes.row("chain", job_id=job_id)
+            hops, *found = await self._statistics.row("chain", job_id=job_id)
             kinds[kind], steps = Hops(*(_ms(seconds or 0.0) for seconds in found)), hops + 1
         return ChainFigures(steps, kinds["plain"].hop_p50_ms, kinds["plain"].hop_p99_ms, kinds)
 
@@ -145,18 +145,18 @@ class Bench:
 
     async def _run_all(self, workflow: str, each: Sequence[Mapping[str, Json]]) -> JobFigures:
         scope, jobs = _token(), len(each)
-        (after,) = await self._eyes.row("newest_job")
-        (wal,) = await self._eyes.row("wal")
+        (after,) = await self._statistics.row("newest_job")
+        (wal,) = await self._statistics.row("wal")
         begun = time.monotonic()
         left = iter(each)
-        await asyncio.gather(*(self._submit_each(workflow, left, scope) for _ in range(min(AT_ONCE, jobs))))
-        while (found := await self._eyes.row("open_jobs", after=after, scope=scope))[0]:
+        await asyncio.gather(*(self._submit_each(workflow, left, scope) for _ in range(min(CONCURRENT_SUBMITS, jobs))))
+        while (found := await self._statistics.row("open_jobs", after=after, scope=scope))[0]:
             await self._pause(begun)
         wall = time.monotonic() - begun
-        (wal_after,) = await self._eyes.row("wal")
+        (wal_after,) = await self._statistics.row("wal")
         if found[1]:
             raise AnabranchError("bench.wrong", f"{found[1]} of {jobs} jobs did not complete: {found[2]}")
-        _, p50, p99, created = await self._eyes.row("jobs", after=after, scope=scope)
+        _, p50, p99, created = await self._statistics.row("jobs", after=after, scope=scope)
         return JobFigures(
             jobs=jobs,
             wall_s=round(wall, 4),
@@ -172,12 +172,12 @@ class Bench:
             await self._gateway.submit(workflow, parameters, scope=scope, by="bench", correlation_id=scope)
 
     async def _run(self, workflow: str, parameters: dict[str, Json]) -> tuple[float, float, str]:
-        """Submit a job and wait for its end: when it was submitted, what it took, and its id."""
+        """Submit a job and wait for its end; returns its start time, its duration and its id."""
         token = _token()
         begun = time.monotonic()
         submitted = await self._gateway.submit(workflow, parameters, scope=token, by="bench", correlation_id=token)
         while True:
-            state, error = await self._eyes.row("job_state", job_id=submitted.job_id)
+            state, error = await self._statistics.row("job_state", job_id=submitted.job_id)
             wall = time.monotonic() - begun
             if state == "completed":
                 return begun, wall, submitted.job_id
@@ -186,28 +186,28 @@ class Bench:
             await self._pause(begun)
 
     async def _pause(self, begun: float) -> None:
-        """Sleep for a hundredth of the time so far: looking costs little, and the end is seen at most so much late."""
-        self._crew.check()
+        """Sleep for a hundredth of the time so far: polling costs little, and the end is seen at most 1 % late."""
+        self._processes.check()
         await asyncio.sleep(max(0.001, (time.monotonic() - begun) / 100))
 
     def _check(self, deadline: float) -> None:
-        self._crew.check()
+        self._processes.check()
         if time.monotonic() > deadline:
-            raise Unavailable("bench.not_warm", f"the workers were not ready in {PATIENCE:g} s")
+            raise Unavailable("bench.not_warm", f"the workers were not ready in {TIMEOUT_SECONDS:g} s")
 
 
 @asynccontextmanager
-async def open_bench(settings: Settings, url: str, crew: Crew, queue: str) -> AsyncIterator[Bench]:
+async def open_bench(settings: Settings, url: str, processes: BenchProcesses, queue: str) -> AsyncIterator[Bench]:
     """A bench whose workers are warm."""
-    gateway, eyes = Gateway(settings, url), await Eyes.open(url)
+    gateway, statistics = Gateway(settings, url), await StatisticsReader.open(url)
     await gateway.open()
     try:
-        bench = Bench(gateway, eyes, crew, queue)
+        bench = Bench(gateway, statistics, processes, queue)
         await bench.warm()
         yield bench
     finally:
         await gateway.close()
-        await eyes.close()
+        await statistics.close()
 
 
 def _token() -> str:

@@ -1,4 +1,4 @@
-"""Pictures for benchmarks: waves and a little noise, in three bands."""
+"""Images for benchmarks: waves and a little noise, in three bands."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ __all__ = ["make_pictures"]
 
 
 def make_pictures(count: int, size: int) -> Iterator[bytes]:
-    """GeoTIFFs side by side on the ground, as many pixels wide and high, none like another."""
+    """Square GeoTIFFs side by side on the ground, `size` pixels wide, all different."""
     import numpy as np
     from rasterio.io import MemoryFile
     from rasterio.transform import from_origin

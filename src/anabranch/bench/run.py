@@ -1,4 +1,4 @@
-"""Run a benchmark from nothing to its figures, and leave nothing behind."""
+"""Runs a benchmark, returns its figures and removes everything it created."""
 
 import asyncio
 import secrets
@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from anabranch.bench.crew import run_crew, write_plugin
-from anabranch.bench.ground import lend_database, lend_folder
+from anabranch.bench.cluster import make_temporary_folder, open_database
 from anabranch.bench.measure import Bench, open_bench
+from anabranch.bench.processes import run_processes, write_plugin
 from anabranch.settings import load_settings
 
-__all__ = ["man_bench", "run_bench"]
+__all__ = ["open_bench_with_workers", "run_bench"]
 
 Figures = TypeVar("Figures")
 
@@ -26,21 +26,23 @@ def run_bench(
     with_catalog: bool = False,
 ) -> Figures:
     """The figures of a measurement on the database at the URL, or on a private cluster."""
-    with lend_folder() as folder, lend_database(url, folder, with_catalog=with_catalog) as database:
+    with make_temporary_folder() as folder, open_database(url, folder, with_catalog=with_catalog) as database:
         home = None if url else folder / "home"
         return asyncio.run(_measure(measure, folder, home, database, workers, steps))
 
 
 @asynccontextmanager
-async def man_bench(folder: Path, home: Path | None, url: str, workers: int, steps: int = 1) -> AsyncIterator[Bench]:
-    """A bench with warm workers that serve a queue of its own, besides what any worker of the home serves."""
+async def open_bench_with_workers(
+    folder: Path, home: Path | None, url: str, workers: int, steps: int = 1
+) -> AsyncIterator[Bench]:
+    """A bench with warm workers that serve its own queue, besides the queues that any worker of the home serves."""
     queue = f"bench-{secrets.token_hex(4)}"
     plugins = write_plugin(folder, queue, steps)
-    # The caller's plugins stay: these workers share the default queue, and must know what they may be given.
+    # The caller's plugins stay: these workers share the default queue, and must know every handler on it.
     chosen = load_settings(**({"home": home, "plugins": ()} if home else {}))
     settings = chosen.model_copy(update={"plugins": (*chosen.plugins, str(plugins))})
-    with run_crew(folder, settings, url, workers) as crew:
-        async with open_bench(settings, url, crew, queue) as bench:
+    with run_processes(folder, settings, url, workers) as processes:
+        async with open_bench(settings, url, processes, queue) as bench:
             yield bench
 
 
@@ -52,5 +54,5 @@ async def _measure(
     workers: int,
     steps: int,
 ) -> Figures:
-    async with man_bench(folder, home, url, workers, steps) as bench:
+    async with open_bench_with_workers(folder, home, url, workers, steps) as bench:
         return await measure(bench)

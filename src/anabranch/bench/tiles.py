@@ -1,4 +1,4 @@
-"""How fast tiles are drawn through HTTP, beside plain titiler in an environment of its own."""
+"""Measures tiles through HTTP, compared with plain titiler in a separate environment."""
 
 import http.client
 import subprocess
@@ -14,21 +14,21 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from anabranch.bench.crew import Crew, run_crew
-from anabranch.bench.ground import lend_database, lend_folder
+from anabranch.bench.cluster import make_temporary_folder, open_database
 from anabranch.bench.http import await_ready
 from anabranch.bench.pictures import make_pictures
+from anabranch.bench.processes import BenchProcesses, run_processes
 from anabranch.client import Client
 from anabranch.embedded.listener import api_url, listen
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.settings import load_settings
 
-__all__ = ["Drawn", "TileFigures", "run_tile_bench"]
+__all__ = ["TileFigures", "TileTimes", "run_tile_bench"]
 
-FEWEST_TILES = 24
+MIN_TILES = 24
 CONNECTIONS = 8
-PATIENCE_SECONDS = 60.0
-DRAWN = "tilesize=512&rescale=0,255"
+TIMEOUT_SECONDS = 60.0
+TILE_QUERY = "tilesize=512&rescale=0,255"
 PEER = """
 import sys, uvicorn
 from fastapi import FastAPI
@@ -40,8 +40,8 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What tiles took: one after the other, and by eight connections at once."""
+class TileTimes:
+    """Times of tiles: one after the other, and over eight connections at once."""
 
     p50_ms: float
     p95_ms: float
@@ -51,49 +51,49 @@ class Drawn:
 
 @dataclass(frozen=True)
 class TileFigures:
-    """The same tiles by us and by the peer, in turns; ratios of ours to the peer's."""
+    """The same tiles from us and from the peer, in turns; ratios of ours to the peer's."""
 
     size: int
     tiles: int
     rounds: int
-    ours: Drawn
-    peer: Drawn | None = None
+    ours: TileTimes
+    peer: TileTimes | None = None
     p50_ratio: float | None = None
     tiles_per_s_ratio: float | None = None
 
 
 def run_tile_bench(size: int, *, rounds: int, peer: str | None) -> TileFigures:
-    """Publish a picture and draw all tiles of it at a zoom; `peer` is a Python that has titiler.core."""
-    with lend_folder() as folder, lend_database(None, folder, with_catalog=True) as database:
+    """Publish an image and draw all its tiles at a zoom level; `peer` is a Python that has titiler.core."""
+    with make_temporary_folder() as folder, open_database(None, folder, with_catalog=True) as database:
         settings = load_settings(home=folder / "home", plugins=())
         with (
             closing(listen("127.0.0.1", 0)) as listener,
-            run_crew(folder, settings, database, 1, listener) as crew,
+            run_processes(folder, settings, database, 1, listener) as processes,
             Client(api_url(listener)) as client,
         ):
-            item, cog = _publish(client, crew, folder, size)
+            item, cog = _publish(client, processes, folder, size)
             root = f"{api_url(listener)}/raster/collections/bench/items/{item}"
             tiles = _choose(root)
-            servers = {"ours": [f"{root}/tiles/WebMercatorQuad/{tile}.png?{DRAWN}" for tile in tiles]}
+            servers = {"ours": [f"{root}/tiles/WebMercatorQuad/{tile}.png?{TILE_QUERY}" for tile in tiles]}
             if peer is None:
                 return TileFigures(size, len(tiles), rounds, _measure(servers, rounds)["ours"])
             with _run_peer(peer) as port:
                 at = f"http://127.0.0.1:{port}/tiles/WebMercatorQuad"
-                servers["peer"] = [f"{at}/{tile}.png?{DRAWN}&url={quote(str(cog))}" for tile in tiles]
+                servers["peer"] = [f"{at}/{tile}.png?{TILE_QUERY}&url={quote(str(cog))}" for tile in tiles]
                 ours, theirs = _measure(servers, rounds).values()
     p50, rate = ours.p50_ms / theirs.p50_ms, ours.tiles_per_s / theirs.tiles_per_s
     return TileFigures(size, len(tiles), rounds, ours, theirs, round(p50, 2), round(rate, 2))
 
 
-def _publish(client: Client, crew: Crew, folder: Path, size: int) -> tuple[str, Path]:
-    """The id of a published picture, and where its COG lies."""
+def _publish(client: Client, processes: BenchProcesses, folder: Path, size: int) -> tuple[str, Path]:
+    """Publish an image; its item id and the path of its COG."""
     source = folder / "picture.tif"
     source.write_bytes(next(make_pictures(1, size)))
-    await_ready(client, crew)
+    await_ready(client, processes)
     parameters = {"source": client.upload(source).address, "collection": "bench"}
     job = client.wait(client.submit("process_raster", parameters).job_id)
     if not job.succeeded:
-        raise AnabranchError("bench.failed", f"the picture was not published: {job.error}")
+        raise AnabranchError("bench.failed", f"the image was not published: {job.error}")
     (cog,) = [output["href"] for output in job.result["outputs"] if output["kind"] == "cog"]
     return job.result["items"][0]["id"], folder / "home" / cog.replace("://", "/")
 
@@ -103,10 +103,12 @@ def _choose(root: str) -> list[str]:
     from morecantile import tms
 
     grid = tms.get("WebMercatorQuad")
-    told = httpx.get(f"{root}/WebMercatorQuad/tilejson.json", timeout=PATIENCE_SECONDS).raise_for_status().json()
-    west, south, east, north = told["bounds"]
-    by_zoom = (list(grid.tiles(west, south, east, north, [zoom])) for zoom in range(told["minzoom"], told["maxzoom"]))
-    enough = next(tiles for tiles in by_zoom if len(tiles) >= FEWEST_TILES)
+    tilejson = httpx.get(f"{root}/WebMercatorQuad/tilejson.json", timeout=TIMEOUT_SECONDS).raise_for_status().json()
+    west, south, east, north = tilejson["bounds"]
+    by_zoom = (
+        list(grid.tiles(west, south, east, north, [zoom])) for zoom in range(tilejson["minzoom"], tilejson["maxzoom"])
+    )
+    enough = next(tiles for tiles in by_zoom if len(tiles) >= MIN_TILES)
     return [f"{tile.z}/{tile.x}/{tile.y}" for tile in enough]
 
 
@@ -123,7 +125,7 @@ def _run_peer(python: str) -> Iterator[int]:
 
 
 def _await_peer(process: "subprocess.Popen[bytes]", port: int) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < end and process.poll() is None:
         try:
             httpx.get(f"http://127.0.0.1:{port}/openapi.json")
@@ -134,7 +136,7 @@ def _await_peer(process: "subprocess.Popen[bytes]", port: int) -> None:
     raise Unavailable("bench.no_peer", "the peer does not answer", remedy="Install titiler.core and uvicorn for it.")
 
 
-def _measure(servers: dict[str, list[str]], rounds: int) -> dict[str, Drawn]:
+def _measure(servers: dict[str, list[str]], rounds: int) -> dict[str, TileTimes]:
     """Each server in turn, after a round that is not counted."""
     alone: dict[str, list[float]] = {name: [] for name in servers}
     rates: dict[str, list[float]] = {name: [] for name in servers}
@@ -149,7 +151,7 @@ def _measure(servers: dict[str, list[str]], rounds: int) -> dict[str, Drawn]:
                 alone[name] += took
                 rates[name].append(len(urls) / (time.monotonic() - begun))
     return {
-        name: Drawn(
+        name: TileTimes(
             p50_ms=round(median(alone[name]) * 1000, 1),
             p95_ms=round(quantiles(alone[name], n=20)[-1] * 1000, 1),
             tiles_per_s=round(median(rates[name]), 1),
@@ -160,9 +162,9 @@ def _measure(servers: dict[str, list[str]], rounds: int) -> dict[str, Drawn]:
 
 
 def _fetch(urls: Sequence[str]) -> tuple[list[float], int]:
-    """What each of the answers over one connection took, and how many bytes they had."""
-    place, took, size = urlsplit(urls[0]).netloc, [], 0
-    with closing(http.client.HTTPConnection(place, timeout=PATIENCE_SECONDS)) as connection:
+    """The time of each request over one connection, and the total bytes of the answers."""
+    host, took, size = urlsplit(urls[0]).netloc, [], 0
+    with closing(http.client.HTTPConnection(host, timeout=TIMEOUT_SECONDS)) as connection:
         for url in urls:
             begun = time.monotonic()
             parts = urlsplit(url)

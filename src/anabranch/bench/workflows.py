@@ -1,4 +1,4 @@
-"""The job types that are measured, on a queue of one run's own."""
+"""The measured job types, on a queue of one run."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ CHAIN = "bench_chain"
 
 
 def declare_workflows(queue: str, steps: int = 1) -> dict[str, object]:
-    """All that a worker of this run needs, as the namespace of a plugin: the job types and their handlers."""
+    """The namespace of a plugin for the workers of this run: the job types and their handlers."""
     tasks = {"name": "tasks", "task_type": "bench.quick", "parallelism": "dynamic", "count_param": "tasks"}
     join = {"name": "join", "task_type": "bench.count", "parallelism": "fan_in"}
     types = {

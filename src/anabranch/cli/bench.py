@@ -1,4 +1,4 @@
-"""`bench`: how fast the engine is here, through real processes and a durable database, and how fast COGs are made."""
+"""`bench`: measures the engine on this machine, with real processes and a durable database, and the writing of COGs."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +8,7 @@ import typer
 from anabranch.cli.options import Json
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import print_json, print_line
-from anabranch.cli.stack import stoppable
+from anabranch.cli.stack import interrupt_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,7 +29,9 @@ DatabaseUrl = Annotated[
 @cli.command()
 def fanout(
     tasks: Annotated[int, typer.Option(min=1, max=10_000_000, help="Tasks of the fan-out.")] = 10_000,
-    expressions: Annotated[bool, typer.Option(help="Fill in expressions for each task, as YAML does.")] = False,
+    expressions: Annotated[
+        bool, typer.Option(help="Evaluate expressions for each task, as in YAML workflows.")
+    ] = False,
     workers: Workers = 2,
     database_url: DatabaseUrl = None,
     json: Json = False,
@@ -40,7 +42,7 @@ def fanout(
 
 @cli.command()
 def chain(
-    steps: Annotated[int, typer.Option(min=2, max=10_000, help="Steps, one after the other.")] = 100,
+    steps: Annotated[int, typer.Option(min=2, max=10_000, help="Steps of the chain.")] = 100,
     workers: Workers = 2,
     database_url: DatabaseUrl = None,
     json: Json = False,
@@ -63,7 +65,7 @@ def jobs(
 @cli.command()
 def rasters(
     count: Annotated[int, typer.Option(min=1, max=100_000, help="Rasters to publish.")] = 200,
-    size: Annotated[int, typer.Option(min=16, max=10_000, help="Pixels of each side.")] = 512,
+    size: Annotated[int, typer.Option(min=16, max=10_000, help="Width and height in pixels.")] = 512,
     workers: Workers = 1,
     database_url: DatabaseUrl = None,
     json: Json = False,
@@ -75,52 +77,58 @@ def rasters(
 @cli.command()
 def http(
     jobs: Annotated[int, typer.Option(min=1_000, max=10_000_000, help="Jobs in the table the second time.")] = 100_000,
-    connections: Annotated[int, typer.Option(min=1, max=1_000, help="Callers at once.")] = 64,
-    seconds: Annotated[int, typer.Option(min=1, max=600, help="How long each load lasts.")] = 10,
-    workers: Annotated[int, typer.Option(min=0, max=64, help="Worker processes that run the jobs meanwhile.")] = 0,
+    connections: Annotated[int, typer.Option(min=1, max=1_000, help="Concurrent connections.")] = 64,
+    seconds: Annotated[int, typer.Option(min=1, max=600, help="Duration of each load.")] = 10,
+    workers: Annotated[
+        int, typer.Option(min=0, max=64, help="Worker processes that run the jobs during the measurement.")
+    ] = 0,
     database_url: DatabaseUrl = None,
     json: Json = False,
 ) -> None:
-    """Measure submissions and looks at jobs through HTTP, with few and with many jobs in the table."""
+    """Measure the submission and reading of jobs through HTTP, with few and with many jobs in the table."""
     from anabranch.bench.http import run_http_bench
 
     prepare(quiet=True)
-    with stoppable():
+    with interrupt_on_signals():
         figures = run_http_bench(database_url, workers=workers, jobs=jobs, connections=connections, seconds=seconds)
     _show(asdict(figures), json)
 
 
 @cli.command()
 def tiles(
-    size: Annotated[int, typer.Option(min=2_048, max=20_000, help="Pixels of each side of the picture.")] = 8_192,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="How often all tiles are fetched from each server.")] = 3,
+    size: Annotated[int, typer.Option(min=2_048, max=20_000, help="Width and height of the image in pixels.")] = 8_192,
+    rounds: Annotated[
+        int, typer.Option(min=1, max=100, help="How many times all tiles are fetched from each server.")
+    ] = 3,
     peer: Annotated[
         str | None,
-        typer.Option(metavar="PYTHON", help="A Python with titiler.core and uvicorn, to be measured in turns."),
+        typer.Option(
+            metavar="PYTHON", help="A Python with titiler.core and uvicorn to compare with, measured in turns."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Measure tiles of 512 pixels through HTTP, by one connection and by eight, beside plain titiler."""
+    """Measure tiles of 512 pixels through HTTP, over one connection and over eight, compared with plain titiler."""
     from anabranch.bench.tiles import run_tile_bench
 
     prepare(quiet=True)
-    with stoppable():
+    with interrupt_on_signals():
         figures = run_tile_bench(size, rounds=rounds, peer=peer)
     _show(asdict(figures), json)
 
 
 @cli.command()
 def cog(
-    size: Annotated[int, typer.Option(min=64, max=100_000, help="Pixels of each side of the picture.")] = 10_000,
-    runs: Annotated[int, typer.Option(min=1, max=100, help="How often each way is measured, in turn.")] = 3,
-    memory: Annotated[int, typer.Option(min=256, help="What ours may use, in MB.")] = 1024,
+    size: Annotated[int, typer.Option(min=64, max=100_000, help="Width and height of the image in pixels.")] = 10_000,
+    runs: Annotated[int, typer.Option(min=1, max=100, help="How many times each way is measured, in turn.")] = 3,
+    memory: Annotated[int, typer.Option(min=256, help="Memory that our writer may use, in MB.")] = 1024,
     json: Json = False,
 ) -> None:
-    """Measure the writing of a COG beside GDAL's COG driver called plainly with all cores."""
+    """Measure the writing of a COG, compared with GDAL's COG driver on all cores."""
     from anabranch.bench.cog import run_cog_bench
 
     prepare(quiet=True)
-    with stoppable():
+    with interrupt_on_signals():
         figures = run_cog_bench(size, runs=runs, memory_mb=memory)
     _show(asdict(figures), json)
 
@@ -137,7 +145,7 @@ def _measure(
     from anabranch.bench.run import run_bench
 
     prepare(quiet=True)
-    with stoppable():
+    with interrupt_on_signals():
         figures = run_bench(measure, url=url, workers=workers, steps=steps, with_catalog=with_catalog)
     _show(asdict(figures), json)
 

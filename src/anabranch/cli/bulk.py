@@ -1,4 +1,4 @@
-"""Many jobs of one workflow, from a file with the parameters of one in each line."""
+"""Many jobs of one workflow, from a file with one job's parameters in each line."""
 
 import sys
 from collections import deque
@@ -23,7 +23,7 @@ Body = dict[str, Any]  # JSON, as the API takes it
 
 @dataclass
 class _File:
-    """The lines of a file as bodies of submissions; those that are no parameters are kept aside."""
+    """The lines of a file as request bodies; invalid lines are collected in `wrong`."""
 
     stream: BinaryIO
     body: Body
@@ -36,7 +36,7 @@ class _File:
                 continue
             try:
                 parameters = parse_object(line.decode(), "it")
-                encode(parameters)  # what can't be sent would end the sending
+                encode(parameters)  # a value that JSON can't hold would abort the whole request
             except InputError as error:
                 self.wrong[number] = error
             except ValueError as error:
@@ -46,37 +46,37 @@ class _File:
                 yield {**self.body, "parameters": parameters}
 
     def wrong_before(self, number: float) -> Iterator[tuple[int, InputError]]:
-        """The wrong lines before a line, each of them once."""
+        """The invalid lines before a line, each of them once."""
         for one in sorted(self.wrong):
             if one < number:
                 yield one, self.wrong.pop(one)
 
 
 def submit_lines(client: "Client", file: Path, body: Body, *, json: bool) -> None:
-    """Submit a job for each line and print its id, or the API's answer; InputError in the end if any was refused."""
+    """Submit a job for each line and print its id, or the API's answer; InputError at the end if a line was refused."""
     made, refused = 0, 0
     with _open(file) as stream:
         lines = _File(stream, body)
         for answer in client.submit_many(lines.bodies()):
             number = lines.numbers.popleft()
-            refused += sum(_tell(*wrong, json=json) for wrong in lines.wrong_before(number))
+            refused += sum(_report_refused(*wrong, json=json) for wrong in lines.wrong_before(number))
             if answer.error:
-                refused += _tell(number, answer.error, json=json, raw=answer.raw)
+                refused += _report_refused(number, answer.error, json=json, raw=answer.raw)
                 continue
             made += 1
             if json:
                 print_json({**answer.raw, "line": number}, indent=None)
             else:
                 print_line(str(answer.job_id))
-        refused += sum(_tell(*wrong, json=json) for wrong in lines.wrong_before(float("inf")))
+        refused += sum(_report_refused(*wrong, json=json) for wrong in lines.wrong_before(float("inf")))
     if refused:
-        remedy = "Mend the lines that were refused; the same lines again are the same jobs."
+        remedy = "Fix the refused lines and submit the file again; the same lines return the same jobs."
         raise InputError("bulk.refused", f"{refused} of {made + refused} lines were refused", remedy=remedy)
     note(f"{made} jobs were submitted")
 
 
-def _tell(number: int, error: AnabranchError, *, json: bool, raw: Body | None = None) -> int:
-    """Tell of a line that was refused; it counts one."""
+def _report_refused(number: int, error: AnabranchError, *, json: bool, raw: Body | None = None) -> int:
+    """Report a line that was refused; returns 1, to be counted."""
     if json:
         known = {"status": 422, "code": error.code, "detail": error.message, "remedy": error.remedy}
         print_json({**(raw or known), "line": number}, indent=None)

@@ -1,24 +1,24 @@
-"""`db catalog`: the catalog held against what is published, and made anew from it."""
+"""`db catalog`: compares the catalog with what is published, and rebuilds it."""
 
 from dataclasses import asdict
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import database_url
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json, Yes
-from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, print_json, print_line
 from anabranch.errors import Conflict
 
 __all__ = ["cli"]
 
-cli = typer.Typer(name="catalog", help="Hold the catalog against what is published, and make it anew.")
+cli = typer.Typer(name="catalog", help="Compare the catalog with what is published, and rebuild it.")
 
 
 @cli.command()
 def check(json: Json = False) -> None:
-    """Prove that the catalog is what is published."""
+    """Check that the catalog matches what is published."""
     from anabranch.adapters.postgres.connect import connect
     from anabranch.adapters.postgres.schema.pgstac import require_catalog
     from anabranch.plugins.stac.rebuild import check
@@ -35,7 +35,7 @@ def check(json: Json = False) -> None:
         raise Conflict(
             "catalog.differs",
             f"the catalog differs from what is published in {len(differences)} places",
-            remedy="Make it anew with `anabranch db catalog rebuild --yes`.",
+            remedy="Rebuild it with `anabranch db catalog rebuild --yes`.",
         )
 
 
@@ -48,10 +48,10 @@ def rebuild(yes: Yes = False, json: Json = False) -> None:
     from anabranch.plugins.stac.rebuild import rebuild
 
     if not yes:
-        raise UsageMistake(
+        raise UsageError(
             "catalog.unconfirmed",
-            "`db catalog rebuild` empties the catalog before it fills it",
-            remedy="Say so with `--yes`.",
+            "`db catalog rebuild` empties the catalog before it fills it again",
+            remedy="Confirm with `--yes`.",
         )
     url = database_url(prepare(quiet=True))
     migrate(url)

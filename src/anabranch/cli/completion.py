@@ -1,4 +1,4 @@
-"""`completion`: what a shell needs to complete commands, options, workflows and jobs."""
+"""`completion`: shell completion of commands, options, workflows and jobs."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,27 +12,27 @@ from anabranch.cli.show import print_line
 if TYPE_CHECKING:
     from anabranch.client import Client
 
-__all__ = ["ASKED", "cli", "complete", "complete_job", "complete_queue", "complete_workflow"]
+__all__ = ["COMPLETE_VARIABLE", "cli", "complete", "complete_job", "complete_queue", "complete_workflow"]
 
 cli = typer.Typer()
 
-# A shell asks for completions by this variable.
-ASKED = "_ANABRANCH_COMPLETE"
-PATIENCE_SECONDS = 0.3
-NEWEST = 100
+# A shell requests completions with this variable.
+COMPLETE_VARIABLE = "_ANABRANCH_COMPLETE"
+TIMEOUT_SECONDS = 0.3
+MAX_JOBS = 100
 Completions = list[tuple[str, str]]
 
 
 @cli.command()
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish")]) -> None:
-    """Print a script that lets a shell complete commands."""
+    """Print a completion script for a shell."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # its own option prints the same
 
-    print_line(get_completion_script(prog_name="anabranch", complete_var=ASKED, shell=shell))
+    print_line(get_completion_script(prog_name="anabranch", complete_var=COMPLETE_VARIABLE, shell=shell))
 
 
 def complete(root: typer.Typer) -> None:
-    """Answer a shell that asks, and exit."""
+    """Answer a completion request of a shell, and exit."""
     from typer.completion import completion_init  # type: ignore[attr-defined]  # its own option needs the same
 
     completion_init()
@@ -40,14 +40,14 @@ def complete(root: typer.Typer) -> None:
 
 
 def complete_workflow(incomplete: str) -> Completions:
-    """The workflows of the running stack whose name begins so."""
+    """The workflows of the running stack whose name has this prefix."""
     return _offer(
         incomplete, lambda client: [(each.workflow_id, each.description) for each in client.workflows().items]
     )
 
 
 def complete_queue(incomplete: str) -> Completions:
-    """The queues of the running stack whose name begins so."""
+    """The queues of the running stack whose name has this prefix."""
     return _offer(
         incomplete,
         lambda client: [(each.name, f"{each.ready} ready, {each.running} running") for each in client.queues()],
@@ -55,17 +55,17 @@ def complete_queue(incomplete: str) -> Completions:
 
 
 def complete_job(incomplete: str) -> Completions:
-    """The newest jobs whose id begins so."""
+    """The newest jobs whose id has this prefix."""
     length = max(12, len(incomplete))
     return _offer(
         incomplete,
-        lambda client: [(job.job_id[:length], f"{job.job_type}, {job.status}") for job in client.jobs(limit=NEWEST)],
+        lambda client: [(job.job_id[:length], f"{job.job_type}, {job.status}") for job in client.jobs(limit=MAX_JOBS)],
     )
 
 
 def _offer(incomplete: str, ask: "Callable[[Client], Completions]") -> Completions:
-    """What the running stack knows that begins so; a shell that completes is told of nothing that goes wrong."""
-    from anabranch.cli.place import connect
+    """The running stack's matches for a prefix; errors are never shown while a shell completes."""
+    from anabranch.cli.connection import connect
 
     found: Completions = []
 
@@ -73,10 +73,10 @@ def _offer(incomplete: str, ask: "Callable[[Client], Completions]") -> Completio
         with suppress(Exception):
             found.extend(offer for offer in ask(client) if offer[0].startswith(incomplete))
 
-    with suppress(Exception), connect(timeout=PATIENCE_SECONDS) as client:
-        # In a thread, for the client bounds each step of a request and not the whole.
+    with suppress(Exception), connect(timeout=TIMEOUT_SECONDS) as client:
+        # In a thread, because the client limits each step of a request and not the whole.
         looking = Thread(target=look, args=[client], daemon=True)
         looking.start()
-        looking.join(PATIENCE_SECONDS)
+        looking.join(TIMEOUT_SECONDS)
         return [] if looking.is_alive() else found
     return []

@@ -1,4 +1,4 @@
-"""`config`: the settings and where each came from."""
+"""`config`: the settings and their origins."""
 
 import typer
 

@@ -1,15 +1,15 @@
-"""`cancel`, `retry`, `signal` and `dead-letters`: what a person may tell a job."""
+"""`cancel`, `retry`, `signal` and `dead-letters`: commands that control jobs."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.cli.connection import connect
 from anabranch.cli.follow import follow, print_end
 from anabranch.cli.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
 from anabranch.cli.parameters import read_parameters
-from anabranch.cli.place import connect
-from anabranch.cli.show import age, cut, note, print_json, print_line, print_table, spell_error
+from anabranch.cli.show import age, cut, format_error, note, print_json, print_line, print_table
 from anabranch.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,21 +18,23 @@ if TYPE_CHECKING:
 __all__ = ["cli"]
 
 cli = typer.Typer()
-dead_letters = typer.Typer(name="dead-letters", help="List and replay tasks that failed for good.")
+dead_letters = typer.Typer(name="dead-letters", help="List and replay tasks that failed permanently.")
 cli.add_typer(dead_letters)
 
-Workflow = Annotated[str | None, typer.Option(metavar="WORKFLOW", help="Only of this workflow.")]
-Handler = Annotated[str | None, typer.Option(metavar="HANDLER", help="Only of this handler.")]
-Code = Annotated[str | None, typer.Option(metavar="CODE", help="Only with this error code.")]
+Workflow = Annotated[str | None, typer.Option(metavar="WORKFLOW", help="Only those of this workflow.")]
+Handler = Annotated[str | None, typer.Option(metavar="HANDLER", help="Only those of this handler.")]
+Code = Annotated[str | None, typer.Option(metavar="CODE", help="Only those with this error code.")]
 
 
 @cli.command()
 def cancel(
     job: JobId,
-    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; it is kept as the job's error.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The reason; it is stored as the job's error.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Cancel a job: nothing more of it begins, and what runs is told."""
+    """Cancel a job: no more tasks start, and running tasks are asked to stop."""
     with connect() as client:
         cancelled = client.cancel(job, reason)
     if json:
@@ -48,15 +50,15 @@ def retry(
         list[str] | None, typer.Option(metavar="NODE", help="Only the failed tasks of this node; may be repeated.")
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--from", metavar="NODE", help="Run this node whole, and all that is behind it.")
+        str | None, typer.Option("--from", metavar="NODE", help="Run this whole node again, and all nodes after it.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would run.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end; exit 7 when it failed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end; exit 7 if it failed.")] = False,
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
-    """Run again what failed of a job; what completed is kept."""
+    """Retry the failed tasks of a job; completed results are kept."""
     with connect() as client:
         plan = client.retry(job, nodes=node or (), from_node=start, dry_run=True)
         if not json:
@@ -79,14 +81,14 @@ def signal(
     params: ParametersFile = None,
     json: Json = False,
 ) -> None:
-    """Tell a gate what it waits for; the parameters become its output, and the first signal stands."""
+    """Signal a gate; the parameters become its output, and only the first signal counts."""
     payload = read_parameters(param or (), params).values
     with connect() as client:
         accepted = client.signal(job, node, payload)
     if json:
         print_json({"job_id": job, "node": node, "accepted": accepted})
     else:
-        print_line(f"{node} was told" if accepted else f"{node} was told the same before")
+        print_line(f"{node} was signalled" if accepted else f"{node} was already signalled with the same payload")
 
 
 @dead_letters.command("list")
@@ -94,11 +96,11 @@ def list_dead_letters(
     workflow: Workflow = None,
     handler: Handler = None,
     code: Code = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of dead letters.")] = 50,
     after: After = None,
     json: Json = False,
 ) -> None:
-    """List the tasks that failed for good and were not retried since, the newest first."""
+    """List the tasks that failed permanently and were not retried since, the newest first."""
     with connect() as client:
         page = client.dead_letters(limit=limit, after=after, workflow=workflow, handler=handler, code=code)
     found = [letter.raw for letter in page.items]
@@ -111,28 +113,28 @@ def list_dead_letters(
                 one["job_id"][:12],
                 *(one[name] for name in facts),
                 age(one["finished_at"]),
-                cut(spell_error(one["error"])),
+                cut(format_error(one["error"])),
             ]
             for one in found
         )
         print_table(["job", *facts, "age", "error"], rows)
     if page.next:
-        note(f"There are more: --after {page.next}")
+        note(f"next page: --after {page.next}")
 
 
 @dead_letters.command()
 def replay(
-    job: Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Only of these jobs.")] = None,
+    job: Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Only those of these jobs.")] = None,
     workflow: Workflow = None,
     handler: Handler = None,
     code: Code = None,
     json: Json = False,
 ) -> None:
-    """Retry the jobs of dead letters, each for its nodes that have some."""
+    """Retry the jobs of dead letters, each from its nodes that have any."""
     if not (job or workflow or handler or code):
         raise InputError(
             "replay.choice",
-            "nothing says which dead letters to replay",
+            "no dead letters were selected",
             remedy="Name jobs, or give --workflow, --handler or --code.",
         )
     with connect() as client:
@@ -141,7 +143,7 @@ def replay(
         print_json([one.raw for one in replayed])
         return
     rows = ([one.job_id[:12], " ".join(one.nodes), one.error.message if one.error else "replayed"] for one in replayed)
-    print_table(["job", "nodes", "what came of it"], rows)
+    print_table(["job", "nodes", "result"], rows)
 
 
 def _show_plan(plan: "Retry") -> None:
@@ -150,7 +152,7 @@ def _show_plan(plan: "Retry") -> None:
 
 
 def _agrees() -> bool:
-    """Ask a person; what no person can answer is agreed to, as the command itself said it."""
+    """Ask for confirmation on a terminal; without one, the command itself counts as the confirmation."""
     return not sys.stdin.isatty() or typer.confirm("Run this?", err=True)
 
 

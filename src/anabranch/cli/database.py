@@ -1,4 +1,4 @@
-"""`db`: the schema of the database, as code."""
+"""`db`: the schema of the database."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli.catalog import cli as catalog_cli
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import database_url
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json, Yes
-from anabranch.cli.place import database_url
 from anabranch.cli.purge import purge, read_age
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import coloured, note, print_json, print_line
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["cli"]
 
-cli = typer.Typer(name="db", help="Make, check and remake the database's schema, and purge old jobs.")
+cli = typer.Typer(name="db", help="Create, check and reset the database schema, and purge old jobs.")
 
 
 @cli.command()
 def migrate(json: Json = False) -> None:
-    """Bring the database to the newest schema and functions, and the catalog where the server has PostGIS."""
+    """Migrate the database to the newest schema and functions, and the catalog if the server has PostGIS."""
     from anabranch.adapters.postgres.schema.migrate import migrate
     from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 
@@ -35,7 +35,7 @@ def migrate(json: Json = False) -> None:
 
 @cli.command()
 def status(json: Json = False) -> None:
-    """Show which migrations are applied and which are not."""
+    """Show the applied and the pending migrations."""
     from anabranch.adapters.postgres.schema.migrate import status
     from anabranch.adapters.postgres.schema.pgstac import find_catalog
 
@@ -49,7 +49,7 @@ def status(json: Json = False) -> None:
     print_line(f"applied    {', '.join(found.applied) or 'nothing'}")
     print_line(f"pending    {', '.join(found.pending) or 'nothing'}")
     print_line(f"functions  {_describe_functions(found)}")
-    print_line(f"release    {found.release or 'none'}; this is {found.files_release}")
+    print_line(f"release    {found.release or 'none'}; this one is {found.files_release}")
     print_line(f"catalog    {catalog}")
     if not found.current:
         note(found.problem or "Run `anabranch db migrate`.")
@@ -59,7 +59,7 @@ def status(json: Json = False) -> None:
 
 @cli.command()
 def redeploy(json: Json = False) -> None:
-    """Make functions, views, triggers and grants anew."""
+    """Recreate functions, views, triggers and grants."""
     from anabranch.adapters.postgres.schema.migrate import redeploy
 
     _show(redeploy(_url()), json)
@@ -67,14 +67,14 @@ def redeploy(json: Json = False) -> None:
 
 @cli.command()
 def check(json: Json = False) -> None:
-    """Prove that schema, files and models agree."""
+    """Check that the schema matches the files and the models."""
     from anabranch.adapters.postgres.schema.check import check
     from anabranch.adapters.postgres.schema.pgstac import find_catalog
     from anabranch.adapters.postgres.schema.table_values import ROWS
 
     url = _url()
     differences = check(url, ROWS)
-    _tell_catalog(find_catalog(url))
+    _warn_if_no_catalog(find_catalog(url))
     if json:
         print_json([asdict(difference) for difference in differences])
     else:
@@ -84,7 +84,7 @@ def check(json: Json = False) -> None:
         raise Conflict(
             "database.differs",
             f"the database differs from the files in {len(differences)} places",
-            remedy="`anabranch db redeploy` mends functions, views, triggers and grants; tables need a migration.",
+            remedy="`anabranch db redeploy` repairs functions, views, triggers and grants; tables need a migration.",
         )
     if not json:
         print_line(coloured("ok"))
@@ -93,11 +93,11 @@ def check(json: Json = False) -> None:
 @cli.command()
 def audit(
     since: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Of the jobs that ended, those of the last so long, as 7d.")
+        str | None, typer.Option(metavar="AGE", help="Check ended jobs only if they ended within this time, like 7d.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Hold the engine's state against its invariants, while it runs."""
+    """Check the engine's state against its invariants; it may be running."""
     from anabranch.adapters.postgres.store.audit import audit
 
     found = audit(_url(), since=read_age(since) if since else None)
@@ -110,7 +110,7 @@ def audit(
         raise AnabranchError(
             "database.unsound",
             f"{len(found)} violations of the engine's invariants were found",
-            remedy="It is a mistake of ours, or somebody changed rows by hand: report it with this list.",
+            remedy="It is a bug in Anabranch, or somebody changed rows by hand: report it with this list.",
         )
     if not json:
         print_line(coloured("ok"))
@@ -118,18 +118,18 @@ def audit(
 
 @cli.command()
 def reset(yes: Yes = False, json: Json = False) -> None:
-    """Remove schema app with all jobs, and the catalog with it, and make both anew."""
+    """Remove the schema app with all jobs, and the catalog, and create both again."""
     from anabranch.adapters.postgres.schema.migrate import reset
     from anabranch.adapters.postgres.schema.pgstac import drop_catalog, migrate_catalog
 
     if not yes:
-        raise UsageMistake(
+        raise UsageError(
             "database.unconfirmed",
             "`db reset` removes all jobs, their history and the catalog",
-            remedy="Say so with `--yes`.",
+            remedy="Confirm with `--yes`.",
         )
     url = _url()
-    applied = reset(url)  # it refuses a database of others, so it comes first
+    applied = reset(url)  # it refuses a database of another application, so it comes first
     drop_catalog(url)
     _show(applied, json, migrate_catalog(url))
 
@@ -150,7 +150,7 @@ def url(json: Json = False) -> None:
 
 def _describe_functions(found: "Status") -> str:
     if found.is_later:
-        return "of a later release, left alone"
+        return "of a later release, not changed"
     return "current" if found.functions_current else "not current"
 
 
@@ -167,11 +167,11 @@ def _show(applied: "Applied", json: bool, catalog: "Catalog | None" = None) -> N
     print_line("functions deployed" if applied.redeployed else "nothing to do")
     if catalog:
         print_line(f"catalog: {catalog}")
-        _tell_catalog(catalog)
+        _warn_if_no_catalog(catalog)
 
 
-def _tell_catalog(catalog: "Catalog") -> None:
-    """Say what is missing, where the catalog can't be used; all else can."""
+def _warn_if_no_catalog(catalog: "Catalog") -> None:
+    """Warn that there is no usable catalog, and why; everything else works without one."""
     if not catalog.current:
         note(f"There is no catalog: {catalog.problem}. {catalog.remedy}")
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from anabranch.canonical import encode
-from anabranch.cli.catalogue import schema_of, summarize
+from anabranch.cli.registry import schema_of, summarize
 from anabranch.cli.show import in_one_line, print_json, print_line, print_table
 from anabranch.workflows.definition import DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
 from anabranch.workflows.stages import Declaration
@@ -27,7 +27,7 @@ BOUNDS = {
 
 
 def show_definition(declared: Declaration) -> None:
-    """Print a workflow: what it is, its inputs, its nodes and its output."""
+    """Print a workflow: its properties, inputs, nodes and output."""
     workflow = declared.workflow
     facts = {"priority": workflow.priority, **summarize(declared)}
     for name in ("workflow_id", "name", "description", "version", "priority", "origin", "hash"):
@@ -54,8 +54,8 @@ def _show_inputs(schema: Schema) -> None:
 def _input(given: Schema, required: bool) -> list[str | None]:
     default = encode(given["default"]) if "default" in given else None
     rules = [rule.format(_value(given[key])) for key, rule in BOUNDS.items() if key in given]
-    told = ("required" if required else "", *rules)
-    return [_type(given), default, ", ".join(filter(None, told)) or None, in_one_line(given.get("description"))]
+    words = ("required" if required else "", *rules)
+    return [_type(given), default, ", ".join(filter(None, words)) or None, in_one_line(given.get("description"))]
 
 
 def _type(given: Schema) -> str:
@@ -80,7 +80,7 @@ def _nodes(workflow: Workflow) -> Iterator[list[str | None]]:
 
 
 def _policies(node: Node) -> Iterator[str]:
-    """What a node does otherwise than nodes do by default."""
+    """The policies of a node that differ from the defaults."""
     yield from _waits(node)
     yield from _timeouts(node)
     yield from _limits(node)

@@ -1,4 +1,4 @@
-"""`demo`: sample rasters go through the real workflow, and end on the map."""
+"""`demo`: publishes sample rasters with the real workflow, up to the map."""
 
 import tempfile
 import time
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from anabranch.cli.exits import JobFailed
+from anabranch.cli.connection import connect, find_home, find_remote
+from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.options import Json
-from anabranch.cli.place import connect, find_home, find_remote
 from anabranch.cli.progress import show_jobs
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line
@@ -23,44 +23,44 @@ __all__ = ["cli"]
 
 cli = typer.Typer()
 
-BROKEN = "broken"
-PATIENCE_SECONDS = 180.0
-LOOK_SECONDS = 0.2
-NEXT = """
+BROKEN_SAMPLE = "broken"
+TIMEOUT_SECONDS = 180.0
+POLL_SECONDS = 0.2
+NEXT_STEPS = """
 What to try next:
   anabranch submit process_raster -p source=@FILE.tif --wait     publish a raster of yours
-  anabranch jobs                                                 list the jobs, these too
+  anabranch jobs                                                 list the jobs, including these
   anabranch down                                                 stop the stack"""
 
 
 @cli.command()
 def demo(json: Json = False) -> None:
-    """Publish three sample rasters, refuse a broken one, and show where they are."""
+    """Publish three sample rasters, refuse a broken one, and print their links."""
     _start()
     with tempfile.TemporaryDirectory(prefix="anabranch-demo-") as folder, connect() as client:
-        note("making four rasters of a river whose channel parts and joins again")
+        note("creating four rasters of a river whose channel splits and joins again")
         samples = _make_samples(Path(folder))
         jobs = {name: _submit(client, path) for name, path in samples.items()}
         ended = _follow(client, jobs, quiet=json)
-        told = [_tell(client.base_url, name, samples[name].stat().st_size, job) for name, job in ended.items()]
+        results = [_describe(client.base_url, name, samples[name].stat().st_size, job) for name, job in ended.items()]
         page = f"{client.base_url}/"
     if json:
-        print_json({"page": page, "rasters": told})
+        print_json({"page": page, "rasters": results})
     else:
-        _show(told, page)
-    _require_expected(told)
+        _show(results, page)
+    _require_expected(results)
 
 
 def _start() -> None:
-    """Start a stack where none is up; it stays up, for its page shows what was published."""
+    """Start a stack if none is up; it stays up, because its page shows what was published."""
     if find_remote().url or find_home().read_stack():
         return
-    from anabranch.cli.stack import require_plugins, start, stoppable
+    from anabranch.cli.stack import interrupt_on_signals, require_plugins, start
 
     settings = prepare(quiet=True, port=0)
     require_plugins(settings)
     note(f"starting a stack in {settings.home}")
-    with stoppable():
+    with interrupt_on_signals():
         start(settings)
 
 
@@ -76,10 +76,10 @@ def _submit(client: "Client", path: Path) -> str:
 
 
 def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[str, JobStatus]":
-    """The jobs when all have ended; their progress is shown meanwhile."""
+    """Wait until all jobs have ended, and show their progress."""
     from anabranch.client import TimedOut
 
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + TIMEOUT_SECONDS
     with show_jobs(quiet) as show:
         while True:
             found = {name: client.job(job_id) for name, job_id in jobs.items()}
@@ -89,20 +89,20 @@ def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[
                 return found
             if time.monotonic() > end:
                 raise TimedOut("job.timed_out", "the rasters took too long", remedy="See `anabranch jobs`.")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
 
-def _tell(base: str, name: str, size: int, job: "JobStatus") -> dict[str, Any]:
-    """What came of a raster, as JSON."""
-    told: dict[str, Any] = {"input": f"{name}.tif", "bytes": size, "job_id": job.job_id, "verdict": job.status}
+def _describe(base: str, name: str, size: int, job: "JobStatus") -> dict[str, Any]:
+    """The result for a raster, as JSON."""
+    known: dict[str, Any] = {"input": f"{name}.tif", "bytes": size, "job_id": job.job_id, "verdict": job.status}
     if not job.succeeded:
-        return {**told, "error": job.error and {"code": job.error.code, "message": job.error.message}}
+        return {**known, "error": job.error and {"code": job.error.code, "message": job.error.message}}
     result: Any = job.result  # as the workflow's output says
     made = {output["kind"]: output for output in result["outputs"]}
     links = {kind: f"{base}/files/{job.job_id}/{output['name']}" for kind, output in made.items()}
     (item,) = result["items"]
     return {
-        **told,
+        **known,
         "cog": links["cog"],
         "cog_bytes": made["cog"]["size"],
         "item": f"{base}/stac/collections/{item['collection']}/items/{item['id']}",
@@ -111,8 +111,8 @@ def _tell(base: str, name: str, size: int, job: "JobStatus") -> dict[str, Any]:
     }
 
 
-def _show(told: list[dict[str, Any]], page: str) -> None:
-    for one in told:
+def _show(results: list[dict[str, Any]], page: str) -> None:
+    for one in results:
         print_line(f"\n{one['input']}: {one['verdict']}")
         if "cog" in one:
             print_line(
@@ -125,17 +125,17 @@ def _show(told: list[dict[str, Any]], page: str) -> None:
         for warning in one.get("warnings", ()):
             print_line(f"  warning  {warning}")
     print_line(f"\npage       {page}")
-    note(NEXT)
+    note(NEXT_STEPS)
 
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
 
 
-def _require_expected(told: list[dict[str, Any]]) -> None:
-    """JobFailed when a sound raster was not published, or the broken one was."""
-    for one in told:
-        if (one["verdict"] == "completed") == (one["input"] == f"{BROKEN}.tif"):
+def _require_expected(results: list[dict[str, Any]]) -> None:
+    """JobFailed if a valid raster was not published, or the broken one was."""
+    for one in results:
+        if (one["verdict"] == "completed") == (one["input"] == f"{BROKEN_SAMPLE}.tif"):
             raise JobFailed(
                 "job.failed",
                 f"{one['input']} was {'published' if one['verdict'] == 'completed' else 'not published'}",

@@ -1,42 +1,52 @@
-"""A job handed in, followed to its end, and what its end means for the command."""
+"""Submits a job, follows it to its end, and derives the result of the command."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.exits import JobFailed
+from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.parameters import Parameters
-from anabranch.cli.show import note, print_json, span, spell_error
+from anabranch.cli.show import format_error, note, print_json, span
 from anabranch.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.client import Client
 
-__all__ = ["JobView", "follow", "hand_in", "in_sight", "outcome", "print_end", "require_success", "took", "watch"]
+__all__ = [
+    "JobView",
+    "explain_unavailable",
+    "follow",
+    "outcome",
+    "print_end",
+    "require_success",
+    "submit_job",
+    "took",
+    "watch",
+]
 
-JobView = Mapping[str, Any]  # a job as the API tells it
+JobView = Mapping[str, Any]  # a job as the API returns it
 
 
-def hand_in(
+def submit_job(
     client: "Client", workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
 ) -> JobView:
-    """The job as it was accepted; its files are uploaded first."""
+    """Upload the files of a job, then submit it; the accepted job."""
     parameters = parameters.send_files(client)
     try:
         submitted = client.submit(workflow, parameters.values, priority=priority, rerun=rerun)
     except InputError:
-        # `-p message=5` was read as a number. Only now is it worth asking whether text is wanted: that takes a while.
+        # `-p message=5` was read as a number. Loading the workflow's declaration is slow, so it is done only now.
         declared = parameters.as_declared(workflow)
         if declared == parameters.values:
             raise
         submitted = client.submit(workflow, declared, priority=priority, rerun=rerun)
     if not submitted.created:
-        note("the same was submitted before, and this is its job; --rerun makes a new one")
+        note("this job was already submitted with the same parameters; --rerun creates a new one")
     return submitted.raw
 
 
 def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) -> JobView:
-    """The job when it has ended; its progress is shown meanwhile, and with JSON how it stands when the time is over."""
+    """Wait until a job has ended; with JSON, its status is printed if the timeout expires."""
     from anabranch.client import TimedOut
 
     try:
@@ -48,45 +58,45 @@ def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) 
 
 
 def watch(client: "Client", job_id: str, timeout: float | None, *, quiet: bool) -> JobView:
-    """The job when it has ended; its progress is shown meanwhile."""
+    """Wait until a job has ended, and show its progress."""
     from anabranch.cli.progress import show_progress
 
     try:
-        with in_sight(job_id), show_progress(quiet) as show:
+        with explain_unavailable(job_id), show_progress(quiet) as show:
             return client.wait(job_id, timeout, lambda job: show(job.raw)).raw
     except KeyboardInterrupt:
         see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
-        note(f"job {job_id} goes on while a stack is up; see it with {see}, end it with {end}")
+        note(f"job {job_id} continues while a stack is up; see it with {see}, cancel it with {end}")
         raise
 
 
 @contextmanager
-def in_sight(job_id: str) -> Iterator[None]:
-    """Say what becomes of a job when the API that tells of it stays away."""
+def explain_unavailable(job_id: str) -> Iterator[None]:
+    """Add to an Unavailable error that the job itself continues."""
     try:
         yield
     except Unavailable as error:
         raise Unavailable(
             "job.out_of_sight",
-            f"job {job_id} can't be followed: {error.message}. Unless it was purged, it is kept, and goes on while a"
-            " stack is up",
+            f"job {job_id} can't be followed: {error.message}. Unless it was purged, it is kept and continues while"
+            " a stack is up",
             remedy=f"{_first()} see it with `anabranch status {job_id[:12]} --watch`.",
         ) from error
 
 
 def _first() -> str:
-    """What to do before a job can be seen again."""
-    from anabranch.cli.place import find_home, find_remote
+    """The first half of the remedy: what to do before the job can be seen again."""
+    from anabranch.cli.connection import find_home, find_remote
 
     if find_remote().url:
         return "When the API answers again,"
     if find_home().read_stack():
-        return "The stack is up: see what hangs with `anabranch doctor`; when it answers again,"
+        return "The stack is up: find the problem with `anabranch doctor`; when it answers again,"
     return "Start the stack with `anabranch up`; then"
 
 
 def print_end(job: JobView, *, json: bool) -> None:
-    """Print how a job ended as JSON, or its result; JobFailed when it did not complete."""
+    """Print the outcome of a job as JSON, or its result; JobFailed if it did not complete."""
     if json:
         print_json(outcome(job))
     require_success(job)
@@ -96,19 +106,19 @@ def print_end(job: JobView, *, json: bool) -> None:
 
 
 def outcome(job: JobView) -> dict[str, Any]:
-    """The one object that says how a job ended."""
+    """The outcome of a job, as one JSON object."""
     wanted = ("job_id", "status", "result", "error", "created_at", "finished_at")
     counted = ("total", "completed", "failed")
     return {**{name: job[name] for name in wanted}, "tasks": {name: job["tasks"][name] for name in counted}}
 
 
 def require_success(job: JobView) -> None:
-    """JobFailed, with the reason, when the job did not complete."""
+    """JobFailed, with the reason, if the job did not complete."""
     if job["status"] == "completed":
         return
     error = job["error"] or {}
     place = f" in {error['node']}" if error.get("node") else ""
-    reason = f": {spell_error(error)}" if error.get("message") else ""
+    reason = f": {format_error(error)}" if error.get("message") else ""
     raise JobFailed(
         error.get("code") or "job.failed",
         f"job {job['job_id']} {job['status']}{place}{reason}",
@@ -124,11 +134,11 @@ def _advise(code: str, job: JobView) -> str:
 
 
 def _where_to_look(job: JobView) -> str:
-    # A node may fail before it has tasks, by an expression or a planner; then its event says more.
+    # A node may fail before it has tasks, in an expression or a planner; then its event has the details.
     start = job["job_id"][:12]
     return f"tasks {start} --status failed" if job["tasks"]["failed"] else f"events {start}"
 
 
 def took(job: JobView) -> str:
-    """How long a job took from its submission to its end."""
+    """The time from a job's submission to its end."""
     return span(job["created_at"], job["finished_at"])

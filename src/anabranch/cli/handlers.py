@@ -2,8 +2,8 @@
 
 import typer
 
-from anabranch.cli.catalogue import load, warn_of_refused
 from anabranch.cli.options import Json
+from anabranch.cli.registry import load, warn_of_refused
 from anabranch.cli.show import print_json, print_table
 
 __all__ = ["cli"]

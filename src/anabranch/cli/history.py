@@ -1,4 +1,4 @@
-"""`events` and `logs`: what happened to a job, and what its tasks printed."""
+"""`events` and `logs`: the events of a job, and the output of its tasks."""
 
 import sys
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
-from anabranch.cli.follow import JobView, in_sight
-from anabranch.cli.live import Wanted, new_events, new_logs
+from anabranch.cli.connection import connect
+from anabranch.cli.exit_codes import UsageError
+from anabranch.cli.follow import JobView, explain_unavailable
+from anabranch.cli.follow_events import LogFilter, new_events, new_logs
 from anabranch.cli.options import After, All, Follow, JobId, Json
-from anabranch.cli.place import connect
 from anabranch.cli.show import cut, escape, note, print_json, print_line, print_row, print_table
 
 __all__ = ["cli"]
@@ -21,16 +21,16 @@ cli = typer.Typer()
 @cli.command()
 def events(
     job: JobId,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of events.")] = 100,
     after: After = None,
     all: All = False,
     follow: Follow = False,
     json: Json = False,
 ) -> None:
-    """List what happened to a job, in order."""
+    """List the events of a job, in order."""
     with connect() as client:
         if follow:
-            with in_sight(job):
+            with explain_unavailable(job):
                 for event in new_events(client, job, after):
                     _show_event(event.raw, json=json or all)
             return
@@ -45,7 +45,7 @@ def events(
     else:
         print_table(["time", "event", "node", "by", "what"], map(_row, found))
     if page.next:
-        note(f"There are more: --after {page.next}")
+        note(f"next page: --after {page.next}")
 
 
 @cli.command()
@@ -54,25 +54,26 @@ def logs(
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
     index: Annotated[str | None, typer.Option(help="Only the tasks with this index.")] = None,
     attempt: Annotated[int | None, typer.Option(min=1, help="Only the attempts with this number.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many attempts at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of attempts.")] = 50,
     after: After = None,
     all: All = False,
     follow: Follow = False,
     bundle: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all that helps to find out why to FILE, a zip.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a zip with everything needed to diagnose the job to FILE."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a job's tasks printed and measured."""
+    """Show the output and the metrics of a job's tasks."""
     if follow and after:
-        raise UsageMistake("usage", "logs are followed from the first one on", remedy="Leave `--after` out.")
+        raise UsageError("usage", "`--follow` always starts with the first log", remedy="Omit `--after`.")
     with connect() as client:
         if bundle:
             print_line(str(client.bundle(job, bundle)))
             return
         if follow:
-            with in_sight(job):
-                for log in new_logs(client, job, Wanted(node=node, index=index, attempt=attempt)):
+            with explain_unavailable(job):
+                for log in new_logs(client, job, LogFilter(node=node, index=index, attempt=attempt)):
                     _show_log(log.raw, json=json or all)
             return
         if all:
@@ -87,7 +88,7 @@ def logs(
         for raw in found:
             _show_log(raw)
     if page.next:
-        note(f"There are more: --after {page.next}")
+        note(f"next page: --after {page.next}")
 
 
 def _show_event(event: JobView, *, json: bool) -> None:

@@ -1,24 +1,24 @@
-"""`jobs`, `status` and `tasks`: how work stands."""
+"""`jobs`, `status` and `tasks`: the status of work."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from anabranch.cli.connection import connect
 from anabranch.cli.follow import JobView, require_success, took, watch
 from anabranch.cli.options import After, All, JobId, Json, Timeout
-from anabranch.cli.place import connect
 from anabranch.cli.show import (
     age,
     coloured,
     cut,
     escape,
+    format_error,
+    format_progress,
     note,
     print_json,
     print_line,
     print_table,
     span,
-    spell_error,
-    spell_progress,
 )
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelle
 def jobs(
     state: Annotated[JobState | None, typer.Option(metavar="STATE", help="Only jobs in this state.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
-    parent: Annotated[str | None, typer.Option(metavar="JOB", help="Only jobs that run for this one.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
-    before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
+    parent: Annotated[str | None, typer.Option(metavar="JOB", help="Only child jobs of this job.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of jobs.")] = 20,
+    before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
     json: Json = False,
 ) -> None:
     """List jobs, the newest first."""
@@ -53,13 +53,13 @@ def jobs(
         rows = ([j["job_id"][:12], j["job_type"], j["status"], age(j["created_at"]), took(j)] for j in found)
         print_table(["job", "workflow", "status", "age", "took"], rows)
     if page.next:
-        note(f"There are more: --before {page.next}")
+        note(f"next page: --before {page.next}")
 
 
 @cli.command()
 def status(
     job: JobId,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw its nodes with their states.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw the graph of its nodes with their states.")] = False,
     live: Annotated[
         bool, typer.Option("--watch", help="Show its progress until it ends; exit 7 if it failed.")
     ] = False,
@@ -85,12 +85,12 @@ def tasks(
     job: JobId,
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
     status: Annotated[TaskStatus | None, typer.Option(metavar="STATUS", help="Only tasks with this status.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of tasks.")] = 100,
     after: After = None,
     all: All = False,
     json: Json = False,
 ) -> None:
-    """List a job's tasks and what came of them."""
+    """List a job's tasks and their results."""
     with connect() as client:
         if all:
             for task in client.all_tasks(job, node=node, status=status):
@@ -101,9 +101,9 @@ def tasks(
     if json:
         print_json(found)
     else:
-        print_table(["node", "index", "status", "attempts", "took", "what came of it"], map(_row, found))
+        print_table(["node", "index", "status", "attempts", "took", "result"], map(_row, found))
     if page.next:
-        note(f"There are more: --after {page.next}")
+        note(f"next page: --after {page.next}")
 
 
 def _warn_if_unknown(client: "Client", workflow: str) -> None:
@@ -128,7 +128,7 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
     for reason in job.get("waiting_for", ()):
         print_line(f"waits     {escape(reason)}")
     if error := job["error"]:
-        print_line(f"error     {escape(spell_error(error))}")
+        print_line(f"error     {escape(format_error(error))}")
         if error["remedy"]:
             print_line(f"          {escape(error['remedy'])}")
     print_line("")
@@ -148,7 +148,7 @@ def _show_nodes(job: JobView) -> None:
         for node in job["nodes"]
     ]
     head = ["node", "state", "tasks", "completed", "failed"]
-    said = [spell_progress(node.get("progress")) for node in job["nodes"]]
+    said = [format_progress(node.get("progress")) for node in job["nodes"]]
     if any(said):
         head.append("progress")
         rows = [[*row, words] for row, words in zip(rows, said, strict=True)]
@@ -168,7 +168,7 @@ def _show_graph(graph: "Graph") -> None:
 
 def _spell_counts(job: JobView) -> str:
     counts = job["tasks"]
-    more = "" if job["finished_at"] or all(map(_is_counted, job["nodes"])) else "; more will be known later"
+    more = "" if job["finished_at"] or all(map(_is_counted, job["nodes"])) else "; more tasks may be added"
     return f"{counts['completed']} of {counts['total']} completed, {counts['failed']} failed{more}"
 
 
@@ -177,6 +177,6 @@ def _is_counted(node: JobView) -> bool:
 
 
 def _row(task: JobView) -> list[object]:
-    came = spell_error(task["error"]) if task["error"] else task["result"] or spell_progress(task.get("progress"))
+    came = format_error(task["error"]) if task["error"] else task["result"] or format_progress(task.get("progress"))
     ran = span(task["claimed_at"], task["finished_at"])
     return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]

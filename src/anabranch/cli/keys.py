@@ -1,4 +1,4 @@
-"""`keys`: who may call the API."""
+"""`keys`: API keys."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
@@ -8,48 +8,52 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from anabranch.access import Credential, Key, KeyRequest, Scope
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import connect, database_url, find_remote
+from anabranch.cli.durations import parse_duration
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json
-from anabranch.cli.place import connect, database_url, find_remote
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import age, note, print_json, print_line, print_table
-from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.store.keys import PostgresKeys
 
 __all__ = ["cli"]
 
-cli = typer.Typer(name="keys", help="Make, list and revoke API keys.")
+cli = typer.Typer(name="keys", help="Create, list and revoke API keys.")
 
-BY = "the operator"
-Told = dict[str, Any]  # a key as the API tells it
+CREATED_BY = "the operator"
+KeyJson = dict[str, Any]  # a key as the API returns it
 Answer = TypeVar("Answer")
 
 
 @cli.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What or who uses it.")],
-    scope: Annotated[Scope, typer.Option(help="What it may do; each includes those before it.")],
-    owner: Annotated[str | None, typer.Option(help="Whose jobs it submits; keys of one owner share them.")] = None,
-    expires: Annotated[str | None, typer.Option(metavar="TIME", help="How long it lasts: 90m, 12h, 30d, 4w.")] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what uses the key.")],
+    scope: Annotated[Scope, typer.Option(help="What the key may do; each scope includes the ones before it.")],
+    owner: Annotated[
+        str | None, typer.Option(help="The owner of the jobs it submits; keys of one owner share them.")
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long the key is valid: 90m, 12h, 30d, 4w.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Make a key, and print it: it is shown only now."""
+    """Create a key and print it; it is shown only once."""
     lasts = None if expires is None else _read_time(expires)
-    told = _create(KeyRequest(name, scope, lasts=lasts, **({} if owner is None else {"owner": owner})))
+    key = _create(KeyRequest(name, scope, lasts=lasts, **({} if owner is None else {"owner": owner})))
     if json:
-        print_json(told)
+        print_json(key)
         return
-    print_line(told["key"])
-    end = f", until {told['expires_at']}" if told["expires_at"] else ""
-    note(f"key {told['id']} of {told['owner']} may {told['scope']}{end}; it is shown only now")
+    print_line(key["key"])
+    end = f", until {key['expires_at']}" if key["expires_at"] else ""
+    note(f"key {key['id']} of {key['owner']} may {key['scope']}{end}; it is shown only once")
 
 
 @cli.command("list")
 def list_keys(
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
-    before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of keys.")] = 100,
+    before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
     json: Json = False,
 ) -> None:
     """List the keys, the newest first, without their secrets."""
@@ -61,46 +65,46 @@ def list_keys(
         rows = ([*(k[fact] for fact in facts), k["expires_at"], age(k["used_at"])] for k in found)
         print_table([*facts, "expires", "used"], rows)
     if more:
-        note(f"There are more: --before {more}")
+        note(f"next page: --before {more}")
 
 
 @cli.command()
 def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")], json: Json = False) -> None:
-    """Revoke a key for good."""
+    """Revoke a key permanently."""
     if find_remote().url:
         with connect() as client:
-            told = client.admin.revoke_key(id).raw
+            key = client.admin.revoke_key(id).raw
     else:
-        told = _tell(_on_database(lambda keys: keys.revoke(id, BY)))
+        key = _to_json(_on_database(lambda keys: keys.revoke(id, CREATED_BY)))
     if json:
-        print_json(told)
+        print_json(key)
     else:
-        print_line(f"revoked {told['id']}")
+        print_line(f"revoked {key['id']}")
 
 
-def _create(wanted: KeyRequest) -> Told:
+def _create(wanted: KeyRequest) -> KeyJson:
     if find_remote().url:
         seconds = None if wanted.lasts is None else int(wanted.lasts.total_seconds())
         with connect() as client:
             return client.admin.make_key(wanted.name, wanted.scope, owner=wanted.owner, expires_in_seconds=seconds).raw
-    key, credential = _on_database(lambda keys: keys.make(wanted, BY))
-    return _tell(key, credential)
+    key, credential = _on_database(lambda keys: keys.make(wanted, CREATED_BY))
+    return _to_json(key, credential)
 
 
-def _list(limit: int, before: str | None) -> tuple[list[Told], str | None]:
+def _list(limit: int, before: str | None) -> tuple[list[KeyJson], str | None]:
     if find_remote().url:
         with connect() as client:
             page = client.admin.list_keys(limit=limit, before=before)
         return [key.raw for key in page], page.next
     if before is not None and not before.isdecimal():
-        raise UsageMistake("usage", f"{before!r} is not a cursor", remedy="Use the one that a list ended with.")
+        raise UsageError("usage", f"{before!r} is not a cursor", remedy="Use the one that the previous page printed.")
     cursor = None if before is None else int(before)
     found = _on_database(lambda keys: keys.list(limit=limit + 1, before=cursor))
-    return [_tell(key) for key in found[:limit]], str(found[limit - 1].id) if len(found) > limit else None
+    return [_to_json(key) for key in found[:limit]], str(found[limit - 1].id) if len(found) > limit else None
 
 
 def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
-    """What comes of an act on the keys of the database: whoever holds its URL needs no key, and there may be none."""
+    """The result of an operation on the database's keys; its URL is enough, because there may be no key yet."""
     import asyncio
 
     from anabranch.adapters.postgres.store.keys import open_keys
@@ -114,11 +118,11 @@ def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
     return asyncio.run(open_and_act())
 
 
-def _tell(key: Key, credential: Credential | None = None) -> Told:
-    """A key as the API tells it."""
-    told = {name: _text(value) if name.endswith("_at") else value for name, value in asdict(key).items()}
-    told["id"] = told.pop("key_id")
-    return told if credential is None else {**told, "key": credential.text}
+def _to_json(key: Key, credential: Credential | None = None) -> KeyJson:
+    """A key as the API returns it."""
+    view = {name: _text(value) if name.endswith("_at") else value for name, value in asdict(key).items()}
+    view["id"] = view.pop("key_id")
+    return view if credential is None else {**view, "key": credential.text}
 
 
 def _text(moment: datetime | None) -> str | None:
@@ -126,7 +130,7 @@ def _text(moment: datetime | None) -> str | None:
 
 
 def _read_time(text: str) -> timedelta:
-    lasts = read_span(text)
+    lasts = parse_duration(text)
     if lasts is None:
-        raise UsageMistake("usage", f"{text!r} is no time that a key can last", remedy="Write it like 90m, 12h or 30d.")
+        raise UsageError("usage", f"{text!r} is not a valid lifetime", remedy="Write it like 90m, 12h or 30d.")
     return lasts

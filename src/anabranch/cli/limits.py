@@ -1,19 +1,19 @@
-"""`queues` and `limits`: how much waits, and how much may run at once."""
+"""`queues` and `limits`: how many tasks wait, and how many may run at once."""
 
 from typing import Annotated, Literal
 
 import typer
 
 from anabranch.cli.completion import complete_queue
+from anabranch.cli.connection import connect
 from anabranch.cli.options import Json
-from anabranch.cli.place import connect
 from anabranch.cli.show import age, note, print_json, print_line, print_table
 
 __all__ = ["cli"]
 
 cli = typer.Typer()
 queues = typer.Typer(name="queues", help="List, pause and resume queues.")
-limits = typer.Typer(name="limits", help="List, set and remove limits of what may run at once.")
+limits = typer.Typer(name="limits", help="List, set and remove limits on how many tasks run at once.")
 cli.add_typer(queues)
 cli.add_typer(limits)
 
@@ -23,12 +23,12 @@ Kind = Annotated[
     typer.Argument(metavar="KIND", help="queue, workflow, handler or key."),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for others to read.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="The reason, shown to others.")]
 
 
 @queues.command("list")
 def list_queues(json: Json = False) -> None:
-    """List the queues that have work, are served or are limited."""
+    """List the queues that have tasks, workers or limits."""
     with connect() as client:
         found = [queue.raw for queue in client.queues()]
     if json:
@@ -41,19 +41,19 @@ def list_queues(json: Json = False) -> None:
 
 @queues.command("pause")
 def pause_queue(queue: Queue, reason: Reason = "", json: Json = False) -> None:
-    """Give out no more tasks of a queue; what runs goes on."""
+    """Pause a queue: no more tasks start; running tasks continue."""
     pause("queue", queue, reason, json=json)
 
 
 @queues.command("resume")
 def resume_queue(queue: Queue, json: Json = False) -> None:
-    """Give out tasks of a queue again."""
+    """Resume a paused queue."""
     resume("queue", queue, json=json)
 
 
 @limits.command("list")
 def list_limits(json: Json = False) -> None:
-    """List what is limited or paused."""
+    """List limits and pauses."""
     with connect() as client:
         found = [limit.raw for limit in client.limits()]
     if json:
@@ -67,11 +67,11 @@ def list_limits(json: Json = False) -> None:
 def set_limit(
     kind: Kind,
     name: Name,
-    most: Annotated[int, typer.Argument(metavar="MOST", min=1, help="How many tasks may run at once.")],
+    most: Annotated[int, typer.Argument(metavar="MOST", min=1, help="Maximum number of tasks that run at once.")],
     reason: Reason = "",
     json: Json = False,
 ) -> None:
-    """Let so many tasks of a queue, workflow, handler or key run at once."""
+    """Limit how many tasks of a queue, workflow, handler or key run at once."""
     with connect() as client:
         limit = client.set_limit(kind, name, most, reason)
     _warn(limit.warning)
@@ -83,17 +83,17 @@ def set_limit(
 
 @limits.command("remove")
 def remove_limit(kind: Kind, name: Name, json: Json = False) -> None:
-    """Take a limit away; a pause stays."""
+    """Remove a limit; a pause stays."""
     with connect() as client:
         client.remove_limit(kind, name)
     if json:
         print_json({"kind": kind, "name": name, "most": None})
     else:
-        print_line(f"the {kind} {name} has no limit any more")
+        print_line(f"the {kind} {name} no longer has a limit")
 
 
 def pause(kind: str, name: str, reason: str, *, json: bool) -> None:
-    """Pause a queue or a workflow, and say so."""
+    """Pause a queue or a workflow, and print the result."""
     with connect() as client:
         paused = client.pause(kind, name, reason)
     _warn(paused.warning)
@@ -101,7 +101,7 @@ def pause(kind: str, name: str, reason: str, *, json: bool) -> None:
 
 
 def resume(kind: str, name: str, *, json: bool) -> None:
-    """Resume a queue or a workflow, and say so."""
+    """Resume a queue or a workflow, and print the result."""
     with connect() as client:
         client.resume(kind, name)
     _say(kind, name, json=json, paused=False)
@@ -116,4 +116,4 @@ def _say(kind: str, name: str, *, json: bool, paused: bool) -> None:
     if json:
         print_json({"kind": kind, "name": name, "paused": paused})
     else:
-        print_line(f"{kind} {name} {'is paused' if paused else 'goes on'}")
+        print_line(f"{kind} {name} {'is paused' if paused else 'is resumed'}")

@@ -1,4 +1,4 @@
-"""The command line: its commands, and the one place where what goes wrong becomes words and an exit code."""
+"""The command line: its commands, and the one place that turns errors into messages and exit codes."""
 
 import os
 import sys
@@ -16,7 +16,6 @@ from anabranch.cli import (
     control,
     database,
     demo,
-    doctor,
     handlers,
     history,
     jobs,
@@ -29,14 +28,15 @@ from anabranch.cli import (
     submit,
     workflows,
 )
-from anabranch.cli.exits import INTERNAL, INTERRUPTED, UsageMistake, exit_code, tell
+from anabranch.cli.doctor import command as doctor
+from anabranch.cli.exit_codes import INTERNAL, INTERRUPTED, UsageError, exit_code, print_error
 from anabranch.cli.show import note, print_line
 from anabranch.errors import AnabranchError
 
 __all__ = ["call", "cli", "main"]
 
-# As of a program that SIGPIPE ended.
-BROKEN_PIPE = 141
+# The exit code of a program that SIGPIPE ended.
+BROKEN_PIPE_EXIT = 141
 
 cli = typer.Typer(
     name="anabranch",
@@ -87,33 +87,33 @@ def root(
 def main() -> None:
     """Run the command that this process was called with, and exit."""
     _fill_closed_streams()
-    if isinstance(sys.stdout, TextIOWrapper):  # what its encoding can't show is escaped, as on stderr
+    if isinstance(sys.stdout, TextIOWrapper):  # characters that its encoding lacks are escaped, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")
-    if completion.ASKED in os.environ:
+    if completion.COMPLETE_VARIABLE in os.environ:
         completion.complete(cli)
     code = call(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = BROKEN_PIPE
+        code = BROKEN_PIPE_EXIT
     except OSError as error:
         code = code or INTERNAL
         note(f"error: stdout can't be written: {error.strerror}")
     finally:
-        # The interpreter flushes once more when it ends; what could not be written now it could not then.
+        # The interpreter flushes once more at exit, and would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
 def _fill_closed_streams() -> None:
-    # A caller may have closed them (`>&-`). Then the next file or socket would get the number, and what is printed.
+    # A caller may have closed them (`>&-`). Then the next file or socket would get the descriptor, and our output.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  it stays open
 
 
 def call(arguments: Sequence[str]) -> int:
-    """Run a command; its exit code."""
+    """Run a command, and return its exit code."""
     try:
         _invoke(arguments)
     except typer.Exit as ended:
@@ -121,10 +121,10 @@ def call(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        return BROKEN_PIPE
+        return BROKEN_PIPE_EXIT
     except Exception as error:  # noqa: BLE001  the boundary: nothing passes it as a traceback
         known = _describe(error)
-        tell(known, as_json="--json" in arguments)
+        print_error(known, as_json="--json" in arguments)
         return exit_code(known)
     return 0
 
@@ -142,12 +142,12 @@ def _describe(error: Exception) -> AnabranchError:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "anabranch"
         said = error.format_message().strip().replace(": Value error, ", ": ")
-        return UsageMistake("usage", said, remedy=f"See `{path} --help`.")
+        return UsageError("usage", said, remedy=f"See `{path} --help`.")
     return _unexpected(error)
 
 
 def _unexpected(error: Exception) -> AnabranchError:
-    from anabranch.cli.crash import keep_details
+    from anabranch.cli.crash import save_details
 
     kind = type(error).__name__
-    return AnabranchError("internal", f"{kind}: {error}".splitlines()[0], remedy=keep_details(error))
+    return AnabranchError("internal", f"{kind}: {error}".splitlines()[0], remedy=save_details(error))

@@ -1,4 +1,4 @@
-"""Job parameters as the command line gives them."""
+"""Job parameters from the command line."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ class HugeInteger(ValueError):
 
 
 class Parameters:
-    """Values by name, of those given as text the text, and the files whose addresses are still to come."""
+    """Values by name, the original text of those given as text, and the files that are still to be uploaded."""
 
     def __init__(
         self, values: dict[str, JsonValue], texts: dict[str, str], files: Mapping[str, Path] | None = None
@@ -32,7 +32,7 @@ class Parameters:
         self._files = files or {}
 
     def send_files(self, client: "Client") -> "Parameters":
-        """The parameters with the addresses of the files, which are uploaded now."""
+        """Upload the files; the parameters with their addresses."""
         addresses = {}
         for name, file in self._files.items():
             note(f"uploading {file}")
@@ -40,14 +40,14 @@ class Parameters:
         return Parameters({**self.values, **addresses}, self._texts)
 
     def as_declared(self, workflow: str) -> dict[str, JsonValue]:
-        """The values with the text kept wherever the workflow, if it is known here, wants text."""
+        """The values, with the original text where the workflow (if known on this machine) declares a string."""
         texts = {name: text for name, text in self._texts.items() if not isinstance(self.values[name], str)}
         wanted = _text_inputs(workflow) if texts else set()
         return {**self.values, **{name: text for name, text in texts.items() if name in wanted}}
 
 
 def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
-    """The parameters of a file, and above them those given as KEY=VALUE."""
+    """The parameters of a file, overridden by those given as KEY=VALUE."""
     values = _read_file(file) if file else {}
     texts: dict[str, str] = {}
     files: dict[str, Path] = {}
@@ -71,7 +71,7 @@ def _find_file(name: str, path: str) -> Path:
         raise InputError(
             "parameters.unreadable",
             f"{name}: there is no file {path!r} to upload",
-            remedy=f"Name one that is there; text that begins with @ is given as -p '{name}=\"@…\"'.",
+            remedy=f"Name an existing file; write text that begins with @ as -p '{name}=\"@…\"'.",
         )
     return file
 
@@ -102,14 +102,14 @@ def _parse_yaml(text: str, where: str) -> dict[str, JsonValue]:
     try:
         values = read_tree(text, where).value
     except TreeError as error:
-        raise InputError("parameters.invalid", str(error), remedy="Mend the file.") from error
+        raise InputError("parameters.invalid", str(error), remedy="Fix the file.") from error
     if not isinstance(values, dict):
         raise InputError("parameters.invalid", f"{where} does not hold a mapping", remedy="Write `n: 5`.")
     return values
 
 
 def parse_object(text: str, where: str) -> dict[str, JsonValue]:
-    """The JSON object in a text; InputError says where it was to be."""
+    """The JSON object in a text; an InputError names `where` it comes from."""
     try:
         values = json.loads(text, parse_constant=_refuse, parse_int=_read_integer, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -122,7 +122,7 @@ def parse_object(text: str, where: str) -> dict[str, JsonValue]:
 def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     names = [name for name, _ in pairs]
     if twins := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"the key {twins[0]!r} stands twice")
+        raise ValueError(f"duplicate key {twins[0]!r}")
     return dict(pairs)
 
 
@@ -138,7 +138,7 @@ def _refuse(constant: str) -> None:
 
 
 def _text_inputs(workflow: str) -> set[str]:
-    """The inputs that are declared as text; none where the workflow is not known on this machine."""
+    """The inputs that are declared as strings; none if the workflow is not known on this machine."""
     from anabranch.cli.setup import prepare
     from anabranch.engine.plugin import load_plugins
 

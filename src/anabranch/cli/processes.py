@@ -1,12 +1,12 @@
-"""The processes of a stack, one command each, and the list of those that live."""
+"""The processes of a stack, one command each, and the list of live processes."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.cli.connection import connect, database_url
 from anabranch.cli.options import Json
-from anabranch.cli.place import connect, database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import age, print_json, print_line, print_table
 
@@ -23,15 +23,15 @@ cli.add_typer(workers)
 
 SessionNumber = Annotated[int, typer.Argument(metavar="ID", min=1, help="The session, as `workers` lists it.")]
 
-# How long answers that have begun may go on when the API is told to stop.
-PARTING_SECONDS = 10
-# Longer than clients keep an idle connection: a request on one that is just being closed is lost.
-IDLE_SECONDS = 75
+# How long responses in progress may take after the API is asked to stop.
+SHUTDOWN_SECONDS = 10
+# Longer than clients keep an idle connection: a request on a connection that is being closed is lost.
+KEEP_ALIVE_SECONDS = 75
 
 
 @workers.callback(invoke_without_command=True)
 def list_workers(context: typer.Context, json: Json = False) -> None:
-    """List the live processes: workers, orchestrators and APIs; or let one take nothing more."""
+    """List the live processes (workers, orchestrators and APIs), or drain one."""
     if context.invoked_subcommand is not None:
         return
     with connect() as client:
@@ -50,13 +50,13 @@ def list_workers(context: typer.Context, json: Json = False) -> None:
 
 @workers.command()
 def drain(session: SessionNumber, json: Json = False) -> None:
-    """Let a worker take nothing more; what it has goes on."""
+    """Drain a worker: it takes no more tasks; its running tasks continue."""
     _drain(session, draining=True, json=json)
 
 
 @workers.command()
 def resume(session: SessionNumber, json: Json = False) -> None:
-    """Let a worker take tasks again."""
+    """Let a drained worker take tasks again."""
     _drain(session, draining=False, json=json)
 
 
@@ -87,18 +87,18 @@ def api() -> None:
     from uvicorn import Config, Server
 
     settings = prepare()
-    # By the environment and by name: the API reads its own settings, and stands beside the command line, not under it.
+    # Passed by environment variable and import name: the API reads its own settings and does not depend on the CLI.
     os.environ["ANABRANCH_DATABASE_URL"] = database_url(settings)
     config = Config(
         "anabranch.api.main:app_from_environment",
         factory=True,
         log_config=None,
-        access_log=False,  # the API logs requests itself: uvicorn would show what stands in their queries (S5)
+        access_log=False,  # the API logs requests itself: uvicorn would log their query strings (S5)
         http="anabranch.api.security.protocol:BoundedProtocol",
         ws="none",
-        proxy_headers=False,  # uvicorn would believe whoever calls from this machine; the API knows its proxies itself
-        timeout_graceful_shutdown=PARTING_SECONDS,
-        timeout_keep_alive=IDLE_SECONDS,
+        proxy_headers=False,  # uvicorn would trust every local caller; the API has its own list of trusted proxies
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     with _listener(settings) as listener:
         Server(config).run([listener])
@@ -110,7 +110,7 @@ def _drain(session: int, *, draining: bool, json: bool) -> None:
     if json:
         print_json({"id": session, "draining": draining})
     else:
-        print_line(f"session {session} {'takes nothing more' if draining else 'takes tasks again'}")
+        print_line(f"session {session} {'takes no more tasks' if draining else 'takes tasks again'}")
 
 
 def _listener(settings: "Settings") -> "socket.socket":
@@ -121,5 +121,5 @@ def _listener(settings: "Settings") -> "socket.socket":
 
     if LISTEN_FD in os.environ:
         return socket.socket(fileno=int(os.environ[LISTEN_FD]))
-    asks_for_keys(settings.auth, settings.host)  # it refuses what must not be
+    asks_for_keys(settings.auth, settings.host)  # refuses an open address without keys
     return listen(settings.host, settings.port)

@@ -1,20 +1,20 @@
-"""A job's progress on stderr: bars for a person at a terminal, a line for each change elsewhere."""
+"""A job's progress on stderr: bars on a terminal, otherwise a line for each change."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from anabranch.cli.show import escape, note, spell_progress, wants_colour
+from anabranch.cli.show import escape, format_progress, note, wants_colour
 
 __all__ = ["Bars", "show_jobs", "show_progress"]
 
-Job = Mapping[str, Any]  # a job as the API tells it
+Job = Mapping[str, Any]  # a job as the API returns it
 
 
 @contextmanager
 def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
-    """What to call with every change of a job."""
+    """A callback for each change of a job."""
     if quiet:
         yield lambda _job: None
         return
@@ -27,7 +27,7 @@ def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
 
 @contextmanager
 def show_jobs(quiet: bool) -> Iterator[Callable[[str, Job], None]]:
-    """What to call with every look at one of several jobs, and its name."""
+    """A callback for each update of one of several jobs, with its name."""
     if quiet:
         yield lambda _name, _job: None
         return
@@ -53,7 +53,7 @@ def _bars() -> Iterator[Any]:  # rich's Progress, which is imported only where i
 
 
 class _Lines:
-    """Says how far each node is, once for each change."""
+    """Prints the progress of each node, once for each change."""
 
     def __init__(self) -> None:
         self._said: dict[str, str] = {}
@@ -70,7 +70,7 @@ class _Lines:
 
 
 class Bars:
-    """A bar for each node that has opened; until its tasks are counted, one without a length."""
+    """A bar for each open node; it has no length until the tasks are counted."""
 
     def __init__(self, bars: "Any") -> None:  # rich's Progress, which is imported only where it is used
         self._bars = bars
@@ -82,15 +82,15 @@ class Bars:
             if not node["opened_at"]:
                 continue
             if name not in self._ids:
-                # Without a total it would take 100, and be drawn so before the next line says better.
+                # The default total of 100 would be drawn before the next line sets the real one.
                 self._ids[name] = self._bars.add_task(name, total=None, state="")
             done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
-            state = spell_progress(node.get("progress")) or node["state"]
+            state = format_progress(node.get("progress")) or node["state"]
             self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=escape(state))
 
 
 class _Steps:
-    """Says what each job is at, once for each step."""
+    """Prints the current step of each job, once for each step."""
 
     def __init__(self) -> None:
         self._said: dict[str, str] = {}
@@ -103,7 +103,7 @@ class _Steps:
 
 
 class _JobBars:
-    """A bar for each job, as long as it has nodes."""
+    """A bar for each job, with one unit per node."""
 
     def __init__(self, bars: Any) -> None:  # rich's Progress
         self._bars = bars
@@ -113,11 +113,13 @@ class _JobBars:
         if name not in self._ids:
             self._ids[name] = self._bars.add_task(name, total=len(job["nodes"]), state="")
         done = sum(node["state"] in ("completed", "skipped", "cancelled", "failed") for node in job["nodes"])
-        said = next((spell_progress(node.get("progress")) for node in job["nodes"] if node["state"] == "running"), None)
+        said = next(
+            (format_progress(node.get("progress")) for node in job["nodes"] if node["state"] == "running"), None
+        )
         self._bars.update(self._ids[name], completed=done, state=escape(": ".join(filter(None, (_step(job), said)))))
 
 
 def _step(job: Job) -> str:
-    """The node that a job is at, or how it ended."""
+    """The running nodes of a job, or its status."""
     running = [node["name"] for node in job["nodes"] if node["state"] == "running"]
     return ", ".join(running) if running and job["status"] == "running" else str(job["status"])

@@ -1,4 +1,4 @@
-"""`db purge`: remove now what retention would remove later."""
+"""`db purge`: removes now what retention would remove later."""
 
 import time
 from datetime import timedelta
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import database_url
+from anabranch.cli.durations import parse_duration
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json, Yes
-from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line
-from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.engine.ports import Survey
@@ -24,13 +24,16 @@ __all__ = ["purge", "read_age"]
 def purge(
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Jobs that ended so long ago, as 30d or 12h; by default `retention_days`."),
+        typer.Option(
+            metavar="AGE",
+            help="Remove jobs that ended longer ago than this, like 30d or 12h; by default `retention_days`.",
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Remove jobs that ended long ago, and what else is older than it is kept."""
+    """Remove jobs that ended long ago, and other records past their retention."""
     import asyncio
 
     settings = prepare(quiet=True)
@@ -46,10 +49,10 @@ async def _purge(settings: "Settings", age: timedelta, *, dry_run: bool, yes: bo
     async with open_purge(settings, database_url(settings), age) as purge:
         survey = await purge.survey()
         if dry_run:
-            print_json({"jobs": _count(survey), **asdict(survey)}) if json else print_line(_tell(survey))
+            print_json({"jobs": _count(survey), **asdict(survey)}) if json else print_line(_summarize(survey))
             return
         if not yes:
-            raise UsageMistake("database.unconfirmed", _tell(survey), remedy="Remove them with `--yes`.")
+            raise UsageError("database.unconfirmed", _summarize(survey), remedy="Remove them with `--yes`.")
         purged = await _remove(purge, _count(survey))
     if json:
         print_json(asdict(purged))
@@ -59,7 +62,7 @@ async def _purge(settings: "Settings", age: timedelta, *, dry_run: bool, yes: bo
 
 
 async def _remove(purge: "Purge", jobs: int) -> "Purged":
-    """Purge batch by batch, and say once a second how far it is."""
+    """Purge batch by batch, and print the progress once a second."""
     from anabranch.engine.retention import Purged
 
     total, said = Purged(), time.monotonic()
@@ -75,22 +78,22 @@ def _count(survey: "Survey") -> int:
     return survey.completed + survey.failed + survey.cancelled
 
 
-def _tell(survey: "Survey") -> str:
+def _summarize(survey: "Survey") -> str:
     states = f"{survey.completed} completed, {survey.failed} failed, {survey.cancelled} cancelled"
-    return f"jobs that would go: {_count(survey)} ({states}), with {survey.tasks} tasks"
+    return f"jobs that would be removed: {_count(survey)} ({states}), with {survey.tasks} tasks"
 
 
 def _default_age(settings: "Settings") -> timedelta:
     if not settings.retention_days:
-        raise UsageMistake(
-            "database.age", "by `retention_days` jobs are kept for ever", remedy="Say how old with `--older-than`."
+        raise UsageError(
+            "database.age", "`retention_days` is 0, so jobs are kept forever", remedy="Give an age with `--older-than`."
         )
     return timedelta(days=settings.retention_days)
 
 
 def read_age(text: str) -> timedelta:
-    """The age of jobs that was given."""
-    age = read_span(text)
+    """The age in an option; UsageError if it is not one."""
+    age = parse_duration(text)
     if age is None:
-        raise UsageMistake("database.age", f"{text!r} is not an age", remedy="Write it as 30d, 12h, 45m, 30s or 2w.")
+        raise UsageError("database.age", f"{text!r} is not an age", remedy="Write it as 30d, 12h, 45m, 30s or 2w.")
     return age

@@ -9,7 +9,7 @@ __all__ = ["find_unknown", "prepare", "warn_of_unknown"]
 
 
 def prepare(*, quiet: bool = False, **given: object) -> "Settings":
-    """The settings, those given (not None) above all others; quiet: the command tells itself what there is to tell."""
+    """The settings, overridden by those given (if not None); `quiet` hides info logs."""
     from anabranch.logs import configure_logs
     from anabranch.settings import load_settings
 
@@ -20,19 +20,19 @@ def prepare(*, quiet: bool = False, **given: object) -> "Settings":
 
 
 def find_unknown() -> list[str]:
-    """What to say of each variable that looks like a setting and is none."""
+    """A warning for each ANABRANCH_ variable that is not a setting."""
     from anabranch.embedded.home import CHILD_MARK
     from anabranch.embedded.supervisor import LISTEN_FD
     from anabranch.settings import unknown_variables
 
     return [
-        f"{name} is not a setting, and ignored; the nearest that is one is {nearest}"
+        f"{name} is not a setting and is ignored; the nearest setting is {nearest}"
         for name, nearest in unknown_variables(ours={CHILD_MARK, LISTEN_FD})
     ]
 
 
 def warn_of_unknown() -> None:
-    """Warn of variables that look like settings and are none."""
+    """Print a warning for each ANABRANCH_ variable that is not a setting."""
     from anabranch.cli.show import note
 
     for warning in find_unknown():

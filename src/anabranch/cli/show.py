@@ -1,4 +1,4 @@
-"""What commands print: data on stdout, notes on stderr, colour only for a person who wants it."""
+"""Output of commands: data on stdout, notes on stderr, colour only on terminals that allow it."""
 
 import json
 import os
@@ -13,6 +13,8 @@ __all__ = [
     "coloured",
     "cut",
     "escape",
+    "format_error",
+    "format_progress",
     "in_one_line",
     "note",
     "print_json",
@@ -20,14 +22,12 @@ __all__ = [
     "print_row",
     "print_table",
     "span",
-    "spell_error",
-    "spell_progress",
     "wants_colour",
 ]
 
-WIDTH = 80
-# What moves the cursor, changes colours or turns the reading direction could show a person what is not there.
-UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+MAX_CELL_WIDTH = 80
+# Characters that move the cursor, change colours or reverse the text direction could display false text.
+UNSAFE_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 COLOURS = {
     "completed": 32, "ok": 32, "running": 36, "ready": 36,
     "waiting": 33, "warn": 33, "cancelled": 33, "failed": 31, "fail": 31,
@@ -37,7 +37,7 @@ COLOURS = {
 def print_json(value: object, *, indent: int | None = 2) -> None:
     """Print a value as JSON."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
-    print_line(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    print_line(UNSAFE_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_line(text: str) -> None:
@@ -46,12 +46,12 @@ def print_line(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Say something to the person on stderr."""
+    """Print a note to stderr."""
     sys.stderr.write(f"{text}\n")
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows in columns as wide as they need; a state stands in its colour."""
+    """Print rows in aligned columns; states are coloured."""
     cells = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in ([name.upper() for name in head], *cells):
@@ -59,7 +59,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def print_row(row: Sequence[object], widths: Sequence[int]) -> None:
-    """Print a row in columns at least this wide; a state stands in its colour."""
+    """Print a row in columns of at least these widths; states are coloured."""
     padded = (_cell(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
     print_line("  ".join(map(coloured, padded)).rstrip())
 
@@ -69,7 +69,7 @@ def _cell(value: object) -> str:
 
 
 def coloured(text: str) -> str:
-    """A state in its colour; anything else as it is."""
+    """A state in its colour; other text unchanged."""
     number = COLOURS.get(text.strip())
     return f"\x1b[{number}m{text}\x1b[0m" if number and wants_colour(sys.stdout.isatty()) else text
 
@@ -80,27 +80,27 @@ def wants_colour(terminal: bool) -> bool:
 
 
 def in_one_line(value: object) -> str | None:
-    """A value for a table: breaks and runs of blanks become single ones, and nothing stays nothing."""
+    """A value in one line: whitespace becomes single blanks; None stays None."""
     return None if value is None else " ".join(str(value).split())
 
 
 def cut(value: object) -> str | None:
-    """A value of JSON for a table, as long as fits; nothing stays nothing."""
+    """A JSON value truncated to the width of a cell; None stays None."""
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+    return text if len(text) <= MAX_CELL_WIDTH else f"{text[: MAX_CELL_WIDTH - 1]}…"
 
 
 def escape(text: str) -> str:
-    """The text with what could fool a terminal escaped; lines and tabs stay."""
-    return UNSAFE.sub(
+    """The text with unsafe terminal characters escaped; line breaks and tabs stay."""
+    return UNSAFE_CHARACTERS.sub(
         lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text
     )
 
 
 def age(moment: str | None) -> str:
-    """How long ago a moment of the API was, in one number."""
+    """The age of a timestamp of the API, as one number and its unit."""
     if not moment:
         return "-"
     seconds = max(0.0, (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
@@ -110,22 +110,22 @@ def age(moment: str | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def spell_progress(progress: Mapping[str, Any] | None) -> str | None:
-    """How far a task says that it is, in a few words; nothing stays nothing."""
+def format_progress(progress: Mapping[str, Any] | None) -> str | None:
+    """The progress that a task reported, in a few words; None stays None."""
     if not progress:
         return None
     known = f"{progress['done']:g}" + (f" of {progress['total']:g}" if progress["total"] is not None else "")
     return cut(": ".join(filter(None, (known, in_one_line(progress["message"])))))
 
 
-def spell_error(error: Mapping[str, Any]) -> str:  # as the API tells it
-    """An error in a line: with the exception's type where the handler's own code raised it."""
+def format_error(error: Mapping[str, Any]) -> str:  # as the API returns it
+    """An error in one line, with the exception's type if the handler's own code raised it."""
     kind, message = str(error.get("type") or ""), str(error.get("message") or "")
     return f"{kind}: {message}" if error.get("code") == "handler.error" and kind else message
 
 
 def span(start: str | None, end: str | None) -> str:
-    """The time between two moments of the API."""
+    """The time between two timestamps of the API."""
     if not start or not end:
         return "-"
     return f"{(datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds():.2f} s"

@@ -1,4 +1,4 @@
-"""`up` and `down`: the whole stack of a home."""
+"""`up` and `down`: start and stop the stack of a home."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake, relay
+from anabranch.cli.connection import find_home, is_ready
+from anabranch.cli.exit_codes import UsageError, parse_relayed_error
 from anabranch.cli.options import Json, Yes
-from anabranch.cli.place import find_home, is_ready
 from anabranch.cli.setup import prepare, warn_of_unknown
 from anabranch.cli.show import note, print_json, print_line
 from anabranch.embedded.home import Home, Stack
@@ -23,7 +23,7 @@ from anabranch.errors import DefinitionError
 if TYPE_CHECKING:
     from anabranch.settings import Settings
 
-__all__ = ["cli", "require_plugins", "start", "stoppable"]
+__all__ = ["cli", "interrupt_on_signals", "require_plugins", "start"]
 
 cli = typer.Typer()
 
@@ -33,7 +33,7 @@ def up(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run in the background; return when ready.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, max=64, help="Worker processes.")] = None,
     queues: Annotated[str | None, typer.Option(help="Serve only these queues, separated by commas.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The API's port; 0 takes any free one.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The API's port; 0 chooses a free one.")] = None,
     host: Annotated[str | None, typer.Option(help="The address the API listens on.")] = None,
     json: Json = False,
     log_to_files: Annotated[bool, typer.Option("--log-to-files", hidden=True)] = False,
@@ -51,23 +51,25 @@ def up(
 
 @cli.command()
 def down(
-    purge: Annotated[bool, typer.Option("--purge", help="Remove the database and all that jobs made, too.")] = False,
-    bronze: Annotated[bool, typer.Option("--bronze", help="Purge what was sent to the bronze tier, too.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Also remove the database and all job outputs.")] = False,
+    bronze: Annotated[
+        bool, typer.Option("--bronze", help="With --purge, also remove uploads in the bronze tier.")
+    ] = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Stop the stack, and clear what a killed one left."""
+    """Stop the stack, and clean up after a killed one."""
     from anabranch.embedded.detach import stop
 
     home = find_home()
     if purge and not yes:
-        raise UsageMistake(
+        raise UsageError(
             "down.unconfirmed",
-            f"`--purge` removes the embedded database of {home.path} with all its data, and what jobs made there",
-            remedy="Say so with `--yes`.",
+            f"`--purge` removes the embedded database of {home.path} with all its data, and the outputs of jobs",
+            remedy="Confirm with `--yes`.",
         )
     if bronze and not purge:
-        raise UsageMistake("usage", "`--bronze` says what to purge", remedy="Give `--purge --yes`, too.")
+        raise UsageError("usage", "`--bronze` needs `--purge`", remedy="Add `--purge --yes`.")
     stopped = stop(home)
     kept = _purge(home, bronze=bronze) if purge else []
     if json:
@@ -76,23 +78,23 @@ def down(
         return
     note(f"stopped the stack in {home.path}" if stopped.supervisor else f"nothing ran in {home.path}")
     if stopped.orphans:
-        note(f"cleared {stopped.orphans} processes that a killed stack had left")
+        note(f"ended {stopped.orphans} processes that a killed stack had left")
     if purge:
-        note("removed the embedded database, and what else the stack made in the home")
+        note("removed the embedded database, and everything else the stack created in the home")
     for folder in kept:
         note(f"kept {folder}{_reason(home, folder)}")
 
 
 def start(settings: "Settings") -> Stack:
-    """Start the stack in the background; it is ready when this returns, or nothing is left of it."""
+    """Start the stack in the background and wait until it is ready; on failure nothing is left of it."""
     from anabranch.embedded.detach import SupervisorEnded, start_detached
     from anabranch.embedded.listener import asks_for_keys, listen
     from anabranch.embedded.orphans import clear_orphans
 
-    asks_for_keys(settings.auth, settings.host)  # it refuses what must not be
+    asks_for_keys(settings.auth, settings.host)  # refuses an open address without keys
     home = Home(settings.home)
-    # Asked here, before a cluster is made. A killed stack's API may still hold the port, so what it left is cleared
-    # first.
+    # The port is checked here, before a cluster is created. A killed stack's API may still hold it, so orphans are
+    # ended first.
     clear_orphans(home)
     home.release()
     listen(settings.host, settings.port).close()
@@ -100,16 +102,16 @@ def start(settings: "Settings") -> Stack:
     chosen["queues"] = ",".join(settings.queues)
     environment = {**os.environ, **{f"ANABRANCH_{name.upper()}": value for name, value in chosen.items()}}
     try:
-        with stoppable():
+        with interrupt_on_signals():
             return start_detached(_command("up", "--log-to-files", "--json"), environment, home, is_ready)
     except SupervisorEnded as ended:
-        raise relay(ended.said, ended.exit_code) or ended from None
+        raise parse_relayed_error(ended.said, ended.exit_code) or ended from None
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal end the command as ^C does, so that what it started is cleared."""
-    # What is ignored stays so: a shell that runs us under nohup means it.
+def interrupt_on_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP interrupt the command as ^C does, so that it cleans up what it started."""
+    # An ignored signal stays ignored, as under nohup.
     wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
     former = {number: signal.signal(number, _interrupt) for number in wanted}
     try:
@@ -124,7 +126,7 @@ def _interrupt(*_: object) -> None:
 
 
 def require_plugins(settings: "Settings") -> None:
-    """Refuse to start without a plugin that the settings name; what else is refused is told, and the rest goes on."""
+    """Refuse to start without a plugin that the settings name; other refused plugins only cause a warning."""
     from pathlib import Path
 
     from anabranch.engine.plugin import is_folder, load_plugins
@@ -132,23 +134,23 @@ def require_plugins(settings: "Settings") -> None:
     refused = load_plugins(settings.plugins).refused
     named = {str(Path(plugin).expanduser()) if is_folder(plugin) else plugin for plugin in settings.plugins}
     if missing := [f"{name}: {reason}" for name, reason in refused.items() if name in named]:
-        raise DefinitionError("plugin.refused", "; ".join(missing), remedy="Mend the plugins, or ANABRANCH_PLUGINS.")
+        raise DefinitionError("plugin.refused", "; ".join(missing), remedy="Fix the plugins, or ANABRANCH_PLUGINS.")
     for name, reason in refused.items():
         note(f"warning: {name} can't be used: {reason}")
 
 
 def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
     from anabranch.app import connections_needed, join
-    from anabranch.cli.burial import Undertaker
-    from anabranch.cli.custody import Custodian
+    from anabranch.cli.home_key import HomeKey
+    from anabranch.cli.stack_database import StackDatabase
     from anabranch.embedded.cluster import Cluster
     from anabranch.embedded.listener import asks_for_keys
     from anabranch.embedded.supervisor import ChildSpec, Supervisor
     from anabranch.settings import forget
 
-    custodian = Custodian(Home(settings.home), needed=asks_for_keys(settings.auth, settings.host))
-    forget("api_key")  # it is for commands; no process of the stack needs it (S5)
-    home, undertaker = Home(settings.home), Undertaker(Home(settings.home), connections_needed(settings.workers))
+    home_key = HomeKey(Home(settings.home), needed=asks_for_keys(settings.auth, settings.host))
+    forget("api_key")  # only commands need it, no process of the stack (S5)
+    home, database = Home(settings.home), StackDatabase(Home(settings.home), connections_needed(settings.workers))
     children = [
         ChildSpec("api", _command("api"), {"ANABRANCH_HOST": settings.host}, listens=True),
         ChildSpec("orchestrator", _command("orchestrator")),
@@ -159,9 +161,9 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
     ]
 
     def prepare(url: str) -> None:
-        undertaker.prepare(url)
+        database.prepare(url)
         join(settings, url)
-        custodian.begin(url)
+        home_key.begin(url)
 
     Supervisor(
         home,
@@ -171,20 +173,20 @@ def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
         port=settings.port,
         prepare=prepare,
         on_start=lambda stack: None if log_to_files else _announce(stack, settings, json),
-        on_death=undertaker.bury,
-        on_stop=custodian.end,
-        grace=timedelta(seconds=40),  # longer than the grace that a worker gives its handlers
+        on_death=database.end_session,
+        on_stop=home_key.end,
+        grace=timedelta(seconds=40),  # longer than a worker's grace period for its handlers
         log_to_files=log_to_files,
     ).run()
 
 
 def _command(*arguments: str) -> list[str]:
-    # -P: a module in the caller's folder must not stand in for one of ours.
+    # -P: a module in the current folder must not replace one of ours.
     return [sys.executable, "-P", "-m", "anabranch", *arguments]
 
 
 def _announce(stack: Stack, settings: "Settings", json: bool) -> None:
-    """Show the stack when it is ready, while its supervisor goes on."""
+    """Print the stack's facts when it is ready, in a thread beside the supervisor."""
 
     def announce() -> None:
         while not is_ready(stack):
@@ -206,32 +208,32 @@ def _show(stack: Stack, settings: "Settings", json: bool) -> None:
             print_line(f"{name:5} {value}")
     sys.stdout.flush()
     if keys:
-        note("Callers need a key, but for commands of this home; `anabranch keys create` makes one.")
+        note("Callers need a key, except commands of this home; create one with `anabranch keys create`.")
     else:
-        note("It listens on loopback only, so no key is asked for.")
+        note("The API listens on loopback only, so callers need no key.")
 
 
 def _reason(home: Home, folder: str) -> str:
-    """Why a folder of a purged home was kept, where there is something to say."""
+    """Why a folder of a purged home was kept, if there is a reason to print."""
     if folder == str(home.path / "bronze"):
-        return "; `--bronze` removes it, too"
+        return "; `--bronze` also removes it"
     jobs = folder == str(home.path / "work") or (home.path / folder / "jobs").exists()
-    return ": a database elsewhere may know of the jobs that made what is in it" if jobs else ""
+    return ": an external database may still refer to the jobs that wrote it" if jobs else ""
 
 
 def _purge(home: Home, *, bronze: bool) -> list[str]:
-    """Remove the embedded database and what the stack made; the tiers that still hold something."""
+    """Remove the embedded database and the stack's files; returns the tiers that are not empty."""
     from anabranch.embedded.cluster import Cluster
-    from anabranch.embedded.leavings import remove_leavings
+    from anabranch.embedded.purge import purge_home
 
     if not home.path.exists():
         return []
-    elsewhere = prepare(quiet=True).database_url is not None
+    external = prepare(quiet=True).database_url is not None
     with home.locked():
         cluster = Cluster(home)
-        # A database elsewhere still knows of its jobs' files, whatever this shell knows of it.
-        ours = cluster.exists and not (elsewhere or home.serves_elsewhere)
-        # The database goes last: while it is there, a purge that failed can be tried again.
-        kept = remove_leavings(home, jobs=ours, bronze=bronze)
+        # An external database still refers to its jobs' files, even if this shell does not name it.
+        ours = cluster.exists and not (external or home.serves_elsewhere)
+        # The database is removed last: while it exists, a failed purge can be repeated.
+        kept = purge_home(home, jobs=ours, bronze=bronze)
         cluster.purge()
     return [str(folder) for folder in kept]

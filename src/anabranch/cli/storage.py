@@ -1,16 +1,16 @@
-"""`storage`: the objects of the tiers, by the settings alone; nothing needs to run."""
+"""`storage`: the objects of the tiers; needs only the settings, no running stack."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.connection import database_url
+from anabranch.cli.durations import parse_duration
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import All, Json, Yes
-from anabranch.cli.place import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line, print_row, print_table
-from anabranch.cli.spans import read_span
 
 if TYPE_CHECKING:
     from anabranch.audit import Finding
@@ -20,65 +20,67 @@ __all__ = ["cli"]
 
 cli = typer.Typer(name="storage", help="List, copy, remove and audit the objects of the tiers.")
 
-BATCH = 1_000
+BATCH_OBJECTS = 1_000
 Object = Annotated[str, typer.Argument(metavar="ADDRESS", help="An object, like bronze://uploads/dem.tif.")]
-Place = Annotated[str, typer.Argument(help="A file, or the address of an object.")]
+FileOrAddress = Annotated[str, typer.Argument(help="A file, or the address of an object.")]
 
 
 @cli.command()
 def ls(
-    folder: Annotated[str, typer.Argument(metavar="ADDRESS", help="A tier or a folder of it, like silver://jobs.")],
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 1_000,
-    after: Annotated[str, typer.Option(metavar="ADDRESS", help="Go on behind this one.")] = "",
+    folder: Annotated[str, typer.Argument(metavar="ADDRESS", help="A tier or a folder in it, like silver://jobs.")],
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of objects.")] = 1_000,
+    after: Annotated[str, typer.Option(metavar="ADDRESS", help="Start after this address.")] = "",
     all: All = False,
     json: Json = False,
 ) -> None:
-    """List the objects below a folder, in the order of their names; of an object's own address, that object."""
+    """List the objects below a folder, sorted by name; for an object's own address, that object."""
     from itertools import chain
 
     from anabranch.storage.addresses import parse_address, parse_folder
 
     storage, tier = _open(), parse_folder(folder).tier
     if all:
-        for found in chain(_itself(storage, folder), storage.walk(folder)):
-            print_json(_tell(tier, found), indent=None)
+        for found in chain(_find_object(storage, folder), storage.walk(folder)):
+            print_json(_to_json(tier, found), indent=None)
         return
     start = parse_address(after).path if after else ""
-    own = [found for found in _itself(storage, folder) if found.key > start]
+    own = [found for found in _find_object(storage, folder) if found.key > start]
     page = [*own, *storage.list(folder, after=start, limit=limit + 1)][: limit + 1]
-    shown = [_tell(tier, found) for found in page[:limit]]
+    shown = [_to_json(tier, found) for found in page[:limit]]
     if json:
         print_json(shown)
     else:
         print_table(("size", "modified", "address"), ([row["size"], row["modified"], row["address"]] for row in shown))
     if len(page) > limit:
-        note(f"There are more: --after '{shown[-1]['address']}'")
+        note(f"next page: --after '{shown[-1]['address']}'")
 
 
 @cli.command()
 def stat(address: Object, json: Json = False) -> None:
-    """Show what is known of an object."""
+    """Show the size, the modification time and the tag of an object."""
     from anabranch.storage.addresses import parse_address
 
     at = parse_address(address)
-    told = _tell(at.tier, _open().stat(at))
+    facts = _to_json(at.tier, _open().stat(at))
     if json:
-        print_json(told)
+        print_json(facts)
         return
-    for name, value in told.items():
+    for name, value in facts.items():
         print_row((name, value), (10, 0))
 
 
 @cli.command()
 def cp(
-    source: Place,
-    target: Place,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    source: FileOrAddress,
+    target: FileOrAddress,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing object or file.")] = False,
     json: Json = False,
 ) -> None:
-    """Copy an object, from or to a file or from tier to tier, and print where it is and its SHA-256."""
+    """Copy an object from or to a file, or between tiers, and print its address and SHA-256."""
     if "://" not in source and "://" not in target:
-        raise UsageMistake("usage", "neither is an address", remedy="Give one of them like silver://path.")
+        raise UsageError(
+            "usage", "neither argument is an address", remedy="Give one of them as an address, like silver://path."
+        )
     size, digest = _copy(_open(), source, target, overwrite=overwrite)
     if json:
         print_json({"address": target, "size": size, "sha256": digest})
@@ -88,38 +90,40 @@ def cp(
 
 @cli.command()
 def rm(
-    addresses: Annotated[list[str], typer.Argument(metavar="ADDRESS...", help="Objects; with --recursive folders.")],
-    recursive: Annotated[bool, typer.Option("--recursive", help="All that is below each of them.")] = False,
+    addresses: Annotated[list[str], typer.Argument(metavar="ADDRESS...", help="Objects; folders with --recursive.")],
+    recursive: Annotated[bool, typer.Option("--recursive", help="Remove everything below each folder.")] = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Remove objects for good."""
+    """Remove objects permanently."""
     storage = _open()
     removed = sum(_remove(storage, address, recursive=recursive, yes=yes) for address in addresses)
     if not yes:
-        raise UsageMistake(
-            "storage.unconfirmed", f"objects that would go: {removed}", remedy="Remove them with `--yes`."
+        raise UsageError(
+            "storage.unconfirmed", f"objects that would be removed: {removed}", remedy="Remove them with `--yes`."
         )
     print_json({"removed": removed}) if json else print_line(f"removed {removed}")
 
 
 @cli.command()
 def audit(
-    sweep: Annotated[bool, typer.Option("--sweep", help="Remove what nothing refers to.")] = False,
-    older_than: Annotated[str, typer.Option(metavar="AGE", help="Sweep only what is so old.")] = "1h",
-    checksums: Annotated[bool, typer.Option("--checksums", help="Read all that is published, and compare.")] = False,
+    sweep: Annotated[bool, typer.Option("--sweep", help="Remove unreferenced objects.")] = False,
+    older_than: Annotated[str, typer.Option(metavar="AGE", help="Sweep only objects older than this.")] = "1h",
+    checksums: Annotated[
+        bool, typer.Option("--checksums", help="Read all published objects and compare their checksums.")
+    ] = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Compare the tiers with the database: what is published and gone, and what is there and nobody's."""
+    """Compare the tiers with the database: find missing and unreferenced objects."""
     from anabranch.adapters.postgres.store.records import PostgresRecords
     from anabranch.app import open_tiers
     from anabranch.audit import Audit
 
-    if (age := read_span(older_than)) is None:
-        raise UsageMistake("usage", f"{older_than!r} is not an age", remedy="Write it as 30d, 12h, 45m or 30s.")
+    if (age := parse_duration(older_than)) is None:
+        raise UsageError("usage", f"{older_than!r} is not an age", remedy="Write it as 30d, 12h, 45m or 30s.")
     if sweep and not yes:
-        raise UsageMistake("storage.unconfirmed", "`--sweep` removes objects for good", remedy="Say so with `--yes`.")
+        raise UsageError("storage.unconfirmed", "`--sweep` removes objects permanently", remedy="Confirm with `--yes`.")
     settings = prepare(quiet=True)
     with PostgresRecords(database_url(settings)) as records:
         checking = Audit(open_tiers(settings), records)
@@ -130,15 +134,15 @@ def audit(
 
 @cli.command()
 def adopt(yes: Yes = False, json: Json = False) -> None:
-    """Make the tiers and the work area of these settings those of the database, after they were moved or emptied."""
+    """Register the configured tiers and work area as those of the database, after they were moved or emptied."""
     from anabranch.app import open_marks
     from anabranch.storage.marks import adopt_storage
 
     if not yes:
-        raise UsageMistake(
+        raise UsageError(
             "storage.unconfirmed",
-            "processes that use another store don't start any more after `adopt`",
-            remedy="Say so with `--yes`.",
+            "after `adopt`, processes that use another store can't start",
+            remedy="Confirm with `--yes`.",
         )
     settings = prepare(quiet=True)
     done = adopt_storage(*open_marks(settings, database_url(settings)))
@@ -157,13 +161,13 @@ def _report(found: "list[Finding]", swept: int, *, json: bool) -> None:
     elif found:
         print_table(("fault", "size", "address"), ([one.fault, one.size, one.address] for one in found))
     if not json:
-        note(f"{len(found)} findings, {swept} swept" if found else "rows and objects agree")
+        note(f"{len(found)} findings, {swept} swept" if found else "the database and the tiers agree")
     lost = sum(not one.can_go for one in found)
     if lost:
         raise Conflict(
             "storage.lost",
-            f"objects that are published, or results of tasks, and are gone or damaged: {lost}",
-            remedy="Bring them back from a backup, or publish their sources again with `--rerun`.",
+            f"published objects or task results that are missing or damaged: {lost}",
+            remedy="Restore them from a backup, or publish their sources again with `--rerun`.",
         )
 
 
@@ -173,8 +177,8 @@ def _open() -> "Storage":
     return open_tiers(prepare(quiet=True))
 
 
-def _itself(storage: "Storage", folder: str) -> "list[Stat]":
-    """The object of this very address, if there is one."""
+def _find_object(storage: "Storage", folder: str) -> "list[Stat]":
+    """The object at exactly this address, if there is one."""
     from contextlib import suppress
 
     from anabranch.errors import NotFound
@@ -186,7 +190,7 @@ def _itself(storage: "Storage", folder: str) -> "list[Stat]":
     return []
 
 
-def _tell(tier: str, found: "Stat") -> dict[str, Any]:
+def _to_json(tier: str, found: "Stat") -> dict[str, Any]:
     modified = found.modified.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {"address": f"{tier}://{found.key}", "size": found.size, "modified": modified, "tag": found.tag}
 
@@ -214,20 +218,20 @@ def _upload(storage: "Storage", file: Path, target: str, *, overwrite: bool) -> 
     try:
         stored = storage.upload(target, file, if_absent=not overwrite, media_type=guess_type(target)[0])
     except FileNotFoundError:
-        raise NotFound("file.not_found", f"there is no file {file}", remedy="Name one that is there.") from None
+        raise NotFound("file.not_found", f"there is no file {file}", remedy="Name an existing file.") from None
     except OSError as error:
         raise InputError("upload.unreadable", f"{file} can't be read: {error.strerror}") from None
     return stored.size, stored.sha256
 
 
 def _download(storage: "Storage", source: str, file: Path, *, overwrite: bool) -> tuple[int, str]:
-    """Write aside and rename, so that a file is whole or not there (W7)."""
+    """Write to a temporary file and rename it, so that the file is complete or absent (W7)."""
     from anabranch.errors import Conflict, Unavailable
     from anabranch.storage.addresses import parse_address
 
     place = file / parse_address(source).name if file.is_dir() else file
     if place.exists() and not overwrite:
-        raise Conflict("storage.exists", f"there is a file {place} already", remedy="Replace it with `--overwrite`.")
+        raise Conflict("storage.exists", f"the file {place} already exists", remedy="Replace it with `--overwrite`.")
     aside = place.with_name(f".{place.name[:200]}.part")
     try:
         got = storage.download(source, aside)
@@ -240,7 +244,7 @@ def _download(storage: "Storage", source: str, file: Path, *, overwrite: bool) -
 
 
 def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> int:
-    """Remove an object or all below a folder, batch by batch; how many, also where it is only counted."""
+    """Remove an object, or all below a folder in batches; returns the count. Without `yes`, only counts."""
     from itertools import islice
 
     from anabranch.storage.addresses import parse_address, parse_folder
@@ -252,7 +256,7 @@ def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> 
         return 1
     tier, removed = parse_folder(address).tier, 0
     found = storage.walk(address)
-    while batch := [each.key for each in islice(found, BATCH)]:
+    while batch := [each.key for each in islice(found, BATCH_OBJECTS)]:
         removed += len(batch)
         if yes:
             storage.tier(tier).delete(batch)
@@ -260,9 +264,9 @@ def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> 
 
 
 def _require_object(storage: "Storage", address: str) -> None:
-    """Refuse what is no object; a folder with the option that it needs."""
-    if _itself(storage, address) and not address.endswith("/"):
+    """Refuse an address that is not an object; for a folder, name the option it needs."""
+    if _find_object(storage, address) and not address.endswith("/"):
         return
     if storage.list(address, limit=1):
-        raise UsageMistake("usage", f"{address} is a folder", remedy="Remove all that is below it with `--recursive`.")
+        raise UsageError("usage", f"{address} is a folder", remedy="Remove everything below it with `--recursive`.")
     storage.stat(address)

@@ -1,15 +1,15 @@
-"""`submit`: hand a job to the running stack."""
+"""`submit`: submits a job to the running stack."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from anabranch.cli.exits import UsageMistake
-from anabranch.cli.follow import follow, hand_in, print_end
+from anabranch.cli.connection import connect
+from anabranch.cli.exit_codes import UsageError
+from anabranch.cli.follow import follow, print_end, submit_job
 from anabranch.cli.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
 from anabranch.cli.parameters import read_parameters
-from anabranch.cli.place import connect
 from anabranch.cli.show import print_json, print_line
 
 __all__ = ["cli"]
@@ -24,23 +24,25 @@ def submit(
     params: ParametersFile = None,
     priority: Priority = None,
     rerun: Rerun = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end; exit 7 when it failed.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end; exit 7 if it failed.")] = False,
     timeout: Timeout = None,
     bulk: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Submit a job for each line, a JSON object of parameters; - is stdin."),
+        typer.Option(
+            metavar="FILE", help="Submit a job for each line of FILE, a JSON object of parameters; - is stdin."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Submit a job; the same parameters are the same job."""
+    """Submit a job; the same parameters return the existing job."""
     if bulk:
         if param or params or wait or timeout is not None:
-            raise UsageMistake("usage", "--bulk goes with --priority, --rerun and --json only")
+            raise UsageError("usage", "--bulk can be combined only with --priority, --rerun and --json")
         _submit_lines(workflow, bulk, priority, rerun, json)
         return
     parameters = read_parameters(param or (), params)
     with connect() as client:
-        submitted = hand_in(client, workflow, parameters, priority=priority, rerun=rerun)
+        submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
         if wait or timeout is not None:
             print_end(follow(client, submitted["job_id"], timeout, json=json), json=json)
         elif json:

@@ -1,4 +1,4 @@
-"""`workflows`: what jobs can be made of; only to reload, pause and resume them a stack is needed."""
+"""`workflows`: the definitions of jobs; only `reload`, `pause` and `resume` need a stack."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.catalogue import (
+from anabranch.cli.connection import connect
+from anabranch.cli.options import Json, WorkflowName
+from anabranch.cli.registry import (
     describe,
     find_declaration,
     list_refused,
@@ -16,8 +18,6 @@ from anabranch.cli.catalogue import (
     summarize,
     warn_of_refused,
 )
-from anabranch.cli.options import Json, WorkflowName
-from anabranch.cli.place import connect
 from anabranch.cli.show import in_one_line, note, print_json, print_line, print_table
 from anabranch.errors import DefinitionError, InputError
 
@@ -28,7 +28,7 @@ cli = typer.Typer(name="workflows", help="List, show, check, draw, reload, pause
 
 @cli.command("list")
 def list_workflows(json: Json = False) -> None:
-    """List the workflows, and what was refused."""
+    """List the workflows, and those that were refused."""
     registry = load()
     found = [summarize(registry.declarations[name]) for name in sorted(registry.declarations)]
     if json:
@@ -62,26 +62,26 @@ def schema() -> None:
 @cli.command()
 def validate(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="YAML files; by default all that is registered.")
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="YAML files; by default all registered workflows.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check workflows and print every mistake."""
-    from anabranch.cli.verdict import judge_files, judge_registry
+    """Validate workflows and print every mistake."""
+    from anabranch.cli.validation import validate_files, validate_registry
 
     registry = load()
     if files:
         warn_of_refused(registry)
-    verdict = judge_files(files, registry) if files else judge_registry(registry)
+    report = validate_files(files, registry) if files else validate_registry(registry)
     if json:
-        print_json([asdict(mistake) for mistake in verdict.mistakes])
+        print_json([asdict(mistake) for mistake in report.mistakes])
     else:
-        for mistake in verdict.mistakes:
+        for mistake in report.mistakes:
             print_line(str(mistake))
-    if verdict.mistakes:
-        raise DefinitionError("workflow.invalid", str(verdict), remedy="Mend them, and validate again.")
+    if report.mistakes:
+        raise DefinitionError("workflow.invalid", str(report), remedy="Fix them, and validate again.")
     if not json:
-        print_line(str(verdict))
+        print_line(str(report))
 
 
 @cli.command()
@@ -107,29 +107,29 @@ def graph(
 
 @cli.command()
 def reload(json: Json = False) -> None:
-    """Let the running API read the workflow files again."""
+    """Let the running API reload the workflow files."""
     with connect() as client:
-        told = client.reload_workflows()
+        reloaded = client.reload_workflows()
     if json:
-        print_json(told.raw)
+        print_json(reloaded.raw)
         return
-    changes = {name: getattr(told, name) for name in ("added", "changed", "removed", "kept")}
+    changes = {name: getattr(reloaded, name) for name in ("added", "changed", "removed", "kept")}
     for name, workflows in changes.items():
         if workflows:
             print_line(f"{name:8} {', '.join(workflows)}")
     if not any(changes.values()):
         print_line("nothing changed")
-    _show_refused(told.refused)
-    note("Python code is not read again, nor new queues served: for those, restart the stack.")
+    _show_refused(reloaded.refused)
+    note("Python code is not reloaded, and workers do not serve new queues: for those, restart the stack.")
 
 
 @cli.command("pause")
 def pause_workflow(
     workflow: WorkflowName,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for others to read.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, shown to others.")] = "",
     json: Json = False,
 ) -> None:
-    """Give out no more tasks of a workflow's jobs; what runs goes on."""
+    """Pause a workflow: no more tasks of its jobs start; running tasks continue."""
     from anabranch.cli.limits import pause
 
     pause("workflow", workflow, reason, json=json)
@@ -137,7 +137,7 @@ def pause_workflow(
 
 @cli.command("resume")
 def resume_workflow(workflow: WorkflowName, json: Json = False) -> None:
-    """Give out tasks of a workflow's jobs again."""
+    """Resume a paused workflow."""
     from anabranch.cli.limits import resume
 
     resume("workflow", workflow, json=json)
@@ -149,7 +149,7 @@ def _show_refused(refused: Mapping[str, str]) -> None:
     print_line("\nREFUSED")
     for name, reason in refused.items():
         lines = reason.splitlines() or [""]
-        # The mistakes of a file begin with its name.
+        # Mistakes in a file begin with its name.
         print_line("\n".join(lines if lines[0].startswith(name) else [f"{name}: {lines[0]}", *lines[1:]]))
 
 

@@ -21,12 +21,12 @@ from anabranch.client.answers import (
 )
 from anabranch.client.async_client import AsyncAdmin, AsyncClient
 from anabranch.client.client import Admin, Client
-from anabranch.client.control import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry
+from anabranch.client.control_answers import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.files import Uploaded
-from anabranch.client.follow import JobProgress
 from anabranch.client.graph import Graph, GraphEdge, GraphNode
 from anabranch.client.history import Event, Log
+from anabranch.client.job_stream import JobProgress
 
 __all__ = [
     "Admin",

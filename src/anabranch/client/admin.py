@@ -1,4 +1,4 @@
-"""What admins ask of the API: keys, and the database."""
+"""Operations for admins: keys and the database."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Answer:
-    """What is read from an object of the same names."""
+    """A dataclass whose fields are read from the JSON keys of the same names."""
 
     raw: Raw = field(repr=False)
 
@@ -59,14 +59,14 @@ class Key(Answer):
 
 @dataclass(frozen=True)
 class NewKey(Key):
-    """A key that was just made, with what its holder sends: it is told only now."""
+    """A new key with its secret, which is returned only once."""
 
     key: str = field(repr=False)
 
 
 @dataclass(frozen=True)
 class TaskRow(Answer):
-    """A task as its row stands."""
+    """A task as stored in its row."""
 
     task_id: str
     node: str
@@ -92,7 +92,7 @@ class TaskRow(Answer):
 
 @dataclass(frozen=True)
 class TableSize(Answer):
-    """A table; rows are what the server estimates."""
+    """A table; `rows` is the server's estimate."""
 
     name: str
     rows: int
@@ -105,7 +105,7 @@ class TableSize(Answer):
 
 @dataclass(frozen=True)
 class Statistics:
-    """How large all is, and how the jobs stand."""
+    """Sizes of the database and its tables, and the number of jobs by state."""
 
     database_bytes: int
     connections: int
@@ -132,7 +132,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class CheckedFunctions(Answer):
-    """Whether the database is what the API's release says; what differs is in `differences`."""
+    """Whether the database matches the API's release; `differences` lists what does not."""
 
     ok: bool
     functions: int
@@ -141,7 +141,7 @@ class CheckedFunctions(Answer):
 
 
 def make_key(name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None) -> Call[NewKey]:
-    """Make a key; what its holder sends is told only now."""
+    """Create a key; its secret is returned only once."""
     given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
     body = json.dumps({name: value for name, value in given.items() if value is not None}).encode()
     return Call(NewKey.of, "POST", "/api/keys", body=body)
@@ -154,12 +154,12 @@ def list_keys(*, limit: int | None = None, before: str | None = None) -> Call[Pa
 
 
 def revoke_key(key_id: str) -> Call[Key]:
-    """Revoke a key for good."""
+    """Revoke a key permanently."""
     return Call(Key.of, "DELETE", f"/api/keys/{_part(key_id)}")
 
 
 def task_rows(job_id: str, *, limit: int | None = None, after: str | None = None) -> Call[Page[TaskRow]]:
-    """The tasks of a job as their rows stand."""
+    """The tasks of a job as stored in their rows."""
     path, query = f"/api/db/tasks/{_part(job_id)}", {"limit": limit, "after": after}
     return Call(lambda raw: Page.of(TaskRow.of, raw), "GET", path, query=query)
 
@@ -170,12 +170,12 @@ def statistics() -> Call[Statistics]:
 
 
 def check_functions() -> Call[CheckedFunctions]:
-    """Whether functions and tables are those of the API's release."""
+    """Whether functions and tables match the API's release."""
     return Call(CheckedFunctions.of, "GET", "/api/db/functions/test")
 
 
 def redeploy_schema() -> Call[int]:
-    """Make the functions anew; how many there are."""
+    """Recreate the functions; returns their number."""
     path = "/api/db/schema/redeploy"
     return Call(lambda raw: int(raw["functions"]), "POST", path, query={"confirm": "yes"})
 
@@ -185,4 +185,4 @@ def _value(name: str, value: JsonValue) -> JsonValue:
 
 
 def _part(text: str) -> str:
-    return encode_part(text) or "-"  # which nothing is called
+    return encode_part(text) or "-"  # a name that nothing has

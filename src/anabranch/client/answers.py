@@ -1,4 +1,4 @@
-"""What the API answers, as frozen values; `raw` keeps the JSON it came in."""
+"""The API's answers as frozen values; `raw` has the original JSON."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,12 +30,12 @@ __all__ = [
 Raw = dict[str, Any]  # a JSON object of the API
 JsonValue = Any  # JSON of any shape
 Item = TypeVar("Item")
-ENDED = frozenset({"completed", "failed", "cancelled"})
+ENDED_STATUSES = frozenset({"completed", "failed", "cancelled"})
 
 
 @dataclass(frozen=True)
 class SubmittedJob:
-    """The job of a submission; `created` is false when the same request made it before."""
+    """The job of a submission; `created` is false if the job already existed."""
 
     job_id: str
     job_type: str
@@ -51,7 +51,7 @@ class SubmittedJob:
 
 @dataclass(frozen=True)
 class BulkAnswer:
-    """What became of one of many submissions, numbered from 1: a job, or why there is none."""
+    """The result of one line of a bulk submission, numbered from 1: a job, or an error."""
 
     line: int
     job_id: str | None
@@ -102,7 +102,7 @@ class TaskCounts:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a handler says that its running task is."""
+    """The progress that a handler reported for its running task."""
 
     done: float
     total: float | None
@@ -111,7 +111,7 @@ class Progress:
 
     @classmethod
     def of(cls, raw: Raw | None) -> "Progress | None":
-        """Read what was said, if anything was."""
+        """Read the progress, if there is any."""
         if raw is None:
             return None
         return cls(raw["done"], raw["total"], raw["message"], datetime.fromisoformat(raw["at"]))
@@ -162,8 +162,8 @@ class JobSummary:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to it."""
-        return self.status in ENDED
+        """Whether the job has ended, in any way."""
+        return self.status in ENDED_STATUSES
 
     @property
     def succeeded(self) -> bool:
@@ -207,7 +207,7 @@ class JobStatus(JobSummary):
 
 @dataclass(frozen=True)
 class Task:
-    """A task with its parameters and what became of it."""
+    """A task with its parameters and its result or error."""
 
     task_id: str
     node: str
@@ -232,13 +232,13 @@ class Task:
         """Read a task."""
         moments = {name: _moment(raw[name]) for name in ("claimed_at", "started_at", "finished_at", "due_at")}
         names = cls.__dataclass_fields__.keys() - {"progress", "raw"}
-        told = {"progress": Progress.of(raw.get("progress")), "error": JobError.of(raw["error"])}
-        return cls(**{name: raw[name] for name in names} | moments | told | {"raw": raw})
+        parsed = {"progress": Progress.of(raw.get("progress")), "error": JobError.of(raw["error"])}
+        return cls(**{name: raw[name] for name in names} | moments | parsed | {"raw": raw})
 
 
 @dataclass(frozen=True)
 class Worker:
-    """A process of the stack while it lives."""
+    """A live process of the stack."""
 
     id: int
     kind: str
@@ -284,7 +284,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Health:
-    """The state of every part, and the tasks that wait by queue."""
+    """The state of every part, and the number of waiting tasks by queue."""
 
     status: str
     components: Mapping[str, Component]
@@ -303,7 +303,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Workflow:
-    """A workflow that jobs can be made of; its inputs and definition are told where it is asked for alone."""
+    """A workflow; its inputs and definition are None in a list."""
 
     workflow_id: str
     version: int
@@ -339,7 +339,7 @@ class Workflows:
 
 @dataclass(frozen=True)
 class Reloaded:
-    """What became of the workflows when their files were read again; the kept are served though they are gone."""
+    """The result of a reload; `kept` workflows are still served although their files are gone."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -357,7 +357,7 @@ class Reloaded:
 
 @dataclass(frozen=True)
 class Page(Generic[Item]):
-    """Some of a list, and the cursor of the next page; None is the end."""
+    """A page of a list, and the cursor of the next page; None at the end."""
 
     items: tuple[Item, ...]
     next: str | None
@@ -368,7 +368,7 @@ class Page(Generic[Item]):
 
     @classmethod
     def of(cls, read: Callable[[Raw], Item], raw: Raw) -> "Page[Item]":
-        """Read a page of what `read` reads."""
+        """Read a page whose items `read` parses."""
         return cls(tuple(read(item) for item in raw["items"]), raw["next"], raw)
 
 

@@ -1,4 +1,4 @@
-"""What the clients do, as values: each is written once, and carried out by both."""
+"""Operations as values: each is written once and run by both clients."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Call(Generic[Answer]):
-    """A request, and what is made of its answer.
+    """A request, and how its answer is read.
 
-    The body may be a file, and the answer may go to one. `also` is a status that is an answer, too; `within` bounds the
-    client's own timeout, in seconds, and a `slow` answer may take longer than that. `key` makes it safe to repeat. With
-    `lines`, body and answer are many values, a line each.
+    The body may be a file, and the answer may be written to one. `also` is an error status that counts as an answer;
+    `within` limits the client's own timeout, in seconds, and a `slow` answer may take longer. `key` is an idempotency
+    key. With `lines`, body and answer are JSON lines.
     """
 
     read: Callable[[Any], Answer]  # of JSON, which has no type before it is read; of a file, its path
@@ -40,41 +40,41 @@ class Call(Generic[Answer]):
 
 @dataclass(frozen=True)
 class Pause:
-    """A rest of some seconds between two calls."""
+    """A pause between two calls, in seconds."""
 
     seconds: float
 
 
 Step = Call[Any] | Pause
-# A procedure: it is sent the answer to each call, or thrown its error.
+# A generator that receives the answer to each call, or its error as an exception.
 Steps = Generator[Step, Any, Answer]
 Operation = Call[Answer] | Steps[Answer]
-# One operation after another, each with some of the items.
+# Consecutive operations, each with a part of the items.
 Batches = Iterator[Operation[Sequence[Item]]]
 # The call for the page after a cursor.
 Pages = Callable[[str | None], Call[Page[Item]]]
 
 
 class Run(Generic[Answer]):
-    """An operation under way: its next step, and when there is none any more, its answer."""
+    """A running operation: its next step, and after the last step its answer."""
 
     def __init__(self, operation: Operation[Answer]) -> None:
-        """Before the first step."""
+        """Advances to the first step."""
         self._steps = _once(operation) if isinstance(operation, Call) else operation
         self._answers: list[Answer] = []
         self.step = self._advance(lambda: next(self._steps))
 
     @property
     def answer(self) -> Answer:
-        """What the last step led to."""
+        """The answer, once there is no next step."""
         return self._answers[0]
 
-    def go_on(self, answer: Any = None) -> None:  # as the step's call reads it
-        """After a step that was taken."""
+    def resume(self, answer: Any = None) -> None:  # as the step's call reads it
+        """Continue after a successful step."""
         self.step = self._advance(lambda: self._steps.send(answer))
 
     def fail(self, error: AnabranchError) -> None:
-        """After a step that failed; the operation may know what to do, else the error is raised."""
+        """Continue after a failed step; the error is raised unless the operation handles it."""
         self.step = self._advance(lambda: self._steps.throw(error))
 
     def _advance(self, move: Callable[[], Step]) -> Step | None:

@@ -1,16 +1,16 @@
-"""The client of the HTTP API, with a method for each question."""
+"""The client of the HTTP API, with one method per operation."""
 
 from collections.abc import Callable, Iterator
 from time import sleep
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from anabranch.client import admin, controls, operations
+from anabranch.client import admin, control_operations, operations
 from anabranch.client.calls import Batches, Operation, Pages, Pause, Run, Step
-from anabranch.client.follow import Follow, JobProgress
+from anabranch.client.configured import configured_api
 from anabranch.client.history import Event
-from anabranch.client.method import named_after
-from anabranch.client.named import named_api
+from anabranch.client.job_stream import JobProgress, JobStream
+from anabranch.client.signatures import copy_signature
 from anabranch.client.transport import Transport
 from anabranch.errors import AnabranchError, Unavailable
 
@@ -21,43 +21,47 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
 
-def does(operation: Callable[Given, Operation[Answer]]) -> "Callable[Concatenate[Asker, Given], Answer]":
-    """The method that carries an operation out."""
+def make_method(
+    operation: Callable[Given, Operation[Answer]],
+) -> "Callable[Concatenate[OperationRunner, Given], Answer]":
+    """A client method that runs an operation."""
 
-    @named_after(operation)
-    def method(self: "Asker", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+    @copy_signature(operation)
+    def method(self: "OperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
         return self._run(operation(*args, **kwargs))
 
     return method
 
 
-def goes_through(pages: Callable[Given, Pages[Item]]) -> "Callable[Concatenate[Asker, Given], Iterator[Item]]":
-    """The method that gives the items of every page."""
+def make_paging_method(
+    pages: Callable[Given, Pages[Item]],
+) -> "Callable[Concatenate[OperationRunner, Given], Iterator[Item]]":
+    """A client method that yields the items of every page."""
 
-    @named_after(pages)
-    def method(self: "Asker", /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
-        return self._go_through(pages(*args, **kwargs))
+    @copy_signature(pages)
+    def method(self: "OperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
+        return self._iterate_pages(pages(*args, **kwargs))
 
     return method
 
 
-def gives_all(
+def make_batch_method(
     batches: Callable[Given, Batches[Item]],
-) -> "Callable[Concatenate[Asker, Given], Iterator[Item]]":
-    """The method that gives what one operation after another answers."""
+) -> "Callable[Concatenate[OperationRunner, Given], Iterator[Item]]":
+    """A client method that runs operations one after another and yields their answers."""
 
-    @named_after(batches)
-    def method(self: "Asker", /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
-        return self._give_all(batches(*args, **kwargs))
+    @copy_signature(batches)
+    def method(self: "OperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
+        return self._iterate_batches(batches(*args, **kwargs))
 
     return method
 
 
-class Asker:
-    """Carries operations out over a client's connections."""
+class OperationRunner:
+    """Runs operations over a client's connections."""
 
     def __init__(self, transport: Transport) -> None:
-        """Over these connections."""
+        """Use these connections."""
         self._transport = transport
 
     def _run(self, operation: Operation[Answer]) -> Answer:
@@ -68,7 +72,7 @@ class Asker:
             except AnabranchError as error:
                 run.fail(error)
             else:
-                run.go_on(answer)
+                run.resume(answer)
         return run.answer
 
     def _take(self, step: Step) -> Any:  # as the step's call reads it
@@ -77,11 +81,11 @@ class Asker:
             return None
         return self._transport.call(step)
 
-    def _give_all(self, batches: Batches[Item]) -> Iterator[Item]:
+    def _iterate_batches(self, batches: Batches[Item]) -> Iterator[Item]:
         for batch in batches:
             yield from self._run(batch)
 
-    def _go_through(self, pages: Pages[Item]) -> Iterator[Item]:
+    def _iterate_pages(self, pages: Pages[Item]) -> Iterator[Item]:
         after = None
         while True:
             page = self._transport.call(pages(after))
@@ -91,36 +95,36 @@ class Asker:
             after = page.next
 
 
-class Admin(Asker):
+class Admin(OperationRunner):
     """Calls that need the scope admin."""
 
-    make_key = does(admin.make_key)
-    list_keys = does(admin.list_keys)
-    revoke_key = does(admin.revoke_key)
-    task_rows = does(admin.task_rows)
-    statistics = does(admin.statistics)
-    check_functions = does(admin.check_functions)
-    redeploy_schema = does(admin.redeploy_schema)
+    make_key = make_method(admin.make_key)
+    list_keys = make_method(admin.list_keys)
+    revoke_key = make_method(admin.revoke_key)
+    task_rows = make_method(admin.task_rows)
+    statistics = make_method(admin.statistics)
+    check_functions = make_method(admin.check_functions)
+    redeploy_schema = make_method(admin.redeploy_schema)
 
 
-class Client(Asker):
-    """The API at a URL; close it, or use it in a `with`. `timeout` bounds a request, in seconds."""
+class Client(OperationRunner):
+    """The API at a URL; close it, or use it in a `with`. `timeout` limits each request, in seconds."""
 
     def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
-        """Nothing is called yet."""
+        """Makes no request yet."""
         super().__init__(Transport(base_url, timeout, key))
         self.admin = Admin(self._transport)
 
     @property
     def base_url(self) -> str:
-        """Where the API is; its paths begin behind that."""
+        """The API's base URL, without a trailing slash."""
         return self._transport.base_url
 
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
         """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
-        named = named_api()
-        return cls(named.url, key=named.key, timeout=timeout)
+        api = configured_api()
+        return cls(api.url, key=api.key, timeout=timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -134,54 +138,54 @@ class Client(Asker):
         """Close every connection."""
         self._transport.close()
 
-    submit = does(operations.submit)
-    submit_many = gives_all(operations.submit_many)
-    job = does(operations.job)
-    wait = does(operations.wait)
-    cancel = does(operations.cancel)
-    retry = does(controls.retry)
-    signal = does(controls.signal)
-    jobs = does(operations.jobs)
-    tasks = does(operations.tasks)
-    all_tasks = goes_through(operations.all_tasks)
-    events = does(operations.events)
-    all_events = goes_through(operations.all_events)
-    logs = does(operations.logs)
-    all_logs = goes_through(operations.all_logs)
-    graph = does(operations.graph)
-    bundle = does(operations.bundle)
-    upload = does(operations.upload)
-    dead_letters = does(controls.dead_letters)
-    replay = does(controls.replay)
-    queues = does(controls.queues)
-    limits = does(controls.limits)
-    set_limit = does(controls.set_limit)
-    remove_limit = does(controls.remove_limit)
-    pause = does(controls.pause)
-    resume = does(controls.resume)
-    drain = does(controls.drain)
-    workflows = does(operations.workflows)
-    workflow = does(operations.workflow)
-    reload_workflows = does(operations.reload_workflows)
-    workers = does(operations.workers)
-    health = does(operations.health)
-    ready = does(operations.ready)
+    submit = make_method(operations.submit)
+    submit_many = make_batch_method(operations.submit_many)
+    job = make_method(operations.job)
+    wait = make_method(operations.wait)
+    cancel = make_method(operations.cancel)
+    retry = make_method(control_operations.retry)
+    signal = make_method(control_operations.signal)
+    jobs = make_method(operations.jobs)
+    tasks = make_method(operations.tasks)
+    all_tasks = make_paging_method(operations.all_tasks)
+    events = make_method(operations.events)
+    all_events = make_paging_method(operations.all_events)
+    logs = make_method(operations.logs)
+    all_logs = make_paging_method(operations.all_logs)
+    graph = make_method(operations.graph)
+    bundle = make_method(operations.bundle)
+    upload = make_method(operations.upload)
+    dead_letters = make_method(control_operations.dead_letters)
+    replay = make_method(control_operations.replay)
+    queues = make_method(control_operations.queues)
+    limits = make_method(control_operations.limits)
+    set_limit = make_method(control_operations.set_limit)
+    remove_limit = make_method(control_operations.remove_limit)
+    pause = make_method(control_operations.pause)
+    resume = make_method(control_operations.resume)
+    drain = make_method(control_operations.drain)
+    workflows = make_method(operations.workflows)
+    workflow = make_method(operations.workflow)
+    reload_workflows = make_method(operations.reload_workflows)
+    workers = make_method(operations.workers)
+    health = make_method(operations.health)
+    ready = make_method(operations.ready)
 
     def stream(self, job_id: str, *, after: int = 0) -> Iterator[Event | JobProgress]:
-        """A job's events after one of them as they happen, and its progress, until it has ended.
+        """A job's events after the given number as they happen, and its progress, until it has ended.
 
-        A stream that breaks goes on where it broke; Unavailable when the API stays away for half a minute.
+        A broken stream continues where it broke; Unavailable if the API can't be reached for half a minute.
         """
-        follow = Follow(job_id, after)
+        stream = JobStream(job_id, after)
         while True:
             broken = None
             try:
-                with self._transport.lines(follow.call()) as lines:
+                with self._transport.lines(stream.call()) as lines:
                     for line in lines:
-                        if told := follow.hear(line):
-                            yield told
+                        if message := stream.read_line(line):
+                            yield message
             except Unavailable as error:
                 broken = error
-            if follow.over:
+            if stream.ended:
                 return
-            sleep(follow.rest(broken))
+            sleep(stream.pause_seconds(broken))

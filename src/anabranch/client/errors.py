@@ -1,4 +1,4 @@
-"""From problem documents to errors; codes, messages and remedies are the API's own."""
+"""Turns problem documents into errors, with the codes, messages and remedies of the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,10 +13,10 @@ class NotAllowed(AnabranchError):
 
 
 class TimedOut(AnabranchError):
-    """The job had not ended when the time was over."""
+    """The job had not ended when the timeout expired."""
 
 
-KINDS: dict[int, type[AnabranchError]] = {
+ERROR_CLASSES: dict[int, type[AnabranchError]] = {
     400: InputError,
     401: NotAllowed,
     403: NotAllowed,
@@ -35,7 +35,7 @@ KINDS: dict[int, type[AnabranchError]] = {
 
 
 def error_of(status: int, problem: Mapping[str, Any]) -> AnabranchError:  # JSON of any shape: a proxy may have sent it
-    """The error that an answer tells of."""
-    kind = KINDS.get(status, AnabranchError)
+    """The error in an answer."""
+    kind = ERROR_CLASSES.get(status, AnabranchError)
     code, message = problem.get("code") or f"http.{status}", problem.get("detail") or f"the API answered {status}"
     return kind(str(code), str(message), remedy=str(problem.get("remedy") or ""))

@@ -1,4 +1,4 @@
-"""Files on their way to the API, hashed as they go."""
+"""Files to upload, hashed while they are sent."""
 
 import os
 import stat
@@ -12,14 +12,14 @@ from typing import BinaryIO
 from anabranch.client.answers import Raw
 from anabranch.errors import InputError
 
-__all__ = ["FileBody", "Uploaded", "written_aside"]
+__all__ = ["FileBody", "Uploaded", "write_atomically"]
 
-PIECE_BYTES = 2**20
+CHUNK_BYTES = 2**20
 
 
 @dataclass(frozen=True)
 class Uploaded:
-    """A file that the API keeps; a job takes its address as a parameter."""
+    """An uploaded file; a job takes its address as a parameter."""
 
     address: str
     sha256: str
@@ -33,7 +33,7 @@ class Uploaded:
 
 
 class FileBody:
-    """The content of a file as a body; `sha256` is that of what was sent."""
+    """The content of a file as a request body; `sha256` is the hash of the bytes sent."""
 
     def __init__(self, path: Path) -> None:
         """Open it."""
@@ -45,38 +45,38 @@ class FileBody:
 
     @property
     def size(self) -> int | None:
-        """Its size, where that is known before it is read."""
-        told = os.fstat(self._file.fileno())
-        return told.st_size if stat.S_ISREG(told.st_mode) else None
+        """Its size, if it is known before reading; None for a pipe."""
+        found = os.fstat(self._file.fileno())
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def pieces(self) -> Iterator[bytes]:
-        """What it holds."""
+        """The content, in chunks."""
         digest = sha256()
         with self._file:
-            while piece := self._file.read(PIECE_BYTES):
+            while piece := self._file.read(CHUNK_BYTES):
                 digest.update(piece)
                 yield piece
         self.sha256 = digest.hexdigest()
 
     async def pieces_async(self) -> AsyncIterator[bytes]:
         """The same, for asyncio."""
-        import asyncio  # whoever awaits has it already; the command line does without
+        import asyncio  # an async caller has imported it already; the command line starts faster without it
 
         digest = sha256()
         with self._file:
-            while piece := await asyncio.to_thread(self._file.read, PIECE_BYTES):
+            while piece := await asyncio.to_thread(self._file.read, CHUNK_BYTES):
                 digest.update(piece)
                 yield piece
         self.sha256 = digest.hexdigest()
 
     def close(self) -> None:
-        """Close it, sent or not."""
+        """Close the file, sent or not."""
         self._file.close()
 
 
 @contextmanager
-def written_aside(file: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of another when it is whole."""
+def write_atomically(file: Path) -> Iterator[BinaryIO]:
+    """A temporary file to write to, which replaces the target when it is complete."""
     aside = file.with_name(f"{file.name}.part")
     try:
         with aside.open("wb") as written:

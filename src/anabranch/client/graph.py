@@ -1,4 +1,4 @@
-"""A job's graph, as the API tells it."""
+"""A job's graph, as the API returns it."""
 
 from dataclasses import dataclass, field
 
@@ -29,7 +29,7 @@ class GraphEdge:
 
 @dataclass(frozen=True)
 class Graph:
-    """The workflow that a job was pinned to, with the states of its nodes; `raw` says where each is drawn."""
+    """The workflow that a job was pinned to, with the states of its nodes; `raw` also has their positions."""
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]

@@ -1,4 +1,4 @@
-"""What the API tells of a job's past: its events, and what its tasks printed."""
+"""The history of a job: its events, and the logs of its tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ __all__ = ["Event", "Log"]
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened to a job; `by` is who did it, where a caller did."""
+    """An event of a job; `by` is the caller who caused it, if there is one."""
 
     seq: int
     at: datetime
@@ -24,13 +24,13 @@ class Event:
     @classmethod
     def of(cls, raw: Raw) -> "Event":
         """Read an event."""
-        moment, by = datetime.fromisoformat(raw["at"]), raw.get("by")  # an older API does not tell
+        moment, by = datetime.fromisoformat(raw["at"]), raw.get("by")  # missing in an older API
         return cls(raw["seq"], moment, raw["kind"], raw["node"], by, raw["data"], raw)
 
 
 @dataclass(frozen=True)
 class Log:
-    """What one attempt of a task printed and measured."""
+    """The output and the metrics of one attempt of a task."""
 
     task_id: str
     node: str
@@ -42,6 +42,6 @@ class Log:
 
     @classmethod
     def of(cls, raw: Raw) -> "Log":
-        """Read what an attempt left."""
+        """Read the log of an attempt."""
         names = cls.__dataclass_fields__.keys() - {"raw"}
         return cls(**{name: raw[name] for name in names}, raw=raw)

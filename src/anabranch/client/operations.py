@@ -1,4 +1,4 @@
-"""The questions that the API answers, each once, for both clients."""
+"""The operations of the API, for both clients."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,14 +56,14 @@ __all__ = [
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 1.0
-PATIENCE_SECONDS = 30.0
-SUBMIT_PATIENCE_SECONDS = 5.0
-SHORTEST_TIMEOUT_SECONDS = 0.1
-LARGEST_PAGE = 1000
+MAX_PAUSE_SECONDS = 1.0
+MAX_OUTAGE_SECONDS = 30.0
+MAX_SUBMIT_OUTAGE_SECONDS = 5.0
+MIN_TIMEOUT_SECONDS = 0.1
+MAX_PAGE_ITEMS = 1000
 BATCH_LINES = 500
 BATCH_BYTES = 1_000_000
-LARGEST_PAGE_OF_LOGS = 200
+MAX_PAGE_LOGS = 200
 
 
 def submit(
@@ -75,23 +75,23 @@ def submit(
     correlation_id: str | None = None,
     idempotency_key: str | None = None,
 ) -> Steps[SubmittedJob]:
-    """Submit a job. A server that is away is asked again, under one key: nothing is made twice.
+    """Submit a job. It is retried while the server is unavailable, with one idempotency key: no job is created twice.
 
-    The same workflow and parameters are the same job. The key is a fresh one, unless you give your own to repeat a
-    call of another process.
+    The same workflow and parameters return the same job. The key is new for each call, unless you give your own to
+    repeat a call of another process.
     """
     given = {"priority": priority, "correlation_id": correlation_id}
     wanted = {name: value for name, value in given.items() if value is not None}
     body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
     key = _fresh_key() if idempotency_key is None else idempotency_key
-    return _patiently(Call(SubmittedJob.of, "POST", "/api/jobs", body=body, key=key))
+    return _retry_while_unavailable(Call(SubmittedJob.of, "POST", "/api/jobs", body=body, key=key))
 
 
 def submit_many(jobs: "Iterable[Mapping[str, Json]]") -> Batches[BulkAnswer]:
-    """Submit many jobs, each a body as the API takes it: `workflow`, `parameters` and more; an answer for each.
+    """Submit many jobs, each as a request body with `workflow`, `parameters` and more; yields an answer for each.
 
-    They are sent some hundreds at a time while you take the answers, in order. What the API refuses of one hurts no
-    other. A server that is away is asked again, under one key: nothing is made twice.
+    They are sent in batches of some hundreds while you consume the answers, in order. A refused job does not affect
+    the others. A batch is retried while the server is unavailable, with one idempotency key: no job is created twice.
     """
     first = 1
     for lines in _batch(map(encode_body, jobs)):
@@ -100,12 +100,12 @@ def submit_many(jobs: "Iterable[Mapping[str, Json]]") -> Batches[BulkAnswer]:
 
 
 def job(job_id: str) -> Call[JobStatus]:
-    """A job by its id, or by a start of it that fits no other."""
+    """A job by its id or a unique prefix of it."""
     return Call(JobStatus.of, "GET", job_path(job_id))
 
 
 def cancel(job_id: str, reason: str | None = None) -> Call[JobStatus]:
-    """Cancel a job, and tell how it stands now; Conflict when it has ended already."""
+    """Cancel a job and return its new status; Conflict if it has already ended."""
     body = None if reason is None else encode_body({"reason": reason})
     return Call(JobStatus.of, "POST", f"{job_path(job_id)}/cancel", body=body)
 
@@ -118,7 +118,7 @@ def jobs(
     workflow: str | None = None,
     parent: str | None = None,
 ) -> Call[Page[JobSummary]]:
-    """Jobs, the newest first; those that run for a job, if it is named."""
+    """Jobs, the newest first; with `parent`, the child jobs of that job."""
     query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
     return Call(lambda raw: Page.of(JobSummary.of, raw), "GET", "/api/jobs", query=query)
 
@@ -138,18 +138,18 @@ def tasks(
 
 def all_tasks(job_id: str, *, node: str | None = None, status: str | None = None) -> Pages[Task]:
     """Every task of a job, in order, a page at a time."""
-    return lambda after: tasks(job_id, limit=LARGEST_PAGE, after=after, node=node, status=status)
+    return lambda after: tasks(job_id, limit=MAX_PAGE_ITEMS, after=after, node=node, status=status)
 
 
 def events(job_id: str, *, limit: int | None = None, after: str | int | None = None) -> Call[Page[Event]]:
-    """What happened to a job, in order, after the event of a number."""
+    """The events of a job, in order, after the event with a number."""
     query = {"limit": limit, "after": after}
     return Call(lambda raw: Page.of(Event.of, raw), "GET", f"{job_path(job_id)}/events", query=query)
 
 
 def all_events(job_id: str) -> Pages[Event]:
-    """Everything that happened to a job, in order, a page at a time."""
-    return lambda after: events(job_id, limit=LARGEST_PAGE, after=after)
+    """All events of a job, in order, a page at a time."""
+    return lambda after: events(job_id, limit=MAX_PAGE_ITEMS, after=after)
 
 
 def logs(
@@ -161,7 +161,7 @@ def logs(
     index: int | str | None = None,
     attempt: int | None = None,
 ) -> Call[Page[Log]]:
-    """What the attempts of a job's tasks printed and measured, in order."""
+    """The output and the metrics of the attempts of a job's tasks, in order."""
     query = {"limit": limit, "after": after, "node": node, "index": index, "attempt": attempt}
     return Call(lambda raw: Page.of(Log.of, raw), "GET", f"{job_path(job_id)}/logs", query=query)
 
@@ -169,12 +169,12 @@ def logs(
 def all_logs(
     job_id: str, *, node: str | None = None, index: int | str | None = None, attempt: int | None = None
 ) -> Pages[Log]:
-    """All that a job's tasks printed and measured, in order, a page at a time."""
-    return lambda after: logs(job_id, limit=LARGEST_PAGE_OF_LOGS, after=after, node=node, index=index, attempt=attempt)
+    """All output and metrics of a job's tasks, in order, a page at a time."""
+    return lambda after: logs(job_id, limit=MAX_PAGE_LOGS, after=after, node=node, index=index, attempt=attempt)
 
 
 def upload(file: str | Path, *, name: str | None = None) -> Steps[Uploaded]:
-    """Send a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
+    """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
     path = Path(file)
     body = FileBody(path)
     try:
@@ -188,12 +188,12 @@ def upload(file: str | Path, *, name: str | None = None) -> Steps[Uploaded]:
     finally:
         body.close()
     if uploaded.sha256 != body.sha256:
-        raise InputError("upload.checksum", f"{path} did not arrive as it was sent", remedy="Send it again.")
+        raise InputError("upload.checksum", f"{path} was changed on the way to the API", remedy="Send it again.")
     return uploaded
 
 
 def bundle(job_id: str, file: str | Path) -> Call[Path]:
-    """Write all of a job that helps whoever is asked why to a file, a zip; where it is."""
+    """Write a zip file with everything needed to diagnose a job; returns its path."""
     return Call(Path, "GET", f"{job_path(job_id)}/bundle", into=Path(file), slow=True)
 
 
@@ -203,7 +203,7 @@ def graph(job_id: str) -> Call[Graph]:
 
 
 def workflows() -> Call[Workflows]:
-    """Every workflow that jobs can be made of, by name."""
+    """All workflows, by name."""
     return Call(Workflows.of, "GET", "/api/workflows")
 
 
@@ -213,7 +213,7 @@ def workflow(workflow_id: str) -> Call[Workflow]:
 
 
 def reload_workflows() -> Call[Reloaded]:
-    """Let the API read its workflow files again."""
+    """Let the API reload its workflow files."""
     return Call(Reloaded.of, "POST", "/api/workflows/reload")
 
 
@@ -223,7 +223,7 @@ def workers() -> Call[list[Worker]]:
 
 
 def health() -> Call[Health]:
-    """The state of every part; one that is down is told, not raised."""
+    """The state of every part; a part that is down is returned, not raised."""
     return Call(Health.of, "GET", "/api/health", also=503)
 
 
@@ -239,9 +239,9 @@ def ready() -> Steps[bool]:
 def wait(
     job_id: str, timeout: float | None = None, on_change: Callable[[JobStatus], None] | None = None
 ) -> Steps[JobStatus]:
-    """The job when it has ended, whether it completed or not; TimedOut after `timeout` seconds.
+    """Wait until a job has ended, completed or not, and return it; TimedOut after `timeout` seconds.
 
-    It outlasts a restart of the API. `on_change` gets the job at first and whenever it has moved on.
+    It survives a restart of the API. `on_change` is called with the job at first and after each change.
     """
     began = heard = monotonic()
     pause, seen = FIRST_PAUSE_SECONDS, None
@@ -249,10 +249,10 @@ def wait(
         remaining = _remaining(began, timeout)
         try:
             found: JobStatus = yield Call(
-                JobStatus.of, "GET", job_path(job_id), within=max(remaining, SHORTEST_TIMEOUT_SECONDS)
+                JobStatus.of, "GET", job_path(job_id), within=max(remaining, MIN_TIMEOUT_SECONDS)
             )
         except Unavailable:
-            if monotonic() - heard > PATIENCE_SECONDS:
+            if monotonic() - heard > MAX_OUTAGE_SECONDS:
                 raise
         else:
             heard = monotonic()
@@ -265,23 +265,23 @@ def wait(
         if timeout is not None and remaining <= 0:
             raise _timed_out(job_id, timeout, seen)
         yield Pause(min(pause, remaining))
-        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+        pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
 
 
 def _submit_lines(lines: Sequence[bytes], first: int) -> Steps[list[BulkAnswer]]:
     def read(raws: list[Any]) -> list[BulkAnswer]:  # JSON, which has no type before it is read
         answers = [BulkAnswer.of({**raw, "line": first + place}) for place, raw in enumerate(raws)]
-        away = next((answer.error for answer in answers if isinstance(answer.error, Unavailable)), None)
-        if away or len(answers) != len(lines):
-            raise away or Unavailable("api.broken_off", "the API answered fewer jobs than it was given")
+        unavailable = next((answer.error for answer in answers if isinstance(answer.error, Unavailable)), None)
+        if unavailable or len(answers) != len(lines):
+            raise unavailable or Unavailable("api.broken_off", "the API answered fewer lines than it was sent")
         return answers
 
     body = b"\n".join(lines) + b"\n"
-    return _patiently(Call(read, "POST", "/api/jobs/bulk", body=body, key=_fresh_key(), lines=True))
+    return _retry_while_unavailable(Call(read, "POST", "/api/jobs/bulk", body=body, key=_fresh_key(), lines=True))
 
 
 def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Lines in batches; the answers to one must fit the connection, for they are read when all of it was sent."""
+    """Lines in batches; the answers to a batch are read after it was sent, so they must fit into socket buffers."""
     batch: list[bytes] = []
     size = 0
     for line in lines:
@@ -294,18 +294,18 @@ def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _patiently(call: Call[Answer]) -> Steps[Answer]:
+def _retry_while_unavailable(call: Call[Answer]) -> Steps[Answer]:
     began, pause = monotonic(), FIRST_PAUSE_SECONDS
     while True:
         try:
             answer: Answer = yield call
         except Unavailable:
-            if monotonic() - began > SUBMIT_PATIENCE_SECONDS:
+            if monotonic() - began > MAX_SUBMIT_OUTAGE_SECONDS:
                 raise
         else:
             return answer
         yield Pause(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+        pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
 
 
 def _fresh_key() -> str:
@@ -317,7 +317,7 @@ def _remaining(began: float, timeout: float | None) -> float:
 
 
 def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
-    state = f"is still {seen.status}" if seen else "could not be asked for"
+    state = f"is still {seen.status}" if seen else "could not be read"
     see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
-    remedy = f"It goes on: see it with {see}, or end it with {end}."
+    remedy = f"It continues: see it with {see}, or cancel it with {end}."
     return TimedOut("job.timed_out", f"job {job_id} {state} after {timeout:g} s", remedy=remedy)

@@ -6,7 +6,7 @@ __all__ = ["Message", "Messages"]
 
 
 class Message(NamedTuple):
-    """A message: its name, its id where it has one of its own, and its data."""
+    """A message: its event name, its id (if it has one) and its data."""
 
     name: str
     id: str | None
@@ -14,7 +14,7 @@ class Message(NamedTuple):
 
 
 class Messages:
-    """Makes messages of lines; one that was not whole when the lines ended is none."""
+    """Builds messages from lines; an incomplete message at the end is dropped."""
 
     def __init__(self) -> None:
         """Before the first line."""
@@ -26,7 +26,7 @@ class Messages:
         self._data: list[str] = []
 
     def read(self, line: str) -> Message | None:
-        """The message that this line ends, if it ends one."""
+        """The message that this line completes, if any."""
         if not line:
             return self._end()
         field, _, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""Calls over HTTP; what is no answer, or one that tells of a problem, is raised."""
+"""Calls over HTTP; a missing answer or a problem document is raised as an error."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.client.calls import Call
 from anabranch.client.errors import error_of
-from anabranch.client.files import FileBody, written_aside
+from anabranch.client.files import FileBody, write_atomically
 from anabranch.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ Answer = TypeVar("Answer")
 CONNECT_SECONDS = 5.0
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
-SLOW_SECONDS = 600.0
+SLOW_ANSWER_SECONDS = 600.0
 
 
-class Line:
-    """How to reach the API at a URL, and what its answers mean; `timeout` bounds a request, in seconds."""
+class HttpProtocol:
+    """Builds requests for the API at a URL and reads its answers; `timeout` limits each request, in seconds."""
 
     def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
-        """Nothing is called yet; the key goes with every request."""
+        """Makes no request yet; the key is sent with every request."""
         _import_httpx()
         import httpx
 
@@ -44,7 +44,7 @@ class Line:
         self._where = f"{url.scheme}://{url.netloc.decode()}"
         self.base_url = str(url).rstrip("/")
         self._timeout = timeout
-        # A proxy that the environment names can't reach our loopback. Without TLS no certificates are loaded.
+        # A proxy from the environment can't reach our loopback. Without TLS, no certificates are loaded.
         local = url.host in ("localhost", "127.0.0.1", "::1")
         self._options: dict[str, Any] = {  # what both of httpx's clients take
             "base_url": url, "headers": _authorization(key), "trust_env": not local, "verify": url.scheme == "https",
@@ -52,7 +52,7 @@ class Line:
 
     def _request(self, call: Call[Any]) -> dict[str, Any]:  # what httpx takes
         timeout = min(call.within or self._timeout, self._timeout)
-        answer = (call.within or SLOW_SECONDS) if call.slow else timeout
+        answer = (call.within or SLOW_ANSWER_SECONDS) if call.slow else timeout
         connect = min(timeout, CONNECT_SECONDS)
         kind = {"Content-Type": NDJSON if call.lines else JSON} if isinstance(call.body, bytes) else {}
         key = {} if call.key is None else {"Idempotency-Key": call.key}
@@ -71,18 +71,18 @@ class Line:
         except self._timeouts as error:
             raise Unavailable(
                 "api.silent",
-                f"the API at {self._where} took a request, and did not answer in time",
-                remedy="See which part hangs with `anabranch doctor`.",
+                f"the API at {self._where} accepted a request and did not answer in time",
+                remedy="Run `anabranch doctor` to see which part hangs.",
             ) from error
         except self._errors as error:
             raise Unavailable(
                 "api.unreachable",
                 f"the API at {self._where} does not answer: {str(error) or type(error).__name__}",
-                remedy="Start it with `anabranch up`, or mend ANABRANCH_API_URL where that names another.",
+                remedy="Start it with `anabranch up`, or fix ANABRANCH_API_URL if it names another.",
             ) from error
 
     def _check(self, call: Call[Any], answer: "httpx.Response") -> None:
-        """Raise what an answer that was read tells, if it is a problem."""
+        """Raise the error in an answer, if it is a problem."""
         if not (answer.is_success or (answer.status_code == call.also and not _is_problem(answer))):
             raise error_of(answer.status_code, _problem(answer))
 
@@ -94,16 +94,16 @@ class Line:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise AnabranchError(
                 "api.unreadable",
-                f"what answers at {self._where} does not speak as this client expects",
-                remedy="See that it is Anabranch, and of the same version.",
+                f"unexpected response from {self._where}",
+                remedy="Check that it is Anabranch, and of the same version.",
             ) from error
 
 
-class Transport(Line):
+class Transport(HttpProtocol):
     """Connections to the API."""
 
     def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
-        """Nothing is called yet."""
+        """Makes no request yet."""
         super().__init__(base_url, timeout, key)
         import httpx
 
@@ -114,7 +114,7 @@ class Transport(Line):
         self._http.close()
 
     def call(self, call: Call[Answer]) -> Answer:
-        """What is made of the answer."""
+        """Send a request, and return the parsed answer."""
         if call.into:
             return self._download(call, call.into)
         content = call.body.pieces() if isinstance(call.body, FileBody) else call.body
@@ -124,7 +124,7 @@ class Transport(Line):
 
     @contextmanager
     def lines(self, call: Call[Any]) -> Iterator[Iterator[str]]:
-        """The lines of an answer as they come."""
+        """The lines of an answer as they arrive."""
         with self._reached(), self._http.stream(**self._request(call)) as answer:
             if not answer.is_success:
                 answer.read()
@@ -132,7 +132,7 @@ class Transport(Line):
             yield answer.iter_lines()
 
     def _download(self, call: Call[Answer], file: Path) -> Answer:
-        with written_aside(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
+        with write_atomically(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
             if not answer.is_success:
                 answer.read()
             self._check(call, answer)
@@ -141,11 +141,11 @@ class Transport(Line):
         return call.read(file)
 
 
-class AsyncTransport(Line):
+class AsyncTransport(HttpProtocol):
     """Connections to the API, for asyncio."""
 
     def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
-        """Nothing is called yet."""
+        """Makes no request yet."""
         super().__init__(base_url, timeout, key)
         import httpx
 
@@ -156,7 +156,7 @@ class AsyncTransport(Line):
         await self._http.aclose()
 
     async def call(self, call: Call[Answer]) -> Answer:
-        """What is made of the answer."""
+        """Send a request, and return the parsed answer."""
         if call.into:
             return await self._download(call, call.into)
         content = call.body.pieces_async() if isinstance(call.body, FileBody) else call.body
@@ -166,7 +166,7 @@ class AsyncTransport(Line):
 
     @asynccontextmanager
     async def lines(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[str]]:
-        """The lines of an answer as they come."""
+        """The lines of an answer as they arrive."""
         with self._reached():
             async with self._http.stream(**self._request(call)) as answer:
                 if not answer.is_success:
@@ -175,7 +175,7 @@ class AsyncTransport(Line):
                 yield answer.aiter_lines()
 
     async def _download(self, call: Call[Answer], file: Path) -> Answer:
-        with written_aside(file) as aside, self._reached():
+        with write_atomically(file) as aside, self._reached():
             async with self._http.stream(**self._request(call)) as answer:
                 if not answer.is_success:
                     await answer.aread()
@@ -186,8 +186,7 @@ class AsyncTransport(Line):
 
 
 def _import_httpx() -> None:
-    # It brings its own command line, with click and rich, and that costs more than the rest of it; what can't be
-    # imported it does without.
+    # httpx imports its own command line, with click and rich, which takes longer than the rest; it works without it.
     unwanted = "httpx._main"
     if "httpx" in sys.modules:
         return
@@ -202,10 +201,12 @@ def _import_httpx() -> None:
 def _authorization(key: str | None) -> dict[str, str]:
     if key is None:
         return {}
-    # Checked here, for what the library says of a header that can't be sent would show it (S5).
+    # Checked here, because httpx would show an invalid header in its error (S5).
     if not re.fullmatch(r"[\x21-\x7e]+", key):
-        remedy = "Mend ANABRANCH_API_KEY, or what was given in its place."
-        raise InputError("auth.unsendable", "the key is empty, or has characters that no key has", remedy=remedy)
+        remedy = "Fix ANABRANCH_API_KEY, or the key that was passed instead."
+        raise InputError(
+            "auth.unsendable", "the key is empty, or has characters that a key can't contain", remedy=remedy
+        )
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -222,5 +223,5 @@ def _is_problem(answer: "httpx.Response") -> bool:
 
 
 def _bad_url(reason: str) -> InputError:
-    remedy = "Mend ANABRANCH_API_URL, or what was given in its place, like http://127.0.0.1:8787."
-    return InputError("api.url_invalid", f"the API's URL can't be used: {reason}", remedy=remedy)
+    remedy = "Fix ANABRANCH_API_URL, or the URL that was passed instead, like http://127.0.0.1:8787."
+    return InputError("api.url_invalid", f"the API's URL is invalid: {reason}", remedy=remedy)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.embedded.account import Account
+from anabranch.embedded.server_user import ServerUser
 from anabranch.errors import Unavailable
 
-__all__ = ["OLDEST", "Binaries", "find_binaries"]
+__all__ = ["OLDEST_MAJOR", "Binaries", "find_binaries"]
 
-OLDEST = 15
-INSTALLED = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/postgresql/*/bin")
+OLDEST_MAJOR = 15
+INSTALL_PATTERNS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/postgresql/*/bin")
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Binaries:
         return str(self.folder / program)
 
 
-def find_binaries(account: Account, major: int | None = None) -> Binaries:
-    """The newest that the account can run, those with PostGIS first; of one major version if the data needs it."""
-    found = [binaries for folder in _folders() if (binaries := _inspect(folder, account))]
+def find_binaries(user: ServerUser, major: int | None = None) -> Binaries:
+    """The newest programs that the user can run, preferably with PostGIS; of one major version if the data needs it."""
+    found = [binaries for folder in _folders() if (binaries := _inspect(folder, user))]
     fit = [binaries for binaries in found if binaries.major == (major or binaries.major)]
     if fit:
         return max(fit, key=lambda binaries: (binaries.postgis, binaries.major))
@@ -40,7 +40,7 @@ def find_binaries(account: Account, major: int | None = None) -> Binaries:
 
 
 def _folders() -> Iterator[Path]:
-    folders = [folder for pattern in INSTALLED for folder in Path("/").glob(pattern.lstrip("/"))]
+    folders = [folder for pattern in INSTALL_PATTERNS for folder in Path("/").glob(pattern.lstrip("/"))]
     if path := shutil.which("postgres"):
         folders.append(Path(os.path.realpath(path)).parent)
     if bindir := _ask("pg_config", "--bindir"):
@@ -48,11 +48,11 @@ def _folders() -> Iterator[Path]:
     yield from dict.fromkeys(folders)
 
 
-def _inspect(folder: Path, account: Account) -> Binaries | None:
+def _inspect(folder: Path, user: ServerUser) -> Binaries | None:
     if not all((folder / program).is_file() for program in ("postgres", "initdb")):
         return None
     version = re.search(r"\d+", _ask(str(folder / "postgres"), "--version"))
-    if not version or int(version[0]) < OLDEST or not account.can_use(folder / "postgres"):
+    if not version or int(version[0]) < OLDEST_MAJOR or not user.can_use(folder / "postgres"):
         return None
     share = _ask(str(folder / "pg_config"), "--sharedir") or f"/usr/share/postgresql/{version[0]}"
     return Binaries(folder, int(version[0]), (Path(share) / "extension" / "postgis.control").is_file())
@@ -68,7 +68,7 @@ def _ask(*command: str) -> str:
 def _missing() -> Unavailable:
     return Unavailable(
         "cluster.no_server",
-        f"no PostgreSQL server of version {OLDEST} or newer is installed",
+        f"no PostgreSQL server of version {OLDEST_MAJOR} or newer is installed",
         remedy=f"{_apt('postgresql postgresql-postgis')} (or set ANABRANCH_DATABASE_URL to a server you have)",
     )
 
@@ -77,8 +77,8 @@ def _wrong_version(major: int, found: list[Binaries]) -> Unavailable:
     have = ", ".join(sorted({str(binaries.major) for binaries in found}))
     return Unavailable(
         "cluster.wrong_version",
-        f"the data was made by PostgreSQL {major}, and only {have} is installed",
-        remedy=f"{_apt(f'postgresql-{major} postgresql-{major}-postgis-3')} (or start anew: `anabranch down --purge`)",
+        f"the data was created by PostgreSQL {major}, and only {have} is installed",
+        remedy=f"{_apt(f'postgresql-{major} postgresql-{major}-postgis-3')} (or start over: `anabranch down --purge`)",
     )
 
 

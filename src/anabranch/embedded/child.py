@@ -1,4 +1,4 @@
-"""A process that is kept running."""
+"""A process that is restarted when it dies."""
 
 import os
 import signal
@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-__all__ = ["ChildSpec", "Kept"]
+__all__ = ["ChildSpec", "SupervisedProcess"]
 
-LONGEST_DELAY = 5.0
-RAN_WELL = 10.0
+MAX_DELAY_SECONDS = 5.0
+STABLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """A process of the stack: a role of its own, its command, and whether it serves the listening socket."""
+    """A process of the stack: its role, its command, and whether it serves the listening socket."""
 
     role: str
     argv: Sequence[str]
@@ -25,8 +25,8 @@ class ChildSpec:
     listens: bool = False
 
 
-class Kept:
-    """One process and its successors: the first death costs nothing, each further one a longer wait."""
+class SupervisedProcess:
+    """One process and its successors: restarted at once after the first death, later after each further one."""
 
     def __init__(self, role: str, launch: Callable[[str], subprocess.Popen[bytes]]) -> None:
         self.role = role
@@ -56,8 +56,8 @@ class Kept:
         self._count_death()
         return dead
 
-    def tell(self, signum: signal.Signals) -> None:
-        """Signal the process if it runs."""
+    def send_signal(self, signum: signal.Signals) -> None:
+        """Send a signal to the process if it runs."""
         if self.process:
             self.process.send_signal(signum)
 
@@ -66,12 +66,12 @@ class Kept:
         if self.process is None:
             return
         if self.process.poll() is None:
-            # Not reaped yet, so the group's number is still its own.
+            # Not reaped yet, so the group id is still its own.
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def _count_death(self) -> None:
         now = time.monotonic()
-        self._deaths = 1 if now - self._started > RAN_WELL else self._deaths + 1
-        self.due = now + (0 if self._deaths == 1 else min(LONGEST_DELAY, 0.25 * 2 ** (self._deaths - 1)))
+        self._deaths = 1 if now - self._started > STABLE_SECONDS else self._deaths + 1
+        self.due = now + (0 if self._deaths == 1 else min(MAX_DELAY_SECONDS, 0.25 * 2 ** (self._deaths - 1)))

@@ -19,17 +19,17 @@ __all__ = ["Stopped", "SupervisorEnded", "start_detached", "stop"]
 
 @dataclass(frozen=True)
 class Stopped:
-    """What `stop` did: the supervisor it stopped, if one ran, and how many processes a dead one had left."""
+    """The result of `stop`: the supervisor it stopped, if one ran, and the number of orphans it ended."""
 
     supervisor: int | None
     orphans: int
 
 
 class SupervisorEnded(Unavailable):
-    """A supervisor in the background ended before its stack was ready, with this exit code and these last words."""
+    """A supervisor in the background ended before its stack was ready, with this exit code and last output."""
 
     def __init__(self, log: Path, exit_code: int, said: str) -> None:
-        remedy = f"Mend what the lines above say; the whole log is {log}."
+        remedy = f"Fix what the lines above report; the full log is {log}."
         super().__init__("stack.failed", f"the stack did not start:\n{said}", remedy=remedy)
         self.exit_code = exit_code
         self.said = said
@@ -38,7 +38,7 @@ class SupervisorEnded(Unavailable):
 def start_detached(
     argv: Sequence[str], env: Mapping[str, str], home: Home, ready: Callable[[Stack], bool], timeout: float = 120
 ) -> Stack:
-    """Run `argv`, a supervisor of this home, in the background; the stack when it is ready, else nothing is left."""
+    """Run `argv`, a supervisor of this home, in the background until its stack is ready; on failure nothing is left."""
     with home.locked():
         trim_logs(home.logs)
     log = home.logs / "supervisor.log"
@@ -56,7 +56,7 @@ def start_detached(
 
 
 def stop(home: Home, timeout: float = 90) -> Stopped:
-    """Stop what runs in the home, and clear what a killed supervisor left there."""
+    """Stop the stack in the home, and end the processes that a killed supervisor left there."""
     if home.stack_id is None:
         return Stopped(None, 0)
     pid, deadline = None, time.monotonic() + timeout
@@ -67,7 +67,7 @@ def stop(home: Home, timeout: float = 90) -> Stopped:
         try:
             return Stopped(pid, clear_orphans(home))
         except Conflict as error:
-            # One that starts has locked the home and not yet written down who it is.
+            # A starting supervisor has locked the home and not yet recorded itself.
             if error.code != "stack.running" or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
@@ -76,7 +76,7 @@ def stop(home: Home, timeout: float = 90) -> Stopped:
 
 
 def _spawn(argv: Sequence[str], env: Mapping[str, str], log: Path) -> int:
-    # A stack that is started from inside another is not a part of it.
+    # A stack that is started from inside another one is not a part of it.
     own = {name: value for name, value in env.items() if name not in (STACK_MARK, CHILD_MARK)}
     output = open_log(log)
     try:
@@ -91,7 +91,7 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], log: Path) -> int:
 
 
 def _wait_ready(pid: int, home: Home, ready: Callable[[Stack], bool], timeout: float) -> Stack | None:
-    """The stack when it is ready; None: its supervisor has ended."""
+    """Wait until the stack is ready; None if its supervisor has ended."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -101,7 +101,7 @@ def _wait_ready(pid: int, home: Home, ready: Callable[[Stack], bool], timeout: f
             return stack
         time.sleep(0.05)
     raise Unavailable(
-        "stack.not_ready", f"the stack was not ready in {timeout:.0f} s", remedy=f"The logs in {home.logs} say why."
+        "stack.not_ready", f"the stack was not ready in {timeout:.0f} s", remedy=f"See the logs in {home.logs}."
     )
 
 
@@ -113,7 +113,7 @@ def _abandon(pid: int, home: Home) -> None:
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
-    # Another may have won the home meanwhile: then this raises Conflict, and what runs there is its own.
+    # Another supervisor may have locked the home meanwhile: then this raises Conflict, and the processes are its own.
     clear_orphans(home)
     home.release()
 

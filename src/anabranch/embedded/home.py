@@ -1,4 +1,4 @@
-"""The data folder of one stack: its lock, and the records by which other processes find it."""
+"""The data folder of one stack: its lock, and the records by which other processes find the stack."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ from anabranch.errors import Conflict, InputError
 __all__ = ["CHILD_MARK", "STACK_MARK", "Child", "Home", "Stack", "conflict"]
 
 # Every process of a stack carries the first in its environment, and one child with all its descendants the second:
-# that is how they are found when nothing else is left to tell whose they are.
+# that is how they are found when there is no other record of them.
 STACK_MARK = "ANABRANCH_STACK_ID"
 CHILD_MARK = "ANABRANCH_CHILD_ID"
 
@@ -31,7 +31,7 @@ class Child:
 
 @dataclass(frozen=True)
 class Stack:
-    """What runs in a home, as its supervisor wrote it down."""
+    """The stack that runs in a home, as its supervisor recorded it."""
 
     boot: str
     supervisor: Process
@@ -42,14 +42,14 @@ class Stack:
 
 
 class Home:
-    """One data folder; made when it is first locked."""
+    """One data folder; created when it is first locked."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))
         self.logs = self.path / "logs"
         self._stack_file = self.path / "run" / "stack.json"
         self._key_file = self.path / "run" / "key"
-        self._place_file = self.path / "cluster.json"
+        self._cluster_file = self.path / "cluster.json"
         self._elsewhere_file = self.path / "elsewhere"
         self._lock: int | None = None
 
@@ -57,12 +57,12 @@ class Home:
     def stack_id(self) -> str | None:
         """The id that marks this home's processes; None before first use."""
         text = _read(self.path / "id")
-        # With the inode a copied home has an id of its own, and never takes the original's processes for its own.
+        # The inode gives a copied home its own id, so that it never claims the original's processes.
         return f"{text.strip()}-{self.path.stat().st_ino}" if text else None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the home, and let it go at the end."""
+        """Lock the home, and release it at the end."""
         self.acquire()
         try:
             yield
@@ -70,11 +70,11 @@ class Home:
             self.release()
 
     def acquire(self) -> None:
-        """Hold the home until `release` or the end of this process; a second time is a no-op; Conflict when held."""
+        """Lock the home until `release` or the end of the process; a second call does nothing; Conflict if locked."""
         if self._lock is not None:
             return
         self._make()
-        # Python's descriptors close on exec, so no child can keep the lock when the supervisor is gone.
+        # Python's descriptors close on exec, so no child can hold the lock after the supervisor is gone.
         lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -86,18 +86,18 @@ class Home:
             _write(self.path / "id", secrets.token_hex(16))
 
     def release(self) -> None:
-        """Let the home go."""
+        """Release the lock."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def read_stack(self) -> Stack | None:
-        """The stack that runs here now; None when its supervisor is gone."""
+        """The stack that runs here now; None if its supervisor is gone."""
         stack = self.last_stack()
         return stack if stack and alive(stack.supervisor) else None
 
     def last_stack(self) -> Stack | None:
-        """The stack that was last started here in this boot and not stopped in order, alive or not.
+        """The stack that was last started here in this boot and not stopped cleanly, alive or not.
 
         Conflict: the home is a copy of one whose stack still runs.
         """
@@ -115,52 +115,52 @@ class Home:
         return None
 
     def write_stack(self, stack: Stack) -> None:
-        """Record what runs here, and where here is."""
+        """Record the running stack, with the path and inode of this home."""
         here = {"home": str(self.path), "inode": self._inode()}
         _write(self._stack_file, json.dumps({**here, **asdict(stack)}, indent=1))
 
     def clear_stack(self) -> None:
-        """Record that nothing runs here."""
+        """Record that no stack runs here."""
         self._stack_file.unlink(missing_ok=True)
 
     def read_key(self) -> str | None:
-        """The key for commands of this home, where its stack asks for keys."""
+        """The key for commands of this home, if its stack requires keys."""
         return _read(self._key_file) or None
 
     def write_key(self, key: str) -> None:
-        """Keep a key for the commands of this home, to be read by its owner only."""
+        """Store a key for the commands of this home, readable by its owner only."""
         _write(self._key_file, key)
 
     def clear_key(self) -> None:
-        """Forget the key."""
+        """Remove the key."""
         self._key_file.unlink(missing_ok=True)
 
-    def read_place(self) -> dict[str, Path]:
+    def read_cluster_folders(self) -> dict[str, Path]:
         """The folders of the cluster that are not inside the home, by name."""
         try:
-            return {name: Path(folder) for name, folder in json.loads(_read(self._place_file)).items()}
+            return {name: Path(folder) for name, folder in json.loads(_read(self._cluster_file)).items()}
         except (AttributeError, ValueError):
             return {}
 
-    def write_place(self, place: dict[str, Path]) -> None:
+    def write_cluster_folders(self, folders: dict[str, Path]) -> None:
         """Record the folders of the cluster that are not inside the home."""
-        _write(self._place_file, json.dumps({name: str(folder) for name, folder in place.items()}))
+        _write(self._cluster_file, json.dumps({name: str(folder) for name, folder in folders.items()}))
 
     @property
     def serves_elsewhere(self) -> bool:
-        """Whether a stack ran here with a database that is not the home's own, and may know of files in it."""
+        """Whether a stack ran here with an external database, which may still refer to files in this home."""
         return self._elsewhere_file.exists()
 
     def mark_elsewhere(self) -> None:
-        """Record that one did: it outlives the stack, for its database does."""
+        """Record that one did; the record outlives the stack, because the database does."""
         self._elsewhere_file.touch(mode=0o600)
 
     def clear_elsewhere(self) -> None:
-        """Record that nothing is left here that such a database may know of."""
+        """Record that no files are left here that such a database may refer to."""
         self._elsewhere_file.unlink(missing_ok=True)
 
     def _inode(self) -> list[int]:
-        # It stays when the home is renamed, and a copy has another.
+        # It stays the same when the home is renamed, and differs in a copy.
         found = self.path.stat()
         return [found.st_dev, found.st_ino]
 
@@ -185,7 +185,7 @@ class Home:
 
 
 def conflict(home: Home) -> Conflict:
-    """The error that says what runs in a home already."""
+    """The error for a home that is in use."""
     stack = home.read_stack()
     what = (
         f"a stack is already running in {home.path}: {stack.api_url or 'still starting'}, pid {stack.supervisor.pid}"
@@ -193,12 +193,12 @@ def conflict(home: Home) -> Conflict:
         else f"another process is starting or stopping the stack in {home.path}"
     )
     return Conflict(
-        "stack.running", what, remedy="Use it, stop it by `anabranch down`, or set ANABRANCH_HOME to another folder."
+        "stack.running", what, remedy="Use it, stop it with `anabranch down`, or set ANABRANCH_HOME to another folder."
     )
 
 
 def _read(path: Path) -> str:
-    """What the file holds; nothing when there is none."""
+    """The content of a file; empty if there is none."""
     try:
         return path.read_text()
     except (FileNotFoundError, NotADirectoryError):
@@ -212,7 +212,7 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file whole, and durably."""
+    """Replace a file atomically and durably."""
     new = path.with_name(f"{path.name}.new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
         file.write(text)

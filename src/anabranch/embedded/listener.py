@@ -10,7 +10,7 @@ __all__ = ["api_url", "asks_for_keys", "is_address", "is_loopback", "listen"]
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 takes any free one; Conflict when it is taken."""
+    """A socket that listens on an address; port 0 chooses a free one; Conflict if the port is in use."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
@@ -28,14 +28,14 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def api_url(listener: socket.socket) -> str:
-    """Where a client on this machine reaches the socket."""
+    """The URL at which a client on this machine reaches the socket."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  it is named here to be replaced
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, by name or address, is this machine to itself."""
+    """Whether a host, by name or address, is loopback."""
     host = host.removeprefix("[").removesuffix("]").lower()
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
@@ -45,14 +45,14 @@ def asks_for_keys(auth: str, host: str) -> bool:
     if auth == "none" and not is_loopback(host):
         raise InputError(
             "auth.open_address",
-            f"the API can't listen on {host} without keys: whoever reaches it could do everything",
-            remedy="Set ANABRANCH_AUTH to keys or leave it out, or listen on 127.0.0.1, ::1 or localhost.",
+            f"the API can't listen on {host} without keys: everybody who can reach it could do everything",
+            remedy="Set ANABRANCH_AUTH to keys or omit it, or listen on 127.0.0.1, ::1 or localhost.",
         )
     return auth == "keys" or not is_loopback(host)
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is given by its address."""
+    """Whether a host is an IP address."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -64,12 +64,12 @@ def _refused(host: str, port: int, error: OSError) -> Conflict | InputError:
     if error.errno == errno.EADDRINUSE:
         return Conflict(
             "stack.port_taken",
-            f"port {port} of {host} is taken by another process",
-            remedy="Set ANABRANCH_PORT to another, or give one to `up` by `--port`; 0 takes any free one.",
+            f"port {port} of {host} is in use by another process",
+            remedy="Set ANABRANCH_PORT to another port, or use `up --port`; 0 chooses a free one.",
         )
     reason = error.strerror or str(error)
     return InputError(
         "stack.bad_address",
         f"can't listen on {host} port {port}: {reason}",
-        remedy="Mend ANABRANCH_HOST and ANABRANCH_PORT, or `--host` and `--port` of `up`.",
+        remedy="Fix ANABRANCH_HOST and ANABRANCH_PORT, or `--host` and `--port` of `up`.",
     )

@@ -1,4 +1,4 @@
-"""Log files that stay small."""
+"""Log files of limited size."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from pathlib import Path
 
 __all__ = ["open_log", "read_tail", "trim_logs"]
 
-LIMIT = 10_000_000
+MAX_LOG_BYTES = 10_000_000
 
 
 def open_log(path: Path) -> int:
@@ -14,11 +14,11 @@ def open_log(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
-def trim_logs(folder: Path, limit: int = LIMIT) -> None:
-    """Move what each log over the limit holds to its `.1`, and go on with an empty file."""
+def trim_logs(folder: Path, limit: int = MAX_LOG_BYTES) -> None:
+    """Move the content of each log over the limit to its `.1` file, and continue with an empty one."""
     for path in folder.glob("*.log"):
         if path.stat().st_size > limit:
-            # Copied and cut, not renamed: the writers append to a descriptor that they keep for life.
+            # Copied and truncated, not renamed: the writers keep their descriptors open.
             shutil.copyfile(path, path.with_name(f"{path.name}.1"))
             os.truncate(path, 0)
 

@@ -1,4 +1,4 @@
-"""The running server of a data folder, whoever started it."""
+"""The running PostgreSQL server of a data folder, whichever process started it."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -14,13 +14,13 @@ Mode = Literal["fast", "immediate"]
 
 def find_postmaster(data: Path) -> Process | None:
     """The server that runs on this data folder."""
-    # Every process of a server works in its data folder: that, not the pid in the file, proves whose it is.
+    # Every process of a server has its data folder as current folder: that proves its identity, not the recorded pid.
     pid = _recorded_pid(data / "postmaster.pid")
     return next((process for process in working_in(data, "postgres") if process.pid == pid), None)
 
 
 def shut_down(data: Path, mode: Mode = "fast", patience: float = 30) -> bool:
-    """Stop the server of this data folder, harder when it is not gone in time; False when none ran."""
+    """Stop the server of this data folder, by force if it takes too long; False if none ran."""
     server = find_postmaster(data)
     if server:
         gently = [(SIGINT, patience)] if mode == "fast" else []
@@ -29,12 +29,12 @@ def shut_down(data: Path, mode: Mode = "fast", patience: float = 30) -> bool:
 
 
 def clear_leftovers(data: Path) -> bool:
-    """End what is left of a server, its postmaster included; a new one can't start beside them."""
+    """End all remaining processes of a server, including its postmaster; a new one can't start beside them."""
     return bool(end(lambda: working_in(data, "postgres"), (SIGQUIT, 2.0), (SIGKILL, 5.0)))
 
 
 def drop_stale_lock(lock: Path) -> None:
-    """Remove a dead server's lock file if its pid is another's now, or a zombie's: a new one would give way to it."""
+    """Remove a dead server's lock file if its pid was reused, or is a zombie's: it would stop a new server."""
     pid = _recorded_pid(lock)
     if pid and Path(f"/proc/{pid}").exists():
         lock.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Processes by pid and start time, so that a reused pid is never taken for the old process."""
+"""Processes by pid and start time, so that a reused pid is never confused with the old process."""
 
 import os
 import signal
@@ -12,25 +12,25 @@ __all__ = ["Process", "alive", "boot_id", "end", "family", "identify", "marked",
 
 @dataclass(frozen=True)
 class Process:
-    """One process of this boot: the pid, and the clock tick it started at."""
+    """One process of this boot: the pid, and the clock tick at which it started."""
 
     pid: int
     start: int
 
 
 def boot_id() -> str:
-    """The name of this boot of the machine; start times compare only within one."""
+    """The id of this boot of the machine; start times are comparable only within one."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def identify(pid: int) -> Process | None:
-    """The process that has this pid now; None when it is gone or a zombie."""
+    """The process that has this pid now; None if it is gone or a zombie."""
     fields = _stat(pid)
     return Process(pid, int(fields[19])) if fields and fields[0] not in (b"Z", b"X") else None
 
 
 def alive(process: Process) -> bool:
-    """Whether this very process still runs."""
+    """Whether exactly this process still runs."""
     return identify(process.pid) == process
 
 
@@ -44,7 +44,7 @@ def family(pid: int) -> set[int]:
 
 
 def marked(name: str, value: str) -> list[Process]:
-    """The processes that were started with this variable in their environment, whoever their parent is now."""
+    """The processes that were started with this variable in their environment, whatever their parent is now."""
     entry = f"{name}={value}".encode()
     return [process for process in _running() if entry in _environment(process.pid)]
 
@@ -59,13 +59,13 @@ def working_in(folder: Path, program: str) -> list[Process]:
 
 
 def send(process: Process, signum: signal.Signals) -> None:
-    """Signal this very process, or nobody."""
+    """Send a signal to exactly this process, or to none."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return
     try:
-        # The handle pins the pid's present owner, so what is checked here is what gets the signal.
+        # The handle pins the current owner of the pid, so the process checked here is the one that gets the signal.
         if alive(process):
             signal.pidfd_send_signal(handle, signum)
     except ProcessLookupError:
@@ -76,20 +76,20 @@ def send(process: Process, signum: signal.Signals) -> None:
 
 def end(find: Callable[[], Iterable[Process]], *steps: tuple[signal.Signals, float]) -> set[Process]:
     """Send each step's signal to all that `find` finds, until it finds none or the step's seconds are over."""
-    told: set[Process] = set()
+    signalled: set[Process] = set()
     for signum, seconds in steps:
-        now_told: set[Process] = set()
+        in_this_step: set[Process] = set()
         deadline = time.monotonic() + seconds
         while left := set(find()):
-            # Asked again each time: what was forked meanwhile is told too.
-            for process in left - now_told:
+            # Searched again each time: processes forked meanwhile get the signal, too.
+            for process in left - in_this_step:
                 send(process, signum)
-            now_told |= left
-            told |= left
+            in_this_step |= left
+            signalled |= left
             if time.monotonic() > deadline:
                 break
             time.sleep(0.02)
-    return told
+    return signalled
 
 
 def _running() -> Iterator[Process]:

@@ -12,32 +12,32 @@ from signal import SIGKILL, SIGTERM
 
 import structlog
 
-from anabranch.embedded.child import ChildSpec, Kept
+from anabranch.embedded.child import ChildSpec, SupervisedProcess
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Child, Home, Stack
-from anabranch.embedded.interrupts import Interrupted, Interrupts
 from anabranch.embedded.listener import api_url, listen
 from anabranch.embedded.logfiles import open_log, trim_logs
 from anabranch.embedded.orphans import clear_orphans, find_orphans
 from anabranch.embedded.processes import Process, boot_id, end, identify, marked
+from anabranch.embedded.signals import Interrupted, StopSignals
 
 __all__ = ["LISTEN_FD", "ChildSpec", "Supervisor"]
 
-# The child that listens finds the descriptor of its socket here.
+# The child that listens reads the descriptor of its socket from this variable.
 LISTEN_FD = "ANABRANCH_LISTEN_FD"
-TICK = 1.0
+POLL_SECONDS = 1.0
 
 log = structlog.get_logger()
 
 
 def _ignore(*_: object) -> None:
-    """What is called when nobody wants to know."""
+    """The default callback."""
 
 
 class Supervisor:
     """Runs the stack of a home until a signal asks it to stop.
 
-    `database` is the cluster to run, or the URL of a server that others run. `prepare` gets the URL before any child
+    `database` is the cluster to run, or the URL of an external server. `prepare` gets the URL before any child
     starts. `on_start` gets the stack when all have started; `on_death` gets role and pid, in a thread of its own;
     `on_stop` is called when all have ended and the database still runs.
     """
@@ -64,22 +64,24 @@ class Supervisor:
         self._prepare, self._on_start, self._on_death, self._on_stop = prepare, on_start, on_death, on_stop
         self._grace = grace.total_seconds()
         self._log_to_files = log_to_files
-        self._server = Kept("postgres", lambda _: database.launch()) if isinstance(database, Cluster) else None
-        self._children = [Kept(spec.role, partial(self._launch, spec)) for spec in children]
+        self._server = (
+            SupervisedProcess("postgres", lambda _: database.launch()) if isinstance(database, Cluster) else None
+        )
+        self._children = [SupervisedProcess(spec.role, partial(self._launch, spec)) for spec in children]
 
     def run(self) -> None:
-        """Run the stack; returns when it has stopped in order. Conflict: it runs already, or the port is taken."""
+        """Run the stack; returns when it has stopped cleanly. Conflict: it already runs, or the port is in use."""
         with self.home.locked():
             clear_orphans(self.home)
-            with closing(listen(*self._address)) as self._listener, Interrupts() as self._interrupts:
+            with closing(listen(*self._address)) as self._listener, StopSignals() as self._signals:
                 try:
                     self._start()
-                    self._interrupts.count()
+                    self._signals.stop_raising()
                     self._watch()
                 except Interrupted:
-                    _say("stack.interrupted")
+                    _log_event("stack.interrupted")
                 finally:
-                    self._interrupts.count()
+                    self._signals.stop_raising()
                     self._stop()
 
     def _start(self) -> None:
@@ -87,44 +89,47 @@ class Supervisor:
             self.home.mark_elsewhere()
         self._record(None)
         if self._cluster and self._server:
-            self._raise(self._server)
+            self._start_process(self._server)
             self._cluster.wait_ready()
             self._cluster.ensure_database()
             self._database_url = self._cluster.url()
             self._record(None)
         self._prepare(self._database_url)
         for child in self._children:
-            self._raise(child)
+            self._start_process(child)
         stack = self._record(api_url(self._listener))
-        _say("stack.started", url=stack.api_url, home=str(self.home.path))
-        _attempt(partial(self._on_start, stack))
+        _log_event("stack.started", url=stack.api_url, home=str(self.home.path))
+        _log_errors(partial(self._on_start, stack))
 
     def _watch(self) -> None:
-        kept = [self._server, *self._children] if self._server else self._children
-        while not self._interrupts.asked:
-            for act in (*(partial(self._tend, one) for one in kept), partial(trim_logs, self.home.logs)):
-                _attempt(act)
-            due = min((one.due for one in kept if one.process is None), default=time.monotonic() + TICK)
-            self._interrupts.wait(min(TICK, due - time.monotonic()))
+        supervised = [self._server, *self._children] if self._server else self._children
+        while not self._signals.received:
+            for act in (
+                *(partial(self._restart_if_dead, one) for one in supervised),
+                partial(trim_logs, self.home.logs),
+            ):
+                _log_errors(act)
+            due = min((one.due for one in supervised if one.process is None), default=time.monotonic() + POLL_SECONDS)
+            self._signals.wait(min(POLL_SECONDS, due - time.monotonic()))
 
-    def _tend(self, kept: Kept) -> None:
-        if dead := kept.take_dead():
-            wait = max(0.0, round(kept.due - time.monotonic(), 1))
-            _say("child.died", role=kept.role, pid=dead.pid, exit=dead.returncode, restart_in_seconds=wait)
-            if kept is not self._server:
-                self._bury(kept, dead.pid)
-        if kept.process is None and kept.due <= time.monotonic():
-            self._raise(kept)
+    def _restart_if_dead(self, supervised: SupervisedProcess) -> None:
+        if dead := supervised.take_dead():
+            wait = max(0.0, round(supervised.due - time.monotonic(), 1))
+            _log_event("child.died", role=supervised.role, pid=dead.pid, exit=dead.returncode, restart_in_seconds=wait)
+            if supervised is not self._server:
+                self._report_death(supervised, dead.pid)
+        if supervised.process is None and supervised.due <= time.monotonic():
+            self._start_process(supervised)
             self._record(api_url(self._listener))
 
-    def _bury(self, kept: Kept, pid: int) -> None:
-        # Its own children would go on with work that is about to be given to another.
-        end(partial(marked, CHILD_MARK, kept.mark), (SIGKILL, 2.0))
-        threading.Thread(target=_attempt, args=[partial(self._on_death, kept.role, pid)], daemon=True).start()
+    def _report_death(self, supervised: SupervisedProcess, pid: int) -> None:
+        # Its own children would continue with work that is about to be given to another worker.
+        end(partial(marked, CHILD_MARK, supervised.mark), (SIGKILL, 2.0))
+        threading.Thread(target=_log_errors, args=[partial(self._on_death, supervised.role, pid)], daemon=True).start()
 
-    def _raise(self, kept: Kept) -> None:
-        process = kept.start()
-        _say("child.started", role=kept.role, pid=process.pid)
+    def _start_process(self, supervised: SupervisedProcess) -> None:
+        process = supervised.start()
+        _log_event("child.started", role=supervised.role, pid=process.pid)
 
     def _launch(self, spec: ChildSpec, mark: str) -> subprocess.Popen[bytes]:
         ours = {
@@ -139,7 +144,7 @@ class Supervisor:
             fds = (*fds, self._listener.fileno())
         output = open_log(self.home.logs / f"{spec.role}.log") if self._log_to_files else None
         try:
-            # A session of its own: a terminal's ^C reaches the supervisor only, which then stops all in order.
+            # In its own session: a terminal's ^C reaches only the supervisor, which then stops all cleanly.
             return subprocess.Popen(
                 spec.argv, env={**os.environ, **spec.env, **ours}, pass_fds=fds, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -149,7 +154,7 @@ class Supervisor:
                 os.close(output)
 
     def _record(self, url: str | None) -> Stack:
-        children = [Child(kept.role, found) for kept in self._children if (found := _identity(kept))]
+        children = [Child(supervised.role, found) for supervised in self._children if (found := _identity(supervised))]
         supervisor = identify(os.getpid()) or Process(os.getpid(), 0)
         server = _identity(self._server) if self._server else None
         stack = Stack(boot_id(), supervisor, url, self._database_url or None, server, tuple(children))
@@ -157,43 +162,43 @@ class Supervisor:
         return stack
 
     def _stop(self) -> None:
-        _say("stack.stopping")
+        _log_event("stack.stopping")
         for child in reversed(self._children):
-            child.tell(SIGTERM)
+            child.send_signal(SIGTERM)
         self._wait_for_children()
         for child in self._children:
             child.kill()
         end(partial(find_orphans, self.home), (SIGKILL, 5.0))
-        _attempt(self._on_stop)
+        _log_errors(self._on_stop)
         if self._cluster:
-            self._cluster.stop("fast", patience=3 if self._hastened else 30)
+            self._cluster.stop("fast", patience=3 if self._is_hurried else 30)
         self.home.clear_stack()
-        _say("stack.stopped")
+        _log_event("stack.stopped")
 
     def _wait_for_children(self) -> None:
         deadline = time.monotonic() + self._grace
         while any(child.process and child.process.poll() is None for child in self._children):
-            if self._hastened or time.monotonic() > deadline:
+            if self._is_hurried or time.monotonic() > deadline:
                 return
-            self._interrupts.wait(0.1)
+            self._signals.wait(0.1)
 
     @property
-    def _hastened(self) -> bool:
-        return self._interrupts.asked > 1
+    def _is_hurried(self) -> bool:
+        return self._signals.received > 1
 
 
-def _identity(kept: Kept) -> Process | None:
-    return identify(kept.process.pid) if kept.process else None
+def _identity(supervised: SupervisedProcess) -> Process | None:
+    return identify(supervised.process.pid) if supervised.process else None
 
 
-def _attempt(act: Callable[[], None]) -> None:
+def _log_errors(act: Callable[[], None]) -> None:
     try:
         act()
-    except Exception as error:  # noqa: BLE001  the stack must go on: a full disk passes, a callback may be wrong
-        _say("supervisor.failed", error=repr(error))
+    except Exception as error:  # noqa: BLE001  the stack must keep running: a full disk is temporary
+        _log_event("supervisor.failed", error=repr(error))
 
 
-def _say(event: str, **facts: object) -> None:
-    # A full disk or a closed terminal under the log is no reason to fall.
+def _log_event(event: str, **facts: object) -> None:
+    # A full disk or a closed terminal must not stop the stack.
     with suppress(OSError):
         log.info(event, **facts)

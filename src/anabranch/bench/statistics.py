@@ -1,4 +1,4 @@
-"""What a benchmark reads of the database, on a connection of its own, before and after the time that counts."""
+"""Reads statistics from the database on a separate connection, before and after the measured time."""
 
 from functools import cache
 from pathlib import Path
@@ -10,13 +10,13 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.connect import Role, connect_async
 from anabranch.adapters.postgres.database import translate
 
-__all__ = ["Eyes", "query_text"]
+__all__ = ["StatisticsReader", "query_text"]
 
 QUERIES = Path(__file__).parent / "queries"
 
 
-class Eyes:
-    """The queries of the benchmark, each by the name of its file."""
+class StatisticsReader:
+    """Runs the queries of the benchmark, each by the name of its file."""
 
     def __init__(self, url: str, connection: AsyncConnection[TupleRow]) -> None:
         """Made by `open`."""
@@ -24,16 +24,16 @@ class Eyes:
         self._connection = connection
 
     @classmethod
-    async def open(cls, url: str) -> "Eyes":
+    async def open(cls, url: str) -> "StatisticsReader":
         """Connect as a reader."""
         return cls(url, await connect_async(url, Role.READER, name="anabranch bench"))
 
     async def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         await self._connection.close()
 
     async def row(self, name: str, **parameters: object) -> tuple[Any, ...]:  # each caller knows the columns
-        """The first row of a query; nothing when there is none."""
+        """The first row of a query; empty if there is none."""
         with translate(self._url):
             cursor = await self._connection.execute(query_text(name).encode(), parameters)
             return await cursor.fetchone() or ()

@@ -1,4 +1,4 @@
-"""What a check of `doctor` found."""
+"""The result of a check of `doctor`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from typing import Literal
 
 from anabranch.errors import AnabranchError
 
-__all__ = ["Finding", "Status", "guarded"]
+__all__ = ["Finding", "Status", "report_errors"]
 
 Status = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found, and what to do about it."""
+    """The result of one check, and what to do about it."""
 
     check: str
     status: Status
@@ -21,9 +21,9 @@ class Finding:
     remedy: str = ""
 
 
-def guarded(name: str, look: Callable[[], Finding]) -> Iterator[Finding]:
-    """What a check found; an error of ours is a finding, too."""
+def report_errors(name: str, check: Callable[[], Finding]) -> Iterator[Finding]:
+    """The finding of a check; one of our errors becomes a failed finding."""
     try:
-        yield look()
+        yield check()
     except AnabranchError as error:
         yield Finding(name, "fail", error.message, error.remedy)

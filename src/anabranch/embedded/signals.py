@@ -1,4 +1,4 @@
-"""The signals that ask a supervisor to stop, and the one that tells it of a death."""
+"""The signals that ask a supervisor to stop, and SIGCHLD, which wakes it when a child dies."""
 
 import select
 import signal
@@ -6,28 +6,28 @@ import socket
 from types import FrameType, TracebackType
 from typing import Self
 
-__all__ = ["Interrupted", "Interrupts"]
+__all__ = ["Interrupted", "StopSignals"]
 
-STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """A signal came while the work could still be dropped."""
+    """A stop signal arrived during the start, which can still be abandoned."""
 
 
-class Interrupts:
-    """Stop signals: the first is raised while it starts, all are counted (`asked`) once it runs."""
+class StopSignals:
+    """Stop signals: during the start the first is raised; all are counted in `received`."""
 
     def __enter__(self) -> Self:
-        self.asked = 0
+        self.received = 0
         self._raising = True
         self._reader, self._writer = socket.socketpair()
         for end in (self._reader, self._writer):
             end.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        # What is ignored stays so: a shell that runs us under nohup means it.
-        wanted = [number for number in STOP if signal.getsignal(number) is not signal.SIG_IGN]
-        self._former = {number: signal.signal(number, self._ask) for number in wanted}
+        # An ignored signal stays ignored, as under nohup.
+        wanted = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        self._former = {number: signal.signal(number, self._receive) for number in wanted}
         self._former[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._wake)
         return self
 
@@ -40,20 +40,20 @@ class Interrupts:
         self._reader.close()
         self._writer.close()
 
-    def count(self) -> None:
-        """From now on signals raise nothing."""
+    def stop_raising(self) -> None:
+        """From now on, signals are only counted."""
         self._raising = False
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a signal comes or the time is over."""
+        """Sleep until a signal arrives or the time is over."""
         if select.select([self._reader], [], [], max(0.0, seconds))[0]:
             self._reader.recv(4096)
 
     def _wake(self, number: int, frame: FrameType | None) -> None:
         """A signal without a handler would not end `wait`."""
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.asked += 1
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.received += 1
         if self._raising:
             self._raising = False
             raise Interrupted

@@ -1,4 +1,4 @@
-"""The key that a stack makes for the commands of its own home."""
+"""The API key that a stack creates for the commands of its own home."""
 
 import asyncio
 from datetime import timedelta
@@ -11,33 +11,33 @@ from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.embedded.home import Home
 from anabranch.errors import AnabranchError
 
-__all__ = ["Custodian"]
+__all__ = ["HomeKey"]
 
 log = structlog.get_logger()
 
-BY = "the stack"
+CREATED_BY = "the stack"
 
 
-class Custodian:
-    """Keeps an admin key in the home while the stack runs, where callers need keys.
+class HomeKey:
+    """An admin key in the home while the stack runs, if callers need keys.
 
-    It lasts a day and is replaced twice a day, so one that a killed stack left is soon worth nothing.
+    It is valid for a day and replaced twice a day, so a key that a killed stack left soon expires.
     """
 
-    LASTS = timedelta(days=1)
-    EVERY = timedelta(hours=12)
-    AGAIN = timedelta(minutes=1)
+    LIFETIME = timedelta(days=1)
+    RENEWAL_INTERVAL = timedelta(hours=12)
+    RETRY_INTERVAL = timedelta(minutes=1)
 
     def __init__(self, home: Home, *, needed: bool) -> None:
-        """Nothing is made yet."""
+        """No key is created yet."""
         self._home = home
         self._needed = needed
         self._url = ""
         self._ended = Event()
-        self._one = Lock()
+        self._lock = Lock()
 
     def begin(self, url: str) -> None:
-        """Make the key, and revoke one that a killed stack left."""
+        """Create the key, and revoke one that a killed stack left."""
         self._url = url
         if self._needed:
             asyncio.run(self._replace())
@@ -46,31 +46,31 @@ class Custodian:
             self.end()
 
     def end(self) -> None:
-        """Revoke the key; where nothing began, one that was left is for the next stack to revoke."""
+        """Revoke the key; if the stack never began, the next one revokes a key that was left."""
         self._ended.set()
-        with self._one:
+        with self._lock:
             if self._url and (left := self._home.read_key()):
                 self._home.clear_key()
                 asyncio.run(self._revoke(left))
 
     def _renew(self) -> None:
-        wait = self.EVERY
+        wait = self.RENEWAL_INTERVAL
         while not self._ended.wait(wait.total_seconds()):
-            with self._one:
+            with self._lock:
                 if self._ended.is_set():
                     return
                 try:
                     asyncio.run(self._replace())
-                    wait = self.EVERY
-                except AnabranchError as error:  # there is half a day to try again
+                    wait = self.RENEWAL_INTERVAL
+                except AnabranchError as error:  # the current key is valid for another half day
                     log.warning("key.not_renewed", reason=error.message)
-                    wait = self.AGAIN
+                    wait = self.RETRY_INTERVAL
 
     async def _replace(self) -> None:
         former = self._home.read_key()
         async with open_keys(self._url) as keys:
-            wanted = KeyRequest("commands of the stack's home", Scope.ADMIN, lasts=self.LASTS)
-            _, credential = await keys.make(wanted, BY)
+            wanted = KeyRequest("commands of the stack's home", Scope.ADMIN, lasts=self.LIFETIME)
+            _, credential = await keys.make(wanted, CREATED_BY)
         self._home.write_key(credential.text)
         if former:
             await self._revoke(former)
@@ -81,6 +81,6 @@ class Custodian:
             return
         try:
             async with open_keys(self._url) as keys:
-                await keys.revoke(credential.key_id, BY)
-        except AnabranchError as error:  # it may be another database's; else it expires by itself
+                await keys.revoke(credential.key_id, CREATED_BY)
+        except AnabranchError as error:  # it may belong to another database; otherwise it expires by itself
             log.warning("key.not_revoked", key=credential.key_id, reason=error.message)

@@ -1,23 +1,23 @@
-"""What happens to a job and what its tasks print, as it comes."""
+"""New events and logs of a job, as they arrive."""
 
 from collections.abc import Iterator
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypedDict
 
-from anabranch.cli.exits import UsageMistake
+from anabranch.cli.exit_codes import UsageError
 
 if TYPE_CHECKING:
     from anabranch.client import Client, Event, Log, Node
 
-__all__ = ["Wanted", "new_events", "new_logs"]
+__all__ = ["LogFilter", "new_events", "new_logs"]
 
-# Reading takes at most a fifth of the time, however many logs there are, and no pause is longer than this.
-SHARE = 0.2
-LONGEST_PAUSE_SECONDS = 30.0
+# Reading takes at most this share of the time, however many logs there are; pauses have an upper limit.
+MAX_READING_SHARE = 0.2
+MAX_PAUSE_SECONDS = 30.0
 
 
-class Wanted(TypedDict):
-    """Whose logs to show."""
+class LogFilter(TypedDict):
+    """Which logs to show."""
 
     node: str | None
     index: str | None
@@ -29,15 +29,15 @@ def new_events(client: "Client", job_id: str, after: str | None) -> "Iterator[Ev
     from anabranch.client import Event
 
     if after and not after.isdecimal():
-        raise UsageMistake("usage", f"{after!r} is not the number of an event", remedy="Give the `seq` of one.")
-    return (told for told in client.stream(job_id, after=int(after or 0)) if isinstance(told, Event))
+        raise UsageError("usage", f"{after!r} is not an event number", remedy="Give the `seq` of an event.")
+    return (update for update in client.stream(job_id, after=int(after or 0)) if isinstance(update, Event))
 
 
-def new_logs(client: "Client", job_id: str, wanted: Wanted) -> "Iterator[Log]":
-    """The logs of a job when they are there, until it has ended.
+def new_logs(client: "Client", job_id: str, wanted: LogFilter) -> "Iterator[Log]":
+    """The logs of a job as they appear, until it has ended.
 
-    A log comes when its attempt ends, and its place is that of its task: one that is late stands among those that were
-    shown. So the logs of a node are read again when its counts have changed, and all of them at the end.
+    A log appears when its attempt ends, and is listed in the order of its task: a late one comes among those already
+    shown. So the logs of a node are read again when its task counts have changed, and all of them at the end.
     """
     shown: set[tuple[str, int]] = set()
     for nodes in _changed_nodes(client, job_id):
@@ -48,16 +48,16 @@ def new_logs(client: "Client", job_id: str, wanted: Wanted) -> "Iterator[Log]":
                     if (log.task_id, log.attempt) not in shown:
                         shown.add((log.task_id, log.attempt))
                         yield log
-        sleep(min((monotonic() - began) / SHARE, LONGEST_PAUSE_SECONDS))
+        sleep(min((monotonic() - began) / MAX_READING_SHARE, MAX_PAUSE_SECONDS))
 
 
 def _changed_nodes(client: "Client", job_id: str) -> "Iterator[list[Node]]":
-    """The nodes whose counts have changed, whenever some have; at the end, all of them."""
+    """The nodes whose task counts have changed, after each change; at the end, all nodes."""
     from anabranch.client import JobProgress
 
     counted: dict[str, object] = {}
-    for told in client.stream(job_id):
-        if isinstance(told, JobProgress):
+    for update in client.stream(job_id):
+        if isinstance(update, JobProgress):
             nodes = client.job(job_id).nodes
             yield [node for node in nodes if node.opened_at and counted.get(node.name) != node.tasks]
             counted = {node.name: node.tasks for node in nodes}

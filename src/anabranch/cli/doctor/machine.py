@@ -1,4 +1,4 @@
-"""The checks of `doctor` that look at the machine, whatever runs on it."""
+"""The checks of `doctor` that concern the machine only."""
 
 import os
 import re
@@ -8,11 +8,11 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from anabranch.cli.findings import Finding, Status
-from anabranch.embedded.account import choose_account
+from anabranch.cli.doctor.finding import Finding, Status
 from anabranch.embedded.binaries import find_binaries
 from anabranch.embedded.home import Home
-from anabranch.embedded.place import Place
+from anabranch.embedded.layout import ClusterLayout
+from anabranch.embedded.server_user import choose_server_user
 from anabranch.errors import TaskError
 from anabranch.sandbox import Protections, Sandbox
 from anabranch.settings import Settings
@@ -25,14 +25,14 @@ __all__ = [
     "check_packages",
     "check_programs",
     "check_python",
-    "judge_locks",
+    "report_locks",
 ]
 
 OLDEST_PYTHON = (3, 11)
 NEEDED_EXTRAS = ("api", "cli", "postgres", "raster", "serving", "stac", "storage")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]+\])?(?P<bounds>[^;]*)(?:; extra == '(?P<extra>\w+)')?")
-PATIENCE_SECONDS = 20
-OTHER_FILES = 200  # of the API, besides connections: the database, storage, rasters
+TIMEOUT_SECONDS = 20
+OTHER_OPEN_FILES = 200  # that the API needs besides connections: database, storage, rasters
 FORK_SERVER = """
 import multiprocessing, sys
 child = multiprocessing.get_context("forkserver").Process(target=int)
@@ -56,10 +56,10 @@ def check_python() -> Finding:
 
 
 def check_packages() -> Finding:
-    """Whether the packages that a stack needs are there, and new enough."""
+    """Whether the packages that a stack needs are installed and new enough."""
     wanted = [found for text in requires("anabranch") or () if (found := REQUIREMENT.match(text))]
     needed = [each for each in wanted if each["extra"] is None or each["extra"] in NEEDED_EXTRAS]
-    wrong = [told for each in needed if (told := _fault(each["name"], each["bounds"]))]
+    wrong = [fault for each in needed if (fault := _find_fault(each["name"], each["bounds"]))]
     if wrong:
         extras = ",".join(NEEDED_EXTRAS)
         return Finding("packages", "fail", "; ".join(wrong), f"pip install 'anabranch[{extras}]' (or `make setup`)")
@@ -67,10 +67,10 @@ def check_packages() -> Finding:
 
 
 def check_programs(settings: Settings) -> Finding:
-    """Whether a PostgreSQL can be run here, where one is needed."""
+    """Whether PostgreSQL can run here, if it is needed."""
     if settings.database_url:
-        return Finding("postgresql", "ok", "ANABRANCH_DATABASE_URL names a server, so none is needed here")
-    found = find_binaries(choose_account(Place(Home(settings.home)).data))
+        return Finding("postgresql", "ok", "ANABRANCH_DATABASE_URL names a server, so a local one is not needed")
+    found = find_binaries(choose_server_user(ClusterLayout(Home(settings.home)).data))
     what = f"PostgreSQL {found.major} in {found.folder}"
     if not found.postgis:
         remedy = f"apt-get install -y postgresql-{found.major}-postgis-3 (for the vector parts)"
@@ -79,8 +79,8 @@ def check_programs(settings: Settings) -> Finding:
 
 
 def check_home(settings: Settings) -> Finding:
-    """Whether the home can be written, and has room."""
-    # The home may not be there yet: then what counts is the folder it will be made in.
+    """Whether the home is writable and has free disk space."""
+    # The home may not exist yet: then the folder in which it will be created is checked.
     folder = next(parent for parent in (settings.home, *settings.home.parents) if parent.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         return Finding("home", "fail", f"{folder} can't be written", "Set ANABRANCH_HOME to a folder that you own.")
@@ -88,73 +88,72 @@ def check_home(settings: Settings) -> Finding:
     what = f"{settings.home}, {free / 1e9:.1f} GB free"
     if free < low:
         status: Status = "fail" if free < low / 10 else "warn"
-        return Finding("home", status, what, "Make room, or set ANABRANCH_HOME to another disk.")
+        return Finding("home", status, what, "Free disk space, or set ANABRANCH_HOME to a folder on another disk.")
     return Finding("home", "ok", what)
 
 
 def check_limits(settings: Settings) -> Finding:
-    """What the API takes of its callers, and whether this machine lets it."""
-    told = ", ".join((
+    """The API's request limits, and whether this machine allows that many connections."""
+    limits = ", ".join((
         f"{settings.max_connections} connections",
-        f"heads within {settings.header_seconds:g} s",
+        f"headers within {settings.header_seconds:g} s",
         f"bodies within {settings.body_seconds:g} s and {settings.body_bytes_per_second} bytes/s",
-        _rate(settings.key_requests_per_minute, "requests of a key a minute"),
-        _rate(settings.address_requests_per_minute, "of an address"),
+        _rate(settings.key_requests_per_minute, "requests per key and minute"),
+        _rate(settings.address_requests_per_minute, "per address"),
         _rate(settings.wrong_keys_per_minute, "wrong keys"),
-        _rate(settings.owner_jobs_per_day, "jobs of an owner a day"),
+        _rate(settings.owner_jobs_per_day, "jobs per owner and day"),
         _rate(settings.owner_upload_mb_per_day, "MB uploaded"),
     ))  # fmt: skip
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files != resource.RLIM_INFINITY and files < settings.max_connections + OTHER_FILES:
-        remedy = (
-            f"Raise it to {settings.max_connections + OTHER_FILES} (ulimit -n), or lower ANABRANCH_MAX_CONNECTIONS."
-        )
-        return Finding("limits", "warn", f"a process may open {files} files, too few for {told}", remedy)
-    return Finding("limits", "ok", told)
+    needed = settings.max_connections + OTHER_OPEN_FILES
+    if files != resource.RLIM_INFINITY and files < needed:
+        remedy = f"Raise it to {needed} (ulimit -n), or lower ANABRANCH_MAX_CONNECTIONS."
+        return Finding("limits", "warn", f"a process may open {files} files, too few for {limits}", remedy)
+    return Finding("limits", "ok", limits)
 
 
 def check_fork_server() -> Finding:
-    """Whether handlers can run in children of their own."""
+    """Whether handlers can run in child processes."""
     if _run(FORK_SERVER):
-        return Finding("children", "ok", "processes for handlers can be forked")
-    remedy = "See that processes may be made and /dev/shm and the temporary folder can be written."
-    return Finding("children", "fail", "no process for a handler can be forked", remedy)
+        return Finding("children", "ok", "child processes for handlers can be started")
+    remedy = "Check that processes can be started, and that /dev/shm and the temporary folder are writable."
+    return Finding("children", "fail", "no child process for a handler can be started", remedy)
 
 
 def check_isolation() -> Finding:
-    """Which locks the kernel puts on processes that open files of strangers."""
+    """Which kernel restrictions apply to processes that open untrusted files."""
     sandbox = Sandbox(Sandbox.__module__, {})
     try:
-        return judge_locks(sandbox.find_protections())
+        return report_locks(sandbox.find_protections())
     except TaskError as error:
-        return Finding("isolation", "fail", str(error), "See what is printed above: no raster can be opened.")
+        return Finding("isolation", "fail", str(error), "See the output above: no raster can be opened.")
     finally:
         sandbox.close()
 
 
-def judge_locks(locks: Protections) -> Finding:
-    """Whether none is missing, and what to do."""
+def report_locks(locks: Protections) -> Finding:
+    """Whether all restrictions are available, and what to do if not."""
     if missing := locks.missing():
-        what = f"processes that open files of strangers are not locked by {', '.join(missing)} (decision 011)"
+        what = f"processes that open untrusted files are not restricted by {', '.join(missing)} (decision 011)"
         return Finding("isolation", "warn", what, "; ".join(REMEDIES[name] for name in missing))
-    what = f"no network, no other files (Landlock ABI {locks.landlock}), few system calls for files of strangers"
+    what = f"no network, no other files (Landlock ABI {locks.landlock}), few system calls for untrusted files"
     return Finding("isolation", "ok", what)
 
 
-def _rate(most: int, what: str) -> str:
-    return f"{most} {what}" if most else f"no limit on {what}"
+def _rate(limit: int, what: str) -> str:
+    return f"{limit} {what}" if limit else f"no limit on {what}"
 
 
 def _run(program: str) -> bool:
     try:
         command = [sys.executable, "-P", "-c", program]
-        done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_SECONDS)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=TIMEOUT_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
 
 
-def _fault(name: str, bounds: str) -> str | None:
+def _find_fault(name: str, bounds: str) -> str | None:
     try:
         have = version(name)
     except PackageNotFoundError:

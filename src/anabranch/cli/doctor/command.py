@@ -1,23 +1,23 @@
-"""`doctor`: what this machine and this home have, and what to do where something is missing."""
+"""`doctor`: checks this machine and this home, and prints what to do if something is missing."""
 
 from dataclasses import asdict
 
 import typer
 
-from anabranch.cli.exits import UNAVAILABLE
+from anabranch.cli.exit_codes import UNAVAILABLE
 from anabranch.cli.options import Json
 from anabranch.cli.show import coloured, print_json, print_line
 
 __all__ = ["cli"]
 
 cli = typer.Typer()
-WIDTH = 13
+NAME_WIDTH = 13
 
 
 @cli.command()
 def doctor(json: Json = False) -> None:
-    """Check the machine, the home and what runs there."""
-    from anabranch.cli.checks import examine
+    """Check the machine, the home and the stack that runs there."""
+    from anabranch.cli.doctor.checks import examine
 
     findings = list(examine())
     failed = any(finding.status == "fail" for finding in findings)
@@ -25,8 +25,8 @@ def doctor(json: Json = False) -> None:
         print_json({"ok": not failed, "checks": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
-            print_line(f"{coloured(finding.status.ljust(4))}  {finding.check.ljust(WIDTH)}  {finding.message}")
+            print_line(f"{coloured(finding.status.ljust(4))}  {finding.check.ljust(NAME_WIDTH)}  {finding.message}")
             if finding.remedy:
-                print_line(f"{'':{WIDTH + 8}}{finding.remedy}")
+                print_line(f"{'':{NAME_WIDTH + 8}}{finding.remedy}")
     if failed:
         raise typer.Exit(UNAVAILABLE)

@@ -1,4 +1,4 @@
-"""A job's stream through breaks: what to ask for next, and what was heard."""
+"""A job's event stream that survives interruptions: the next request to send, and the messages received."""
 
 import json
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from typing import Any
 from anabranch.client.answers import Raw, TaskCounts
 from anabranch.client.calls import Call
 from anabranch.client.history import Event
-from anabranch.client.operations import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PATIENCE_SECONDS
+from anabranch.client.operations import FIRST_PAUSE_SECONDS, MAX_OUTAGE_SECONDS, MAX_PAUSE_SECONDS
 from anabranch.client.paths import job_path
 from anabranch.client.sse import Messages
 from anabranch.errors import AnabranchError, Unavailable
 
-__all__ = ["Follow", "JobProgress"]
+__all__ = ["JobProgress", "JobStream"]
 
-SILENCE_SECONDS = 45.0  # three heartbeats
+MAX_SILENCE_SECONDS = 45.0  # three heartbeats
 
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How far a job is."""
+    """The progress of a job."""
 
     status: str
     tasks: TaskCounts
@@ -32,12 +32,12 @@ class JobProgress:
         return cls(raw["status"], TaskCounts.of(raw["tasks"]), raw)
 
 
-class Follow:
-    """Asks for a job's events after the last one heard, until the job has ended."""
+class JobStream:
+    """Requests a job's events after the last one received, until the job has ended."""
 
     def __init__(self, job_id: str, after: int) -> None:
-        """Nothing is asked yet."""
-        self.over = False
+        """Makes no request yet."""
+        self.ended = False
         self._path = f"{job_path(job_id)}/stream"
         self._last = after
         self._messages = Messages()
@@ -45,13 +45,13 @@ class Follow:
         self._broke_at: float | None = None
 
     def call(self) -> Call[Any]:
-        """The request that goes on where the last one ended."""
+        """The request that continues where the last one ended."""
         self._messages = Messages()
         headers = {"Last-Event-ID": str(self._last), "Accept": "text/event-stream"}
-        return Call(lambda raw: raw, "GET", self._path, headers=headers, within=SILENCE_SECONDS, slow=True)
+        return Call(lambda raw: raw, "GET", self._path, headers=headers, within=MAX_SILENCE_SECONDS, slow=True)
 
-    def hear(self, line: str) -> Event | JobProgress | None:
-        """What a line of the stream ends, if it is new."""
+    def read_line(self, line: str) -> Event | JobProgress | None:
+        """The message that a line completes, if it is new."""
         self._broke_at, self._pause = None, 0.0
         message = self._messages.read(line)
         if message is None:
@@ -61,24 +61,24 @@ class Follow:
         except (KeyError, TypeError, ValueError) as error:
             raise AnabranchError(
                 "api.unreadable",
-                "the stream does not speak as this client expects",
-                remedy="See that what answers is Anabranch, and of the same version.",
+                "unexpected data in the stream",
+                remedy="Check that the server is Anabranch, and of the same version.",
             ) from error
 
-    def rest(self, error: Unavailable | None = None) -> float:
-        """How long to wait before the next request; the error, when the stream has been away for too long."""
+    def pause_seconds(self, error: Unavailable | None = None) -> float:
+        """How long to wait before the next request; raises the error if the stream was unavailable for too long."""
         now = monotonic()
         self._broke_at = self._broke_at or now
-        if now - self._broke_at > PATIENCE_SECONDS:
+        if now - self._broke_at > MAX_OUTAGE_SECONDS:
             raise error or Unavailable(
-                "api.unreachable", "the stream of the job ends again and again", remedy="Look at the API's log."
+                "api.unreachable", "the stream of the job keeps ending", remedy="See the API's log."
             )
-        pause, self._pause = self._pause, min(max(self._pause * 1.5, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+        pause, self._pause = self._pause, min(max(self._pause * 1.5, FIRST_PAUSE_SECONDS), MAX_PAUSE_SECONDS)
         return pause
 
     def _take(self, name: str, raw: Raw) -> Event | JobProgress | None:
         if name == "end":
-            self.over = True
+            self.ended = True
             return None
         if name == "progress":
             return JobProgress.of(raw)

@@ -1,4 +1,4 @@
-"""Where a benchmark runs: the database it is given, or a private and durable cluster that is gone afterwards."""
+"""The database of a benchmark: a given one, or a private and durable cluster that is removed afterwards."""
 
 import shutil
 import tempfile
@@ -11,11 +11,11 @@ from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 
-__all__ = ["lend_cluster", "lend_database", "lend_folder"]
+__all__ = ["make_temporary_folder", "open_database", "run_temporary_cluster"]
 
 
 @contextmanager
-def lend_folder() -> Iterator[Path]:
+def make_temporary_folder() -> Iterator[Path]:
     """A folder that is removed at the end; the server's user may pass through it."""
     folder = Path(tempfile.mkdtemp(prefix="anabranch-bench-"))
     folder.chmod(0o755)
@@ -26,7 +26,7 @@ def lend_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def lend_cluster(folder: Path) -> Iterator[Cluster]:
+def run_temporary_cluster(folder: Path) -> Iterator[Cluster]:
     """A running server with the settings of `anabranch up`, removed with all its data at the end."""
     home = Home(folder / "home")
     cluster = Cluster(home)
@@ -41,13 +41,13 @@ def lend_cluster(folder: Path) -> Iterator[Cluster]:
 
 
 @contextmanager
-def lend_database(url: str | None, folder: Path, *, with_catalog: bool = False) -> Iterator[str]:
-    """A migrated database: the one at the URL, where what is measured stays, or a new one in the folder."""
+def open_database(url: str | None, folder: Path, *, with_catalog: bool = False) -> Iterator[str]:
+    """A migrated database: the one at the URL, which keeps the benchmark's data, or a new one in the folder."""
     if url:
         _migrate(url, with_catalog=with_catalog)
         yield url
         return
-    with lend_cluster(folder) as cluster:
+    with run_temporary_cluster(folder) as cluster:
         cluster.ensure_database()
         _migrate(cluster.url(), with_catalog=with_catalog)
         yield cluster.url()

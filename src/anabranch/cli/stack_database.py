@@ -1,4 +1,4 @@
-"""What the supervisor does to the database: prepares it, and tells it of processes that died."""
+"""The stack's database: prepared before the start, and updated when a process dies."""
 
 import asyncio
 
@@ -11,13 +11,13 @@ from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.embedded.home import Home
 from anabranch.errors import AnabranchError
 
-__all__ = ["Undertaker"]
+__all__ = ["StackDatabase"]
 
 log = structlog.get_logger()
 
 
-class Undertaker:
-    """Knows the stack's database from its preparation on."""
+class StackDatabase:
+    """Prepares the stack's database, and ends the sessions of dead processes in it."""
 
     def __init__(self, home: Home, connections: int) -> None:
         self._home = home
@@ -25,24 +25,24 @@ class Undertaker:
         self._url = ""
 
     def prepare(self, url: str) -> None:
-        """Migrate the database before anything uses it, and see that it has connections for all (E19)."""
+        """Migrate the database before anything uses it, and check that it has enough connections (E19)."""
         self._url = url
         migrate(url)
         if not (catalog := migrate_catalog(url)).current:
             log.warning("catalog.missing", reason=catalog.problem, remedy=catalog.remedy)
         check_budget(url, self._connections)
-        asyncio.run(self._bury(str(self._home.stack_id)))  # nothing of an earlier stack is left alive
+        asyncio.run(self._end_sessions(str(self._home.stack_id)))  # no process of an earlier stack is alive
 
-    def bury(self, role: str, pid: int) -> None:
-        """Give a dead process's tasks back at once; where that fails, they come back when its lease ends."""
+    def end_session(self, role: str, pid: int) -> None:
+        """Return a dead process's tasks at once; if that fails, they return when its lease expires."""
         try:
-            buried = asyncio.run(self._bury(f"{self._home.stack_id}/{pid}"))
+            ended = asyncio.run(self._end_sessions(f"{self._home.stack_id}/{pid}"))
         except AnabranchError as error:
             log.warning("session.not_buried", role=role, pid=pid, reason=error.message)
         else:
-            log.info("session.buried", role=role, pid=pid, sessions=buried)
+            log.info("session.buried", role=role, pid=pid, sessions=ended)
 
-    async def _bury(self, members: str) -> int:
+    async def _end_sessions(self, members: str) -> int:
         store = PostgresStore(self._url, name="anabranch supervisor", connections=1)
         await store.open()
         try:

@@ -1,4 +1,4 @@
-"""The code a command exits with, and the words for it."""
+"""The exit code of a command, and the error message for it."""
 
 import json
 import sys
@@ -20,11 +20,11 @@ __all__ = [
     "INTERRUPTED",
     "UNAVAILABLE",
     "JobFailed",
-    "Relayed",
-    "UsageMistake",
+    "RelayedError",
+    "UsageError",
     "exit_code",
-    "relay",
-    "tell",
+    "parse_relayed_error",
+    "print_error",
 ]
 
 INTERNAL = 1
@@ -32,16 +32,16 @@ UNAVAILABLE = 9
 INTERRUPTED = 130
 
 
-class UsageMistake(AnabranchError):
-    """The command was called wrongly."""
+class UsageError(AnabranchError):
+    """The command was called with wrong arguments."""
 
 
 class JobFailed(AnabranchError):
-    """The job that was waited for did not complete."""
+    """The job that a command waited for did not complete."""
 
 
-class Relayed(AnabranchError):
-    """What another process of ours told before it ended with this exit code."""
+class RelayedError(AnabranchError):
+    """An error that another Anabranch process reported before it ended with this exit code."""
 
     def __init__(self, code: str, message: str, *, remedy: str, exit_code: int) -> None:
         super().__init__(code, message, remedy=remedy)
@@ -49,11 +49,11 @@ class Relayed(AnabranchError):
 
 
 def exit_code(error: AnabranchError) -> int:
-    """The exit code that an error means."""
+    """The exit code of an error."""
     from anabranch.client import NotAllowed, TimedOut
 
     codes: dict[type[AnabranchError], int] = {
-        UsageMistake: 2,
+        UsageError: 2,
         NotFound: 3,
         NotAllowed: 4,
         Denied: 4,
@@ -64,15 +64,15 @@ def exit_code(error: AnabranchError) -> int:
         TimedOut: 8,
         Unavailable: UNAVAILABLE,
     }
-    if isinstance(error, Relayed):
+    if isinstance(error, RelayedError):
         return error.exit_code
     if error.code == "database.not_allowed":
         return codes[NotAllowed]
     return next((code for kind, code in codes.items() if isinstance(error, kind)), INTERNAL)
 
 
-def tell(error: AnabranchError, *, as_json: bool) -> None:
-    """Say on stderr what went wrong and what to do."""
+def print_error(error: AnabranchError, *, as_json: bool) -> None:
+    """Print an error and its remedy to stderr."""
     known = find_code(error.code)
     remedy = error.remedy or (known.remedy if known else "")
     if as_json:
@@ -82,10 +82,10 @@ def tell(error: AnabranchError, *, as_json: bool) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def relay(said: str, exit_code: int) -> Relayed | None:
-    """The error that a process with `--json` told in the last of its lines, if it is one."""
+def parse_relayed_error(output: str, exit_code: int) -> RelayedError | None:
+    """The error in the last line that a process printed with `--json`; None if there is none."""
     try:
-        told = json.loads(said.splitlines()[-1])
-        return Relayed(told["code"], told["message"], remedy=told["remedy"], exit_code=exit_code)
+        error = json.loads(output.splitlines()[-1])
+        return RelayedError(error["code"], error["message"], remedy=error["remedy"], exit_code=exit_code)
     except (IndexError, KeyError, TypeError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""The checks of `doctor`; each looks at one thing and changes nothing."""
+"""The checks of `doctor`; each checks one thing and changes nothing."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,8 +10,9 @@ from anabranch.adapters.postgres.schema.table_values import ROWS
 from anabranch.adapters.postgres.store.budget import check_budget
 from anabranch.adapters.postgres.store.clock import measure_skew
 from anabranch.app import connections_needed, load_registry, open_marks
-from anabranch.cli.findings import Finding, Status, guarded
-from anabranch.cli.machine import (
+from anabranch.cli.connection import database_url, open_client
+from anabranch.cli.doctor.finding import Finding, Status, report_errors
+from anabranch.cli.doctor.machine import (
     check_fork_server,
     check_home,
     check_isolation,
@@ -20,7 +21,6 @@ from anabranch.cli.machine import (
     check_programs,
     check_python,
 )
-from anabranch.cli.place import database_url, open_client
 from anabranch.cli.setup import find_unknown, prepare
 from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "examine"]
 
-MOST_SKEW_SECONDS = 2.0
-HOW_BAD: dict[str, Status] = {"degraded": "warn", "down": "fail"}
+MAX_SKEW_SECONDS = 2.0
+FINDING_STATUS: dict[str, Status] = {"degraded": "warn", "down": "fail"}
 
 
 def examine() -> Iterator[Finding]:
-    """Look at the machine, then the home, then what runs there."""
+    """Check the machine, then the home, then the stack that runs there."""
     yield check_python()
     yield check_packages()
     yield check_fork_server()
@@ -51,11 +51,11 @@ def examine() -> Iterator[Finding]:
         yield Finding("settings", "fail", error.message, error.remedy)
         return
     yield _settings()
-    yield from guarded("postgresql", lambda: check_programs(settings))
-    yield from guarded("home", lambda: check_home(settings))
-    yield from guarded("port", lambda: _port(settings, stack))
-    yield from guarded("limits", lambda: check_limits(settings))
-    yield from guarded("plugins", lambda: _plugins(settings))
+    yield from report_errors("postgresql", lambda: check_programs(settings))
+    yield from report_errors("home", lambda: check_home(settings))
+    yield from report_errors("port", lambda: _port(settings, stack))
+    yield from report_errors("limits", lambda: check_limits(settings))
+    yield from report_errors("plugins", lambda: _plugins(settings))
     yield _stack(settings, stack)
     if stack or settings.database_url:
         yield from _examine_database(settings)
@@ -64,20 +64,20 @@ def examine() -> Iterator[Finding]:
 
 
 def _examine_database(settings: Settings) -> Iterator[Finding]:
-    (found,) = guarded("database", lambda: _database(settings))
+    (found,) = report_errors("database", lambda: _database(settings))
     yield found
-    if found.status == "fail":  # the others would say the same
+    if found.status == "fail":  # the other checks would report the same
         return
-    yield from guarded("migrations", lambda: _migrations(settings))
-    yield from guarded("schema", lambda: _schema(settings))
-    yield from guarded("catalog", lambda: _catalog(settings))
-    yield from guarded("budget", lambda: _budget(settings))
-    yield from guarded("clock", lambda: _clock(settings))
-    yield from guarded("storage", lambda: _storage(settings))
+    yield from report_errors("migrations", lambda: _migrations(settings))
+    yield from report_errors("schema", lambda: _schema(settings))
+    yield from report_errors("catalog", lambda: _catalog(settings))
+    yield from report_errors("budget", lambda: _budget(settings))
+    yield from report_errors("clock", lambda: _clock(settings))
+    yield from report_errors("storage", lambda: _storage(settings))
 
 
 def _examine_api(stack: Stack) -> Iterator[Finding]:
-    """Whether the API answers, and what it says of each part that is not well, and of the processes."""
+    """Whether the API answers, and which of its parts and processes have problems."""
     try:
         with open_client(str(stack.api_url)) as client:
             health = client.health()
@@ -89,7 +89,7 @@ def _examine_api(stack: Stack) -> Iterator[Finding]:
     unwell = {name: part for name, part in health.components.items() if part.status != "ok"}
     for name, part in unwell.items():
         what = f"{part.detail} (since {part.since:%Y-%m-%d %H:%M:%S} UTC)"
-        yield Finding(name, HOW_BAD[part.status], what, part.remedy or "")
+        yield Finding(name, FINDING_STATUS[part.status], what, part.remedy or "")
     if processes is not None and "workers" not in unwell:
         yield _workers([process for process in processes if process.kind == "worker"])
 
@@ -102,18 +102,24 @@ def _workers(workers: "list[Worker]") -> Finding:
 
 def _settings() -> Finding:
     if unknown := find_unknown():
-        return Finding("settings", "warn", "; ".join(unknown), "Mend the names; `anabranch config show` lists them.")
+        return Finding(
+            "settings", "warn", "; ".join(unknown), "Fix the names; `anabranch config show` lists the settings."
+        )
     return Finding("settings", "ok", "every ANABRANCH_ variable is known")
 
 
 def _port(settings: Settings, stack: Stack | None) -> Finding:
     if stack:
-        return Finding("port", "ok", f"{stack.api_url} is ours" if stack.api_url else "the stack here is starting")
+        return Finding(
+            "port",
+            "ok",
+            f"{stack.api_url} is used by this stack" if stack.api_url else "the stack in this home is starting",
+        )
     try:
         listen(settings.host, settings.port).close()
     except Conflict as error:
         if find_orphans(Home(settings.home)):
-            what = f"port {settings.port} of {settings.host} is taken, and a killed stack has left processes here"
+            what = f"port {settings.port} of {settings.host} is in use, and a killed stack left processes here"
             return Finding("port", "warn", what, "Clear them with `anabranch down`.")
         return Finding("port", "warn", error.message, error.remedy)
     return Finding("port", "ok", f"{settings.port} of {settings.host} is free")
@@ -123,7 +129,7 @@ def _plugins(settings: Settings) -> Finding:
     registry = load_registry(settings)
     if registry.refused:
         mistakes = "; ".join(f"{name}: {reason}" for name, reason in registry.refused.items())
-        return Finding("plugins", "fail", mistakes, "Mend the plugins, or ANABRANCH_PLUGINS.")
+        return Finding("plugins", "fail", mistakes, "Fix the plugins, or ANABRANCH_PLUGINS.")
     names = ", ".join(workflow.id for workflow in registry.workflows)
     return Finding("plugins", "ok", f"{len(registry.handlers)} handlers; workflows: {names or 'none'}")
 
@@ -142,8 +148,8 @@ def _database(settings: Settings) -> Finding:
 def _migrations(settings: Settings) -> Finding:
     found = status(database_url(settings))
     if found.is_later and found.current:
-        what = f"the database has release {found.release} of the schema; this is {found.files_release}"
-        return Finding("migrations", "warn", what, "Processes of both may run; upgrade those of this one soon.")
+        what = f"the database has release {found.release} of the schema; this release is {found.files_release}"
+        return Finding("migrations", "warn", what, "Processes of both releases may run; upgrade this one soon.")
     if found.current:
         return Finding("migrations", "ok", f"up to {found.applied[-1]}; release {found.release} of the schema")
     what = found.problem or f"pending: {', '.join(found.pending) or 'the functions'}"
@@ -152,12 +158,12 @@ def _migrations(settings: Settings) -> Finding:
 
 def _schema(settings: Settings) -> Finding:
     if status(database_url(settings)).is_later:
-        return Finding("schema", "ok", "of a later release, whose files are not here")
+        return Finding("schema", "ok", "of a later release; its files are not on this machine")
     differences = check(database_url(settings), ROWS)
     if differences:
         what = f"it differs from the files in {len(differences)} places"
         return Finding("schema", "fail", what, "See `anabranch db check`.")
-    return Finding("schema", "ok", "as the files say")
+    return Finding("schema", "ok", "matches the files")
 
 
 def _catalog(settings: Settings) -> Finding:
@@ -173,14 +179,14 @@ def _budget(settings: Settings) -> Finding:
 
 def _storage(settings: Settings) -> Finding:
     known = check_storage(*open_marks(settings, database_url(settings)))
-    same = "the tiers and the work area are those of the database's processes"
-    return Finding("storage", "ok", same if known else "the tiers and the work area answer")
+    same = "the tiers and the work area are the ones that the database's processes use"
+    return Finding("storage", "ok", same if known else "the tiers and the work area can be reached")
 
 
 def _clock(settings: Settings) -> Finding:
     seconds = measure_skew(database_url(settings)).total_seconds()
     what = f"the database's is {abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} this machine's"
-    if abs(seconds) > MOST_SKEW_SECONDS:
-        remedy = "Let both follow a time server. Leases and timers go by the database's clock alone; logs differ."
+    if abs(seconds) > MAX_SKEW_SECONDS:
+        remedy = "Synchronize both with a time server. Leases and timers use only the database's clock; logs differ."
         return Finding("clock", "warn", what, remedy)
     return Finding("clock", "ok", what)

@@ -1,4 +1,4 @@
-"""What the API answers to those who control jobs, queues and workers."""
+"""The API's answers about the control of jobs, queues and workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ Raw = dict[str, Any]  # a JSON object of the API
 
 
 def _known(model: type, raw: Raw) -> Raw:
-    """What a value has of an answer: a later API may tell more."""
+    """The keys of an answer that the model knows; a later API may return more."""
     return {name: raw[name] for name in model.__annotations__ if name in raw}
 
 
 @dataclass(frozen=True)
 class NodeAgain:
-    """A node that runs again: whole, or only its failed tasks."""
+    """A node that runs again: completely, or only its failed tasks."""
 
     name: str
     runs: str
@@ -29,7 +29,7 @@ class NodeAgain:
 
 @dataclass(frozen=True)
 class Retry:
-    """What a retry runs, or would run."""
+    """The nodes that a retry runs, or would run."""
 
     job_id: str
     generation: int
@@ -46,7 +46,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue with what waits and runs in it."""
+    """A queue with its numbers of waiting and running tasks."""
 
     name: str
     ready: int
@@ -86,7 +86,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Paused:
-    """Whether a queue or a workflow is paused; the warning says that nothing has this name yet."""
+    """Whether a queue or a workflow is paused; the warning says that the name is not known yet."""
 
     kind: str
     name: str
@@ -103,7 +103,7 @@ class Paused:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A task that failed for good."""
+    """A task that failed permanently."""
 
     job_id: str
     workflow: str
@@ -130,7 +130,7 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of the dead letters of one job; `error` says why they were left."""
+    """The result of a replay for one job; `error` says why it was not replayed."""
 
     job_id: str
     nodes: Sequence[str]

@@ -1,4 +1,4 @@
-"""What the plugins of this machine bring: read here and now, without a stack."""
+"""The handlers and workflows of the plugins on this machine, loaded without a stack."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ __all__ = [
     "warn_of_refused",
 ]
 
-TOO_MUCH = 10_000_000  # the loader refuses a file long before
+MAX_FILE_BYTES = 10_000_000  # the loader refuses a much smaller file
 
 
 def load() -> "Registry":
@@ -34,7 +34,7 @@ def load() -> "Registry":
 
 
 def find_declaration(registry: "Registry", workflow_id: str) -> "Declaration":
-    """The workflow of this id; NotFound names the nearest and all that are known."""
+    """The workflow with this id; NotFound names the nearest id and all known ones."""
     from anabranch.workflows.mistakes import nearest
 
     try:
@@ -45,7 +45,7 @@ def find_declaration(registry: "Registry", workflow_id: str) -> "Declaration":
 
 
 def summarize(declared: "Declaration") -> "dict[str, Json]":
-    """A workflow as a list shows it; the HTTP API tells the same."""
+    """A workflow as an entry of a list, the same as in the HTTP API."""
     workflow = declared.workflow
     return {
         "workflow_id": workflow.id,
@@ -59,38 +59,38 @@ def summarize(declared: "Declaration") -> "dict[str, Json]":
 
 
 def describe(declared: "Declaration") -> "dict[str, Json]":
-    """A workflow with its canonical definition and the JSON Schema of its inputs; the HTTP API tells the same."""
+    """A workflow with its canonical definition and the JSON Schema of its inputs, the same as in the HTTP API."""
     from anabranch.canonical import decode
 
     return {**summarize(declared), "inputs": schema_of(declared), "definition": decode(declared.workflow.text)}
 
 
 def list_refused(registry: "Registry") -> "list[Json]":
-    """What can't be used, and why."""
+    """The refused plugins and files, each with its reason."""
     return [{"name": name, "reason": reason} for name, reason in registry.refused.items()]
 
 
 def warn_of_refused(registry: "Registry") -> None:
-    """Warn that something is missing from what the plugins bring."""
+    """Warn about refused plugins and files."""
     for name in registry.refused:
-        note(f"warning: {name} can't be used; `anabranch workflows validate` says why")
+        note(f"warning: {name} can't be used; `anabranch workflows validate` shows why")
 
 
 def read_file(file: Path) -> bytes:
-    """What a workflow's file holds; InputError when it can't be read."""
+    """The content of a workflow file; InputError if it can't be read."""
     try:
         with file.open("rb") as opened:
-            return opened.read(TOO_MUCH)
+            return opened.read(MAX_FILE_BYTES)
     except OSError as error:
         raise InputError(
             "file.unreadable",
             f"{file} can't be read: {error.strerror}",
-            remedy="Name a YAML file with a workflow in it.",
+            remedy="Name a YAML file that contains a workflow.",
         ) from error
 
 
 def schema_of(declared: "Declaration") -> "dict[str, Json]":
-    """The JSON Schema of a workflow's inputs; any object where it declares none."""
+    """The JSON Schema of a workflow's inputs; any object if it declares none."""
     from pydantic.errors import PydanticInvalidForJsonSchema
 
     from anabranch.workflows.inputs import inputs_schema

@@ -1,4 +1,4 @@
-"""Where a home's cluster lies: in the home, unless the server's user or the socket's path can't be there."""
+"""The folders of a home's cluster: in the home, unless the server's user or the socket's path can't be there."""
 
 import hashlib
 import os
@@ -7,21 +7,21 @@ import stat
 import tempfile
 from pathlib import Path
 
-from anabranch.embedded.account import Account
 from anabranch.embedded.home import Home
+from anabranch.embedded.server_user import ServerUser
 from anabranch.errors import Conflict, Unavailable
 
-__all__ = ["PORT", "STATE", "Place"]
+__all__ = ["PORT", "STATE_FOLDER", "ClusterLayout"]
 
-STATE = Path("/var/lib/anabranch")
+STATE_FOLDER = Path("/var/lib/anabranch")
 PORT = 5432
-SOCKET_LIMIT = 107
+MAX_SOCKET_PATH_BYTES = 107
 
 
-class Place:
+class ClusterLayout:
     """The folders of one cluster."""
 
-    def __init__(self, home: Home, state: Path = STATE) -> None:
+    def __init__(self, home: Home, state: Path = STATE_FOLDER) -> None:
         self.home = home
         self._state = state
         self._inside = home.path / "postgres"
@@ -36,8 +36,8 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        """What holds everything of the cluster, except a socket moved for its length; Conflict if it is another's."""
-        outside = self.home.read_place().get("folder")
+        """The folder of the cluster, without a socket moved for its length; Conflict if it belongs to another home."""
+        outside = self.home.read_cluster_folders().get("folder")
         if outside:
             self._check_owner(outside)
         return outside or self._inside
@@ -50,19 +50,19 @@ class Place:
     @property
     def socket(self) -> Path:
         """The folder of the server's socket."""
-        moved = self.home.read_place().get("socket")
-        # By its name: the record of a copied home names the original's.
+        moved = self.home.read_cluster_folders().get("socket")
+        # Checked by its name: the record of a copied home names the original's folder.
         return moved if moved and moved.name.startswith(self._prefix) else self.folder / "socket"
 
-    def settle(self, account: Account) -> None:
-        """Make the folders, where the account can use them."""
-        if not self.data.exists() and not account.can_use(self.home.path.parent):
-            self._move_out(account)
+    def create_folders(self, user: ServerUser) -> None:
+        """Create the folders where the server's user can access them."""
+        if not self.data.exists() and not user.can_use(self.home.path.parent):
+            self._use_outside_folder(user)
         if self.folder == self._inside:
-            account.let_in(self.home.path)
+            user.allow_entry(self.home.path)
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        account.let_in(self.folder)
-        if not account.can_use(self.folder):
+        user.allow_entry(self.folder)
+        if not user.can_use(self.folder):
             raise Unavailable(
                 "cluster.closed_folder",
                 f"the server's user can't enter {self.folder}",
@@ -70,27 +70,27 @@ class Place:
             )
         if self.folder != self._inside:
             (self.folder / "home").write_text(f"{self.home.path}\n{self.home.stack_id}")
-        self._settle_socket(account)
+        self._create_socket_folder(user)
 
-    def leave_socket(self) -> None:
-        """Remove a socket folder that lies outside; the next start makes another."""
+    def remove_outside_socket(self) -> None:
+        """Remove a socket folder outside the home; the next start creates another."""
         if self.socket.parent != self.folder:
             shutil.rmtree(self.socket, ignore_errors=True)
 
     def remove(self) -> None:
         """Remove the cluster with all its data."""
-        self.leave_socket()
+        self.remove_outside_socket()
         if self.folder.exists():
             shutil.rmtree(self.folder)
-        self.home.write_place({})
+        self.home.write_cluster_folders({})
 
-    def _move_out(self, account: Account) -> None:
+    def _use_outside_folder(self, user: ServerUser) -> None:
         self._state.mkdir(mode=0o711, parents=True, exist_ok=True)
-        account.let_in(self._state)
+        user.allow_entry(self._state)
         self._record("folder", self._state / self._hash)
 
     def _check_owner(self, outside: Path) -> None:
-        """Refuse the cluster of another home that is still there: this one is a copy of it."""
+        """Refuse the cluster of another home that still exists: this home is a copy of it."""
         note = outside / "home"
         path, _, owner = note.read_text().partition("\n") if note.exists() else ("", "", "")
         if owner and owner != self.home.stack_id and Home(Path(path)).stack_id == owner:
@@ -100,35 +100,35 @@ class Place:
                 remedy=f"Remove {self.home.path}/cluster.json to give the copy a new database.",
             )
 
-    def _settle_socket(self, account: Account) -> None:
+    def _create_socket_folder(self, user: ServerUser) -> None:
         near = self.folder / "socket"
         if _fits(near):
             self._record("socket", None)
             near.mkdir(mode=0o700, exist_ok=True)
-            account.give(near)
-        elif self.socket == near or not _is_private(self.socket, account):
+            user.hand_over(near)
+        elif self.socket == near or not _is_private(self.socket, user):
             parent = "/run" if os.access("/run", os.W_OK) else "/tmp"  # noqa: S108  mkdtemp makes a fresh 0700 folder
             short = Path(tempfile.mkdtemp(prefix=self._prefix, dir=parent))
-            account.give(short)
+            user.hand_over(short)
             self._record("socket", short)
 
     def _record(self, name: str, folder: Path | None) -> None:
-        place = self.home.read_place()
-        if place.get(name) != folder:
-            place.pop(name, None)
-            self.home.write_place({**place, name: folder} if folder else place)
+        folders = self.home.read_cluster_folders()
+        if folders.get(name) != folder:
+            folders.pop(name, None)
+            self.home.write_cluster_folders({**folders, name: folder} if folder else folders)
 
 
 def _fits(folder: Path) -> bool:
-    # A comma or a quote would make a list of it, for the server and for its clients.
+    # The server and its clients would read a path with a comma or a quote as a list.
     path = str(folder / f".s.PGSQL.{PORT}")
-    return len(os.fsencode(path)) <= SOCKET_LIMIT and not set(path) & set(",\"'\\")
+    return len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES and not set(path) & set(",\"'\\")
 
 
-def _is_private(folder: Path, account: Account) -> bool:
+def _is_private(folder: Path, user: ServerUser) -> bool:
     try:
         found = folder.lstat()
     except OSError:
         return False
-    owner = os.geteuid() if account.uid is None else account.uid
+    owner = os.geteuid() if user.uid is None else user.uid
     return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o077

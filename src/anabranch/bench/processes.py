@@ -1,4 +1,4 @@
-"""The processes that do the work: real workers and an orchestrator, as `anabranch up` runs them."""
+"""The processes of a benchmark: real workers and an orchestrator, as `anabranch up` runs them."""
 
 import os
 import re
@@ -16,9 +16,9 @@ from anabranch.embedded.supervisor import LISTEN_FD
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 
-__all__ = ["Crew", "run_crew", "write_plugin"]
+__all__ = ["BenchProcesses", "run_processes", "write_plugin"]
 
-PATIENCE = 15.0
+TIMEOUT_SECONDS = 15.0
 EXPRESSIONS = Path(__file__).parent / "expressions.yaml"
 PLUGIN = """from anabranch.bench.workflows import declare_workflows
 
@@ -27,7 +27,7 @@ globals().update(declare_workflows({queue!r}, {steps}))
 
 
 def write_plugin(folder: Path, queue: str, steps: int) -> Path:
-    """The folder of a plugin with this run's job types: only those who load it serve its queue."""
+    """Write a plugin with this run's job types; only workers that load it serve its queue."""
     plugins = folder / "plugins"
     plugins.mkdir(exist_ok=True)
     (plugins / "bench.py").write_text(PLUGIN.format(queue=queue, steps=steps))
@@ -35,11 +35,11 @@ def write_plugin(folder: Path, queue: str, steps: int) -> Path:
     return plugins
 
 
-class Crew:
+class BenchProcesses:
     """Worker processes and an orchestrator on one database."""
 
     def __init__(self, folder: Path, settings: Settings, url: str) -> None:
-        """Nothing is started yet."""
+        """Starts nothing yet."""
         self._logs = folder
         self._environment = {**os.environ, **_variables(settings, url)}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -50,7 +50,7 @@ class Crew:
         return [process.pid for role, process in self._processes.items() if role.startswith("worker")]
 
     def start(self, workers: int, listener: socket.socket | None = None) -> None:
-        """Start them all, and with a listener an API that serves there; they are ready when their sessions are."""
+        """Start all processes, and with a listener an API that serves it; they are ready when they have sessions."""
         if listener:
             self._launch("api", {LISTEN_FD: str(listener.fileno()), "ANABRANCH_LOG_LEVEL": "info"}, listener.fileno())
         for role in ("orchestrator", *(f"worker-{number}" for number in range(1, workers + 1))):
@@ -68,13 +68,13 @@ class Crew:
             os.close(log)
 
     def check(self) -> None:
-        """Unavailable, with its last words, when one of them is no more."""
+        """Raise Unavailable, with its last output, if a process has ended."""
         for role, process in self._processes.items():
             if process.poll() is not None:
                 raise Unavailable("bench.died", f"{role} ended:\n{read_tail(self._logs / f'{role}.log', 0).strip()}")
 
     def peak_mb(self) -> float:
-        """The most memory that any of the workers had so far, without its children."""
+        """The peak memory of any worker so far, without its children."""
         return max(_peak_kb(pid) for pid in self.workers) / 1000
 
     def api_seconds(self) -> float:
@@ -83,10 +83,10 @@ class Crew:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
-        """Stop them all: in order, or at once when that takes long."""
+        """Stop all processes: cleanly, or by force after a timeout."""
         for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         for process in self._processes.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
@@ -96,16 +96,16 @@ class Crew:
 
 
 @contextmanager
-def run_crew(
+def run_processes(
     folder: Path, settings: Settings, url: str, workers: int, listener: socket.socket | None = None
-) -> Iterator[Crew]:
-    """A crew that is stopped at the end."""
-    crew = Crew(folder, settings, url)
+) -> Iterator[BenchProcesses]:
+    """Processes that are stopped at the end."""
+    processes = BenchProcesses(folder, settings, url)
     try:
-        crew.start(workers, listener)
-        yield crew
+        processes.start(workers, listener)
+        yield processes
     finally:
-        crew.stop()
+        processes.stop()
 
 
 def _variables(settings: Settings, url: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Where this command finds what it talks to: the home, the stack that runs there, its API and its database."""
+"""Finds the home, the stack that runs there, its API and its database."""
 
 import logging
 import os
@@ -20,14 +20,14 @@ __all__ = ["Remote", "connect", "database_url", "find_home", "find_remote", "fin
 
 @dataclass(frozen=True)
 class Remote:
-    """The API and the key that the settings name for commands; None where they leave it to the home."""
+    """The API and the key that the settings name for commands; None means those of the home."""
 
     url: str | None
     key: str | None
 
 
 def find_home() -> Home:
-    """The home, without the cost of all the settings wherever the environment alone decides."""
+    """The home; all settings are loaded only if the environment alone does not decide."""
     environment = _environment()
     if path := environment.get("ANABRANCH_HOME"):
         return Home(Path(path).expanduser())
@@ -39,7 +39,7 @@ def find_home() -> Home:
 
 
 def find_remote() -> Remote:
-    """What the settings say of the API, at the same cost."""
+    """The API that the settings name; all settings are loaded only if there is a configuration file."""
     environment = _environment()
     if environment.get("ANABRANCH_CONFIG") or (find_home().path / "anabranch.toml").exists():
         from anabranch.settings import load_settings
@@ -59,9 +59,9 @@ def find_stack(home: Home) -> Stack:
 
 @contextmanager
 def connect(home: Home | None = None, *, timeout: float | None = None) -> Iterator["Client"]:
-    """A client of the API that the settings name, else of the one that runs in the home.
+    """A client of the API that the settings name, otherwise of the one that runs in the home.
 
-    The home's own key goes to the home's own API only.
+    The home's own key is sent only to the home's own API.
     """
     remote = find_remote()
     if remote.url is not None:
@@ -78,22 +78,22 @@ def connect(home: Home | None = None, *, timeout: float | None = None) -> Iterat
 
 @contextmanager
 def open_client(url: str, key: str | None = None, *, timeout: float | None = None) -> Iterator["Client"]:
-    """A client of the API at a URL; `timeout` bounds a request in place of the client's own, in seconds."""
+    """A client of the API at a URL; `timeout` in seconds overrides the client's default."""
     from anabranch.client import Client
 
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # a request is not news here
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # one line per request is too much for a command
     with Client(url, key=key, **({} if timeout is None else {"timeout": timeout})) as client:
         yield client
 
 
 def is_ready(stack: Stack) -> bool:
-    """Whether the API of a stack takes jobs."""
+    """Whether the API of a stack accepts jobs."""
     with open_client(str(stack.api_url)) as client:
         return client.ready()
 
 
 def database_url(settings: "Settings") -> str:
-    """The database that is set, else that of the running stack."""
+    """The URL of the configured database, otherwise of the running stack's."""
     if settings.database_url:
         return settings.database_url.get_secret_value()
     home = Home(settings.home)

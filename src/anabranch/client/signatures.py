@@ -1,16 +1,16 @@
-"""A client's method that does what an operation says."""
+"""Signatures of client methods, copied from their operations."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["named_after"]
+__all__ = ["copy_signature"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])  # of any shape: the signature is the operation's
 
 
-def named_after(operation: Callable[..., Any]) -> Callable[[Method], Method]:
-    """Give a method the name, the words and the parameters of an operation."""
+def copy_signature(operation: Callable[..., Any]) -> Callable[[Method], Method]:
+    """Give a method the name, the docstring and the parameters of an operation."""
     self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     given = inspect.signature(operation).parameters.values()
 
