@@ -90,7 +90,7 @@ async def test_s3_no_address_leaves_its_tier_and_none_is_told(tmp_path: Path, pa
     objects = TierObjects(Storage({"silver": Folder(tmp_path / "silver", "silver")}))
     with pytest.raises(AnabranchError) as raised:
         await objects.size(f"silver://{path}")
-    assert (raised.value.code, raised.value.message) == ("file.lost", "a published file is not in its tier any more")
+    assert (raised.value.code, raised.value.message) == ("file.lost", "a published file is missing from its tier")
 
 
 def test_the_raster_that_is_data_comes_first() -> None:

@@ -17,7 +17,7 @@ from anabranch.api.security.limits import Limits
 from anabranch.api.tick import Tick
 from anabranch.app import Gateway
 from anabranch.errors import AnabranchError, InputError
-from anabranch.serving.mounts import Serving
+from anabranch.serving.subapps import Serving
 from anabranch.settings import Settings
 
 __all__ = [

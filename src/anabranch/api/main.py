@@ -56,8 +56,8 @@ from anabranch.embedded.listener import asks_for_keys
 from anabranch.errors import InputError
 from anabranch.logs import configure_logs
 from anabranch.serving.catalog import Catalog
-from anabranch.serving.mounts import Serving
 from anabranch.serving.objects import TierObjects
+from anabranch.serving.subapps import Serving
 from anabranch.settings import Settings, load_settings
 
 __all__ = ["app_from_environment", "create_app"]

@@ -1,1 +1,1 @@
-"""What is published, to be read: a STAC API, tiles and files; the applications that the API holds under its paths."""
+"""Serves what is published: a STAC API, tiles and files, as applications under the paths of the API."""

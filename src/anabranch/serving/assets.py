@@ -1,4 +1,4 @@
-"""Rasters of published items: where they are, by collection, item and asset."""
+"""Finds the rasters of published items, by collection, item and asset."""
 
 import time
 from collections.abc import Mapping
@@ -17,31 +17,31 @@ __all__ = ["Assets", "Rasters"]
 
 GEOTIFF = "image/tiff"
 FRESH_SECONDS = 5.0
-MOST_KNOWN = 512
+MAX_CACHED_ITEMS = 512
 
 
 @dataclass(frozen=True)
 class Rasters:
-    """What of an item can be drawn, and how it says that this is done."""
+    """The rasters of an item that can be drawn, and the item's render hints."""
 
     addresses: Mapping[str, str]
-    renders: object = None  # as whoever wrote the item put it
-    assets: Mapping[str, Any] = field(default_factory=dict)  # the same, by the names of the addresses
-    version: str = ""  # of all that an answer about them depends on
+    renders: object = None  # unchecked, as in the item
+    assets: Mapping[str, Any] = field(default_factory=dict)  # likewise, by the same names as the addresses
+    version: str = ""  # a hash of everything that a response about them depends on
 
 
 class Assets:
-    """Finds rasters; a map asks for many tiles of one at once, so what was found is known for a few seconds."""
+    """Finds rasters, and caches them for a few seconds: a map requests many tiles of one at once."""
 
     def __init__(self, catalog: Catalog, published: Published, objects: Objects) -> None:
-        """Nothing is known yet."""
+        """The cache is empty."""
         self._catalog = catalog
         self._published = published
         self._objects = objects
         self._known: dict[tuple[str, str], tuple[float, Rasters]] = {}
 
     async def locate(self, rasters: Rasters, item: str, name: str | None) -> Path | Remote:
-        """Where the bytes are of an asset of an item, or of its first raster that is data."""
+        """Where the bytes of an asset are; without a name, those of the item's first data raster."""
         addresses = rasters.addresses
         wanted = next(iter(addresses), None) if name is None else name
         if wanted is None or wanted not in addresses:
@@ -57,14 +57,14 @@ class Assets:
             return known
         document = await self._catalog.item(collection, item)
         addresses = rasters_of(document)
-        # An item may have been written by others: only what is published is opened.
+        # Other programs may write items: only published files are opened.
         published = await self._published.find_all(set(addresses.values()))
         addresses = {name: address for name, address in addresses.items() if address in published}
         assets = {name: document["assets"][name] for name in addresses}
         renders = (document.get("properties") or {}).get("renders")
         content = encode([addresses, [published[address].sha256 for address in addresses.values()], assets, renders])
         found = Rasters(addresses, renders, assets, tag_of(content).strip('"'))
-        if len(self._known) >= MOST_KNOWN:
+        if len(self._known) >= MAX_CACHED_ITEMS:
             self._known.clear()
         self._known[collection, item] = time.monotonic(), found
         return found

@@ -1,4 +1,4 @@
-"""Connections to pgstac in the reader's role: a small pool of their own, which a late or restarted server refills."""
+"""A small pool of connections to pgstac in the reader's role; it recovers from a late or restarted server."""
 
 import asyncio
 import json
@@ -24,20 +24,20 @@ log = structlog.get_logger()
 
 NAME = "anabranch api catalog"
 FIND = Path(__file__).with_name("search.sql").read_text()
-# A reader's transactions can't write, and pgstac would keep a note of every search.
+# The reader's transactions are read-only, and pgstac would otherwise write a row for every search.
 OPTIONS = "-c search_path=pgstac,public -c pgstac.readonly=true -c pgstac.context=auto"
-KNOWN = ("host", "port", "user", "password", "dbname", "passfile", "sslmode", "sslcert", "sslkey", "sslrootcert")
+DSN_KEYS = ("host", "port", "user", "password", "dbname", "passfile", "sslmode", "sslcert", "sslkey", "sslrootcert")
 WAIT_SECONDS = 10.0
-ANSWER_SECONDS = 15.0
-# No schema, no function, no table, no right to it: pgstac is not there, or is not for the reader.
-MISSING = {"3F000", "42883", "42P01", "42501"}
-PASSING = ("08", "40", "53", "55P03", "57P")
-SLOW = "57014"
-REMEDY = "Run `anabranch db migrate` on a server with PostGIS; `anabranch doctor` says what it lacks."
+QUERY_SECONDS = 15.0
+# No schema, no function, no table, or no permission: pgstac is missing, or not granted to the reader.
+MISSING_STATES = {"3F000", "42883", "42P01", "42501"}
+TRANSIENT_STATES = ("08", "40", "53", "55P03", "57P")
+QUERY_CANCELED = "57014"
+REMEDY = "Run `anabranch db migrate` on a server with PostGIS; `anabranch doctor` shows what it lacks."
 
 
 class Catalog:
-    """Lends connections to pgstac, each for one statement; the database need not answer yet."""
+    """A pool of connections to pgstac, each lent for one statement; the database need not be up yet."""
 
     def __init__(self, url: str, connections: int) -> None:
         """Nothing is opened yet."""
@@ -46,7 +46,7 @@ class Catalog:
         self._pool: asyncpg.Pool | None = None
 
     async def open(self) -> None:
-        """Make the pool, which connects when it is asked; its driver takes a while to import."""
+        """Create the pool, which connects on first use; importing its driver takes a while."""
         driver = await asyncio.to_thread(import_module, "asyncpg")
         if self._pool is None:
             self._pool = driver.create_pool(
@@ -55,11 +55,11 @@ class Catalog:
                 max_size=self._connections,
                 max_inactive_connection_lifetime=60,
                 timeout=WAIT_SECONDS,
-                command_timeout=ANSWER_SECONDS,
+                command_timeout=QUERY_SECONDS,
                 init=_read_json,
                 server_settings=_settings(self._url),
             )
-        await self._pool  # which needs no turn of the loop, since nothing is connected yet
+        await self._pool  # does not wait, since nothing is connected yet
 
     async def close(self) -> None:
         """Close every connection, also one that is lent."""
@@ -68,7 +68,7 @@ class Catalog:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:  # asyncpg's, which has no types
-        """A connection; what goes wrong with it is an error of ours."""
+        """A connection; its errors are translated."""
         if self._pool is None:
             await self.open()
         assert self._pool is not None  # noqa: S101  # for the types
@@ -89,7 +89,7 @@ class Catalog:
             raise _unreachable(error) from error
 
     async def item(self, collection: str, item: str) -> dict[str, Any]:  # STAC's own shape
-        """An item as it is in the catalog, with addresses."""
+        """An item as stored in the catalog, with addresses."""
         async with self.connection() as connection:
             wanted = json.dumps({"ids": [item], "collections": [collection], "limit": 1})
             found = await connection.fetchval(FIND, wanted)
@@ -109,7 +109,7 @@ async def _read_json(connection: Any) -> None:  # asyncpg's, which has no types
 
 
 def translate(error: Exception) -> Exception:
-    """What a driver's error means for a reader; an error of another kind stays what it is."""
+    """Translate a driver's error for readers; other errors are returned unchanged."""
     import asyncpg
 
     if isinstance(error, asyncpg.PostgresError):
@@ -127,14 +127,16 @@ def _unreachable(error: Exception) -> Unavailable:
 def _translate_state(error: Any) -> AnabranchError:  # asyncpg's, which has no types
     state: str = error.sqlstate or ""
     log.warning("catalog.refused", sqlstate=state, reason=str(error))
-    if state in MISSING and not error.context:  # with one, it is what a search compares that is not there
+    if (
+        state in MISSING_STATES and not error.context
+    ):  # with a context, the search compares something that does not exist
         return Unavailable("catalog.missing", "this database has no catalog to read", remedy=REMEDY)
-    if state == SLOW:
+    if state == QUERY_CANCELED:
         return Unavailable("catalog.slow", "the search took too long", remedy="Ask for a smaller area, time or page.")
-    if state.startswith(PASSING):
+    if state.startswith(TRANSIENT_STATES):
         return _unreachable(error)
-    told = f": {error.message}" if state.startswith("22") or state == "P0001" else ""
-    return InputError("catalog.query", f"the catalog can't be asked this{told}", remedy="Mend the search.")
+    detail = f": {error.message}" if state.startswith("22") or state == "P0001" else ""
+    return InputError("catalog.query", f"the catalog can't run this search{detail}", remedy="Fix the search.")
 
 
 def _given(url: str) -> dict[str, str]:
@@ -144,7 +146,7 @@ def _given(url: str) -> dict[str, str]:
 def _dsn(url: str) -> str:
     given = _given(url)
     given["host"] = given.get("hostaddr") or given.get("host", "")
-    return f"postgresql://?{urlencode({name: given[name] for name in KNOWN if given.get(name)}, quote_via=quote)}"
+    return f"postgresql://?{urlencode({name: given[name] for name in DSN_KEYS if given.get(name)}, quote_via=quote)}"
 
 
 def _settings(url: str) -> dict[str, str]:

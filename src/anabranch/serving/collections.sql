@@ -1,2 +1,2 @@
--- Collections by id, with what links say of them; a landing page has no room for more.
+-- Collections by id, with their titles, for the links of the landing page.
 select id, content ->> 'title' as title from collections where content ->> 'type' = 'Collection' order by id limit $1

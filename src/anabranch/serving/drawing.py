@@ -1,4 +1,4 @@
-"""An item is drawn as its hints say, or its statistics, where the caller doesn't; values are never changed by them."""
+"""Draws an item by its render hints or its statistics, where the caller gives no options; values never change."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from functools import cached_property
@@ -13,40 +13,40 @@ from titiler.core.dependencies import CoordCRSParams, CRSParams, DefaultDependen
 
 from anabranch.serving.assets import Assets, Rasters
 from anabranch.serving.etags import has, tag_of
-from anabranch.serving.hints import Hints, hints_of
 from anabranch.serving.parameters import check_parameters
-from anabranch.serving.stretch import MOST_BANDS, Stretches, Wanted, ranges_of
+from anabranch.serving.render_hints import RenderHints, hints_of
+from anabranch.serving.rescale import MAX_BANDS, RescaleRanges, Wanted, ranges_of
 
 __all__ = ["DrawnRoute", "Purpose", "nothing", "rasters_of_request"]
 
-# Images to look at; the others carry values.
+# Image formats for viewing; the other formats carry values.
 IMAGES = frozenset({None, "png", "jpg", "jpeg", "webp"})
 CHECKSUM = "checksum"
 RASTERS = "anabranch.rasters"
 YEAR_SECONDS, FRESH_SECONDS = 31_536_000, 300
-CHOICES = frozenset({"bidx", "rescale", "colormap", "colormap_name", "color_formula"})
+STYLE_PARAMETERS = frozenset({"bidx", "rescale", "colormap", "colormap_name", "color_formula"})
 
-# rasterio fetches a coordinate system that is given as a URL.
-SYSTEMS = (CRSParams, CoordCRSParams, DstCRSParams)
+# rasterio fetches a CRS that is given as a URL.
+CRS_DEPENDENCIES = (CRSParams, CoordCRSParams, DstCRSParams)
 
 Query = list[tuple[str, str]]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class DrawnRoute(APIRoute):
-    """A route that knows what an item's hints are, and takes no coordinate system."""
+    """A route that applies an item's render hints, and takes no CRS parameter."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        """As theirs; what a caller says of coordinate systems is not asked for."""
-        super().__init__(path, _without_systems(endpoint), **options)
+        """As in FastAPI, without the CRS parameters."""
+        super().__init__(path, _without_crs(endpoint), **options)
 
     def get_route_handler(self) -> Handler:
-        """The route's own handler, which is asked what the caller meant."""
+        """The route's own handler, called with the completed query."""
         handle = super().get_route_handler()
 
         async def draw(request: Request) -> Response:
             check_parameters(request, self._names)
-            # Found once: all of an answer is about the item as it was at one moment.
+            # Found once, so that the whole response is about one version of the item.
             request = Request({**request.scope, RASTERS: await _find(request)}, request.receive)
             version = rasters_of_request(request).version
             headers = {"ETag": tag_of(version, str(request.url)), "Cache-Control": _cache_control(request, version)}
@@ -70,10 +70,12 @@ def nothing() -> None:
     """A dependency that is not used."""
 
 
-def _without_systems(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+def _without_crs(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     given = signature(endpoint)
     known = [
-        part.replace(default=Depends(nothing)) if getattr(part.default, "dependency", None) in SYSTEMS else part
+        part.replace(default=Depends(nothing))
+        if getattr(part.default, "dependency", None) in CRS_DEPENDENCIES
+        else part
         for part in given.parameters.values()
     ]
     endpoint.__signature__ = given.replace(parameters=known)  # type: ignore[attr-defined]  # what inspect looks at first
@@ -87,10 +89,10 @@ def _parts_of(dependant: Dependant) -> Iterator[Dependant]:
 
 
 class Purpose(DefaultDependency):
-    """What a raster is opened for."""
+    """Why a raster is opened."""
 
     def __init__(self, request: Request) -> None:
-        """It is drawn, or its values are wanted."""
+        """Either to draw it, or to return its values."""
         self.draws = _is_drawn(request)
 
 
@@ -111,14 +113,14 @@ async def _complete(request: Request) -> Query:
 
 
 async def _complete_tilejson(request: Request, query: Query) -> Query:
-    """The tiles apply the hints themselves: their address stays short, and true when the item changes."""
+    """The tiles apply the hints themselves: their URL stays short, and valid when the item changes."""
     hints = await _hints(request) if request.query_params.get("tile_format") in IMAGES else None
     version = rasters_of_request(request).version
     return query + _missing(query, [(CHECKSUM, version), *_asset(hints)])
 
 
 async def _stretch(request: Request, query: Query) -> Query:
-    """What the values are drawn between, where neither caller nor hints say; colors by value need none."""
+    """The range to draw values in, where neither caller nor hints give one; a colormap by value needs none."""
     named = dict(query)
     if {"rescale", "colormap"} & named.keys():
         return []
@@ -126,20 +128,20 @@ async def _stretch(request: Request, query: Query) -> Query:
     rasters, item = rasters_of_request(request), request.path_params["item_id"]
     asset = named.get("asset") or next(iter(rasters.addresses), "")
     if asset not in rasters.addresses:
-        return []  # which the route tells
+        return []  # the route reports it
     wanted = _wanted(rasters.addresses[asset], query)
     if wanted is None:
-        return []  # as above
-    stretches: Stretches = request.app.state.stretches
-    told = ranges_of(rasters.assets[asset])
-    found = await stretches.find(wanted, told, lambda: assets.locate(rasters, item, asset))
+        return []  # likewise
+    stretches: RescaleRanges = request.app.state.stretches
+    declared = ranges_of(rasters.assets[asset])
+    found = await stretches.find(wanted, declared, lambda: assets.locate(rasters, item, asset))
     return [("rescale", f"{low!r},{high!r}") for low, high in found]
 
 
 def _wanted(address: str, query: Query) -> Wanted | None:
-    """What is to be measured; None: the caller wrote something that the route refuses."""
+    """What to measure; None where the route will refuse the parameters."""
     bands, nodata = [value for name, value in query if name == "bidx"], dict(query).get("nodata")
-    if len(bands) > MOST_BANDS:
+    if len(bands) > MAX_BANDS:
         return None
     try:
         float(0 if nodata is None else nodata)
@@ -153,19 +155,19 @@ def _missing(query: Query, more: Query) -> Query:
     return [(name, value) for name, value in more if name not in named]
 
 
-def _asset(hints: Hints | None) -> Query:
+def _asset(hints: RenderHints | None) -> Query:
     return [("asset", hints.assets[0])] if hints and hints.assets else []
 
 
-async def _hints(request: Request) -> Hints | None:
-    if CHOICES & request.query_params.keys():
+async def _hints(request: Request) -> RenderHints | None:
+    if STYLE_PARAMETERS & request.query_params.keys():
         return None
     rasters = rasters_of_request(request)
     hints = hints_of(rasters.renders, request.path_params["item_id"])
     if hints is None or not rasters.addresses:
         return None
     meant = hints.assets[0] if hints.assets else next(iter(rasters.addresses))
-    # Hints for one raster say nothing of another.
+    # Hints for one raster don't apply to another.
     return hints if meant in rasters.addresses and request.query_params.get("asset", meant) == meant else None
 
 
@@ -181,7 +183,7 @@ async def _find(request: Request) -> Rasters:
 
 
 def _cache_control(request: Request, version: str) -> str:
-    """What an address with the checksum stands for never changes; all else may, when the item is published again."""
+    """A URL with the checksum never changes its content; others may, when the item is published again."""
     who = "private" if request.scope["state"]["keyed"] else "public"
     for_good = request.query_params.get(CHECKSUM) == version and request.scope["route"].name != "tilejson"
     return f"{who}, max-age={YEAR_SECONDS}, immutable" if for_good else f"{who}, max-age={FRESH_SECONDS}"

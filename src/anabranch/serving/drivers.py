@@ -1,4 +1,4 @@
-"""The drivers that GDAL may have in this process: one that reads what we wrote, and those that make images (S4)."""
+"""The GDAL drivers allowed in this process: one that reads our COGs, and those that write images (S4)."""
 
 import json
 import os
@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 from anabranch.errors import Unavailable
-from anabranch.serving.memory import CACHE_BYTES
+from anabranch.serving.malloc import CACHE_BYTES
 
 __all__ = ["ALLOWED", "CONFIG", "check_drivers", "close_drivers"]
 
 # VRT is how a raster is warped in memory; a file is opened as a GeoTIFF or not at all.
 ALLOWED = frozenset({"GTiff", "JPEG", "MEM", "PNG", "VRT", "WEBP"})
-# No sidecar files, no other files, no network: all that a file says is in the file. And little is kept of it.
+# No sidecar files, no other files, no network: everything is in the file itself. And a small cache.
 CONFIG: dict[str, str | int] = {
     "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
     "GDAL_PAM_ENABLED": "NO",
@@ -23,10 +23,10 @@ LIST = "import json, rasterio\nwith rasterio.Env() as env: print(json.dumps(sort
 
 
 def close_drivers() -> None:
-    """Let GDAL skip all drivers but the allowed; it reads this once, at its first use in the process."""
+    """Make GDAL skip all drivers that are not allowed; GDAL reads this once, at its first use in the process."""
     if "GDAL_SKIP" in os.environ:
         return
-    # Which there are only GDAL itself knows, and a process that asked it has them all.
+    # Only GDAL knows its drivers, and a process that asks GDAL has loaded them all: ask in another process.
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LD_LIBRARY_PATH", "HOME")}
     listed = subprocess.run([sys.executable, "-c", LIST], env=environment, capture_output=True, check=False, text=True)
     if listed.returncode:
@@ -43,6 +43,6 @@ def check_drivers() -> None:
     if others:
         raise Unavailable(
             "serving.drivers",
-            f"this process has {len(others)} drivers of GDAL that it must not have, as {min(others)}",
-            remedy="A plugin uses GDAL in the API's process: let it import and use it only in its handlers.",
+            f"this process has loaded {len(others)} GDAL drivers that are not allowed, for example {min(others)}",
+            remedy="A plugin uses GDAL in the API's process: import and use GDAL only in handlers.",
         )

@@ -1,4 +1,4 @@
-"""`proj:epsg` beside `proj:code`, for readers that know the older field alone."""
+"""`proj:epsg` beside `proj:code`, for clients that know only the older field."""
 
 import re
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 __all__ = ["add_epsg"]
 
 EPSG = re.compile(r"EPSG:(\d{1,9})")
-# The release of the extension that has both fields; the next one removed the older, and differs in nothing else.
+# The release of the extension with both fields; the next one only removed the older field.
 NEWER, BOTH = (f"https://stac-extensions.github.io/projection/v{version}/schema.json" for version in ("2.0.0", "1.2.0"))
 Document = dict[str, Any]  # STAC's own shape
 
 
 def add_epsg(item: Document) -> None:
-    """Add the number of an item's system, where it has one, and say by which release of the extension that is valid."""
+    """Add the EPSG code of an item's CRS, where it has one, and declare the release of the extension that allows it."""
     properties = item.get("properties") or {}
     found = EPSG.fullmatch(str(properties.get("proj:code")))
     if not found or "proj:epsg" in properties:

@@ -1,4 +1,4 @@
-"""ETags: names of answers, by which a caller says that it has one."""
+"""ETags, with which a client shows that it has a response already."""
 
 from functools import cache
 from hashlib import sha256
@@ -8,7 +8,7 @@ __all__ = ["has", "tag_of"]
 
 
 def tag_of(*parts: str | int | bytes) -> str:
-    """The ETag of what depends on these parts, and on the release, alone."""
+    """The ETag of a response that depends only on these parts and on the release."""
     digest = sha256(_release())
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
@@ -17,7 +17,7 @@ def tag_of(*parts: str | int | bytes) -> str:
 
 
 def has(if_none_match: str | None, tag: str) -> bool:
-    """Whether a caller says that it has the answer of this tag."""
+    """Whether an If-None-Match header contains this tag."""
     given = (if_none_match or "").split(",")
     return any(one.strip().removeprefix("W/") in (tag, "*") for one in given)
 

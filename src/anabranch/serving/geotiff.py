@@ -1,4 +1,4 @@
-"""Reads GeoTIFFs wherever they lie on Earth, and as much of one as can be computed at once."""
+"""Reads GeoTIFFs anywhere on Earth, and no more values at once than can be computed."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -19,44 +19,44 @@ from rio_tiler.utils import non_alpha_indexes, output_size
 
 from anabranch.errors import InputError
 from anabranch.plugins.raster.alpha import Alpha, opaque_of, stretch_alpha
-from anabranch.serving.around import Box, move, moves_of, pixel_in, turn_of, within_globe
+from anabranch.serving.antimeridian import Box, move, moves_of, pixel_in, turn_of, within_globe
 from anabranch.serving.objects import Remote
 
 __all__ = ["GeoTiff"]
 
-MOST_VALUES = 2**24
-MOST_BYTES = 2**26
+MAX_VALUES = 2**24
+MAX_BYTES = 2**26
 COLORS = 3
-LOOK = 256
-MOST_ALPHA = 255
-LESS = "Ask for less: choose bands by bidx, or a smaller size."
+ALPHA_SAMPLE_PIXELS = 256
+OPAQUE_8_BIT = 255
+ASK_FOR_LESS = "Request less: choose bands with bidx, or a smaller size."
 
 
 @attr.s
 class GeoTiff(Reader):
-    """A reader that knows one format, whatever the file says that it is (S4)."""
+    """A reader of one format only, whatever the file claims to be (S4)."""
 
-    dataset: Any  # theirs may be None before it is open
-    draws: bool = attr.ib(default=False)  # an image is made of it, which has one band or three
+    dataset: Any  # in rio-tiler it may be None before it is open
+    draws: bool = attr.ib(default=False)  # for an image, which has one band or three
 
     def __attrs_post_init__(self) -> None:
         self.dataset = self._ctx_stack.enter_context(_open(self.input))
         super().__attrs_post_init__()  # type: ignore[no-untyped-call]  # of a package without types
 
-    def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as theirs
-        """All of the raster, at a size that can be computed."""
+    def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as in rio-tiler
+        """The whole raster, at a size that can be computed."""
         indexes = indexes or self._choose()
         self._check(indexes, *self._size(options))
-        return self._unveil(super().read(indexes, expression, **options))
+        return self._fix_mask(super().read(indexes, expression, **options))
 
-    def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # a tile knows its size
-        """A tile of the raster, of as many bands as can be computed."""
+    def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # tiles always have a size
+        """A tile of the raster, with as many bands as can be computed."""
         indexes = indexes or self._choose()
         self._check(indexes, height, width)
-        return self._unveil(super().part(bbox, height=height, width=width, indexes=indexes, **options))
+        return self._fix_mask(super().part(bbox, height=height, width=width, indexes=indexes, **options))
 
-    def statistics(self, *, indexes: Any = None, **options: Any) -> dict[str, BandStatistics]:  # type: ignore[override]  # all that we are asked for is named
-        """What the values of bands are, counted one band after the other."""
+    def statistics(self, *, indexes: Any = None, **options: Any) -> dict[str, BandStatistics]:  # type: ignore[override]  # all our parameters are named
+        """Statistics of bands, computed one band after the other."""
         bands = indexes or non_alpha_indexes(self.dataset)
         self._check(bands, *self._size(options))
         found: dict[str, BandStatistics] = {}
@@ -64,8 +64,8 @@ class GeoTiff(Reader):
             found |= super().statistics(indexes=[band], **options)
         return found
 
-    def tile(self, tile_x: int, tile_y: int, tile_z: int, **options: Any) -> ImageData:  # type: ignore[override]  # all that we are asked for is named
-        """A tile, with what of the raster lies in it past 180 degrees."""
+    def tile(self, tile_x: int, tile_y: int, tile_z: int, **options: Any) -> ImageData:  # type: ignore[override]  # all our parameters are named
+        """A tile, including the parts of the raster past 180 degrees."""
         first, *more = self._moves_into(tile_x, tile_y, tile_z) or [0.0]
         drawn = super().tile(tile_x, tile_y, tile_z, **{**options, **self._placed(first)})
         for east in more:
@@ -73,11 +73,11 @@ class GeoTiff(Reader):
         return drawn
 
     def tile_exists(self, tile_x: int, tile_y: int, tile_z: int) -> bool:
-        """Whether a tile meets the raster, also past 180 degrees."""
+        """Whether a tile intersects the raster, also past 180 degrees."""
         return bool(self._moves_into(tile_x, tile_y, tile_z))
 
     def point(self, lon: float, lat: float, coord_crs: CRS = WGS84_CRS, **options: Any) -> PointData:  # type: ignore[override]  # as above
-        """The values at a place, whichever way its longitude is counted."""
+        """The values at a point, whichever way its longitude is counted."""
         if coord_crs != self.crs:
             (lon,), (lat,) = transform(coord_crs, self.crs, [lon], [lat])
         turn = turn_of(self.crs, self.bounds)
@@ -94,7 +94,7 @@ class GeoTiff(Reader):
 
     @cached_property
     def _dst_geom_in_tms_crs(self) -> tuple[Affine, int, int]:
-        """The grid from which zooms are told; theirs of a raster that crosses 180 degrees is as wide as the world."""
+        """The grid from which zooms are computed; rio-tiler's is as wide as the world across 180 degrees."""
         west, _, east, _ = self.get_geographic_bounds(WGS84_CRS)
         crosses = west > east or len(self._moves) > 1
         side = self._pixel() if crosses else None
@@ -118,32 +118,32 @@ class GeoTiff(Reader):
                 found.append(east)
         return found
 
-    def _placed(self, east: float) -> dict[str, Any]:  # options of theirs
+    def _placed(self, east: float) -> dict[str, Any]:  # options of rio-tiler
         moved = Affine.translation(east, 0) * self.dataset.transform
         return {"vrt_options": {"src_transform": moved}} if east else {}
 
     def drawn(self) -> Sequence[int]:
-        """The bands that an image is made of where none are named."""
+        """The bands of an image where the caller names none."""
         chosen: Sequence[int] = self._choose() or non_alpha_indexes(self.dataset)
         return chosen
 
-    def _unveil(self, image: ImageData) -> ImageData:
-        """Hide what alpha hides and nothing else: theirs takes all that is not fully opaque for nothing."""
+    def _fix_mask(self, image: ImageData) -> ImageData:
+        """Mask only fully transparent pixels: rio-tiler masks all that are not fully opaque."""
         alpha = image.alpha_mask
         if alpha is not None:
             image.array.mask = np.broadcast_to(alpha == 0, image.array.shape).copy()
             image.alpha_mask = stretch_alpha(alpha, self._opaque(alpha)) if self.draws else alpha
-        # What is no number is nothing to draw, whether the raster calls it nodata or not.
+        # NaN and infinity are not drawn, whether the raster declares them as nodata or not.
         if self.draws and image.array.dtype.kind == "f":
             image.array = np.ma.masked_invalid(image.array, copy=False)
         return image
 
     def _opaque(self, alpha: Alpha) -> float:
-        """The alpha of an opaque pixel, which in wide bands is often less than the highest number."""
+        """The alpha of an opaque pixel, which in wide bands is often below the highest value."""
         if alpha.dtype == np.uint8 and alpha.size and alpha.max() > 1:
-            return float(MOST_ALPHA)
+            return float(OPAQUE_8_BIT)
         band = self.dataset.colorinterp.index(ColorInterp.alpha) + 1
-        height, width = self._size({"max_size": LOOK})
+        height, width = self._size({"max_size": ALPHA_SAMPLE_PIXELS})
         return opaque_of(self.dataset.read(band, out_shape=(height, width)))
 
     def _choose(self) -> Sequence[int] | None:
@@ -152,8 +152,8 @@ class GeoTiff(Reader):
             return None
         return bands[:COLORS] if len(bands) > COLORS else bands[:1]
 
-    def _size(self, options: Mapping[str, Any]) -> tuple[int, int]:  # options of theirs
-        """The height and width at which all of the raster is read."""
+    def _size(self, options: Mapping[str, Any]) -> tuple[int, int]:  # options of rio-tiler
+        """The height and width at which the whole raster is read."""
         height, width = output_size(
             dataset_height=self.dataset.height,
             dataset_width=self.dataset.width,
@@ -165,13 +165,13 @@ class GeoTiff(Reader):
 
     def _check(self, indexes: Any, height: int, width: int) -> None:
         count = height * width * len(indexes or self.dataset.indexes)
-        if count > MOST_VALUES:
-            told = f"these are {count} values, and at most {MOST_VALUES} are computed at once"
-            raise InputError("raster.size", told, remedy=LESS)
+        if count > MAX_VALUES:
+            message = f"the request needs {count} values, and the limit is {MAX_VALUES}"
+            raise InputError("raster.size", message, remedy=ASK_FOR_LESS)
         size = count * max(np.dtype(kind).itemsize for kind in self.dataset.dtypes)
-        if size > MOST_BYTES:
-            told = f"these are {size} bytes, and at most {MOST_BYTES} are computed at once"
-            raise InputError("raster.size", told, remedy=LESS)
+        if size > MAX_BYTES:
+            message = f"the request needs {size} bytes, and the limit is {MAX_BYTES}"
+            raise InputError("raster.size", message, remedy=ASK_FOR_LESS)
 
 
 def _lay_under(image: ImageData, other: ImageData) -> None:
@@ -183,7 +183,7 @@ def _lay_under(image: ImageData, other: ImageData) -> None:
         image.alpha_mask = np.maximum(image.alpha_mask, other.alpha_mask)
 
 
-def _open(source: Any) -> Any:  # a Path or Remote in, a dataset of rasterio's out, which has no types
+def _open(source: Any) -> Any:  # takes a Path or Remote, returns a rasterio dataset, which has no types
     if isinstance(source, Remote):
         return rasterio.open("object.tif", driver="GTiff", opener=lambda *_, **__: source.open())
     return rasterio.open(source, driver="GTiff")

@@ -1,4 +1,4 @@
-"""Links that lead from the catalog to its collections, its description and the tiles of its items."""
+"""Links from the catalog to its collections, its description and the tiles of its items."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from fastapi import Request
 __all__ = ["OPENAPI", "add_tiles", "complete_landing", "root_of"]
 
 COLLECTIONS = Path(__file__).with_name("collections.sql").read_text()
-MOST_CHILDREN = 1_000  # `data` leads to all
+MAX_CHILD_LINKS = 1_000  # the link `data` leads to all
 OPENAPI = "application/vnd.oai.openapi+json;version=3.1"
 GRID = "WebMercatorQuad"
 RASTER = "image/tiff"
@@ -17,15 +17,15 @@ Document = dict[str, Any]  # STAC's own shape
 
 
 def root_of(request: Request) -> str:
-    """The address by which the caller knows this API; the catalog is below it."""
+    """The URL of this API as the caller sees it; the catalog is below it."""
     return str(request.base_url).rstrip("/").removesuffix("/stac")
 
 
 async def complete_landing(page: Document, request: Request) -> Document:
-    """The landing page with every collection as a child, and with what describes it, for programs and for people."""
+    """The landing page with every collection as a child, and links to its descriptions for programs and people."""
     root = root_of(request)
     async with request.app.state.get_connection(request, "r") as connection:
-        found = await connection.fetch(COLLECTIONS, MOST_CHILDREN)
+        found = await connection.fetch(COLLECTIONS, MAX_CHILD_LINKS)
     kept = [link for link in page["links"] if link["rel"] not in ("service-desc", "service-doc")]
     described = {"rel": "service-desc", "type": OPENAPI, "title": "OpenAPI description", "href": f"{root}/stac/api"}
     explained = {"rel": "service-doc", "type": "text/html", "title": "Its routes", "href": f"{root}/docs?of=stac"}
@@ -34,7 +34,7 @@ async def complete_landing(page: Document, request: Request) -> Document:
 
 
 def add_tiles(item: Document, root: str) -> None:
-    """Add the link to an item's tiles, where it has a raster of ours and shows its links."""
+    """Add the link to an item's tiles, where it has a raster that we serve and shows its links."""
     ours = [each for each in (item.get("assets") or {}).values() if str(each.get("href", "")).startswith(f"{root}/")]
     kinds = {str(asset.get("type", "")).partition(";")[0] for asset in ours}
     if RASTER not in kinds or not {"links", "id", "collection"} <= item.keys():

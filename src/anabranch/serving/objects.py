@@ -1,4 +1,4 @@
-"""The bytes behind an address, for those who only read."""
+"""Reads the bytes of an object by its address."""
 
 import asyncio
 import io
@@ -16,20 +16,20 @@ __all__ = ["Objects", "Remote", "TierObjects"]
 
 log = structlog.get_logger()
 
-READ_AHEAD = 2**16
+READ_AHEAD_BYTES = 2**16
 
 
 class Objects(Protocol):
-    """Reads objects of the tiers by address; `file.lost` where there is none."""
+    """Reads objects of the tiers by address; the error is `file.lost` where there is none."""
 
     async def size(self, address: str) -> int:
-        """How many bytes it has."""
+        """The size of an object in bytes."""
 
     def read(self, address: str, start: int, length: int) -> AsyncIterator[bytes]:
-        """So many of its bytes from there on, in pieces."""
+        """`length` bytes from `start`, in pieces."""
 
     async def locate(self, address: str) -> "Path | Remote":
-        """Its file on this machine, or how to read it from afar."""
+        """Its file on this machine, or a remote object to read in ranges."""
 
 
 class TierObjects:
@@ -40,13 +40,13 @@ class TierObjects:
         self._storage = storage
 
     async def size(self, address: str) -> int:
-        """How many bytes it has."""
-        with _discreet():
+        """The size of an object in bytes."""
+        with _hide_location():
             return (await asyncio.to_thread(self._storage.stat, address)).size
 
     async def read(self, address: str, start: int, length: int) -> AsyncIterator[bytes]:
-        """So many of its bytes from there on, in pieces."""
-        with _discreet():
+        """`length` bytes from `start`, in pieces."""
+        with _hide_location():
             pieces = await asyncio.to_thread(self._storage.stream, address, start, length)
         turn: asyncio.Task[bytes] | None = None
         try:
@@ -56,28 +56,28 @@ class TierObjects:
             _close(pieces, turn)
 
     async def locate(self, address: str) -> "Path | Remote":
-        """Its file on this machine, or how to read it from afar."""
-        with _discreet():
+        """Its file on this machine, or a remote object to read in ranges."""
+        with _hide_location():
             tier, key = self._storage.find(address)
             path = await asyncio.to_thread(tier.locate, key)
         return path or Remote(self._storage, address, await self.size(address))
 
 
 @contextmanager
-def _discreet() -> Iterator[None]:
-    """Tell readers what is wrong with a file of theirs, and not where it is: that is for the log."""
+def _hide_location() -> Iterator[None]:
+    """Report errors of a file to readers without its location, which only the log has."""
     try:
         yield
     except (NotFound, InputError) as error:
         log.warning("file.lost", reason=error.message)
-        raise AnabranchError("file.lost", "a published file is not in its tier any more") from error
+        raise AnabranchError("file.lost", "a published file is missing from its tier") from error
     except AnabranchError as error:
         log.warning("storage.unreachable", reason=error.message)
         raise Unavailable("storage.unreachable", "the file's tier can't be read now", remedy="Try again.") from error
 
 
 def _close(pieces: Iterator[bytes], turn: "asyncio.Task[bytes] | None") -> None:
-    """Close what is read when nobody reads on; a thread may still be at it, and can't be told."""
+    """Close the stream when the reader stops; a thread may still read from it, and can't be interrupted."""
     close = getattr(pieces, "close", lambda: None)
     if turn is None or turn.done():
         close()
@@ -86,7 +86,7 @@ def _close(pieces: Iterator[bytes], turn: "asyncio.Task[bytes] | None") -> None:
 
 
 class Remote:
-    """An object of a cloud, which is read in ranges by our own store: GDAL knows neither its place nor its secrets."""
+    """An object in cloud storage, read in ranges by our own client: GDAL sees neither its URL nor its credentials."""
 
     def __init__(self, storage: Storage, address: str, size: int) -> None:
         """Nothing is read yet."""
@@ -95,15 +95,15 @@ class Remote:
         self._size = size
 
     def open(self) -> io.BufferedReader:
-        """A file to read from."""
-        return io.BufferedReader(Ranges(self._storage, self._address, self._size), READ_AHEAD)
+        """Open it as a file."""
+        return io.BufferedReader(Ranges(self._storage, self._address, self._size), READ_AHEAD_BYTES)
 
 
 class Ranges(io.RawIOBase):
-    """A file whose every read asks for a range."""
+    """A file whose reads are range requests."""
 
     def __init__(self, storage: Storage, address: str, size: int) -> None:
-        """At its beginning."""
+        """The position is at the start."""
         self._storage = storage
         self._address = address
         self._size = size
@@ -119,12 +119,12 @@ class Ranges(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go there; beyond the end there is nothing."""
+        """Move the position; it may lie beyond the end."""
         self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence])
         return self._at
 
-    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]  # the name of theirs is newer
-        """Fill a buffer as far as there are bytes."""
+    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]  # a newer name of the parameter
+        """Fill a buffer with the bytes that are left, at most its length."""
         length = min(len(buffer), self._size - self._at)
         if length <= 0:
             return 0

@@ -1,4 +1,4 @@
-"""What readers may fetch, and the names under which they see it; they never see an address."""
+"""Published files, and the URLs that readers see in place of storage addresses."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -10,39 +10,39 @@ from anabranch.adapters.postgres.outputs import Output
 __all__ = ["Published", "address_of", "find_addresses", "name_files", "path_of"]
 
 ADDRESS = re.compile(r"(?:bronze|silver|gold)://\S+")
-# A file's name may have spaces, and an href is nothing that a person wrote to be read.
+# A file name may have spaces, and an href is never prose.
 HREF = re.compile(r"(?:bronze|silver|gold)://.+", re.DOTALL)
 TEXTS = frozenset({"title", "description"})
 GONE = object()
 
 
 class Published(Protocol):
-    """Finds files that were published; what was not is not there."""
+    """Finds published files; others are not found."""
 
     async def find(self, job_id: str, name: str) -> Output | None:
         """The file of this name."""
 
     async def find_draft(self, job: int, name: str) -> Output | None:
-        """A file that a job made and may publish under a name."""
+        """A file that a job made and may publish under this name."""
 
     async def find_all(self, addresses: Collection[str]) -> Mapping[str, Output]:
-        """Those of these addresses that are published, by address."""
+        """The published files among these addresses, by address."""
 
 
 def path_of(file: Output) -> str:
-    """Where the API serves a file, below its own root."""
+    """The path of a file below the API's root."""
     return f"/files/{quote(file.job_id, safe='')}/{quote(file.name)}"
 
 
 def address_of(value: object, key: str = "href") -> str | None:
-    """The address that the value of a key of a document is, if it is one and no text of a person."""
+    """The value of a document's key, if it is an address and not prose."""
     if not isinstance(value, str) or key in TEXTS:
         return None
     return value if (HREF if key == "href" else ADDRESS).fullmatch(value) else None
 
 
 def find_addresses(document: object, key: str = "") -> Iterator[str]:
-    """Every address in a document, which stands under a key of another."""
+    """Every address in a document; `key` is the one that it has in its parent."""
     if isinstance(document, dict):
         for name, part in document.items():
             yield from find_addresses(part, name)
@@ -54,9 +54,9 @@ def find_addresses(document: object, key: str = "") -> Iterator[str]:
 
 
 def name_files(document: Any, files: Mapping[str, Output], root: str, key: str = "") -> Any:  # JSON in, JSON out
-    """The document with links to files in place of addresses; what is not published leaves, and its asset or link too.
+    """The document with file URLs in place of addresses; unpublished files are removed, with their asset or link.
 
-    `root` is the address by which the caller knows this API; `key` is the one under which the document stands.
+    `root` is the URL of this API as the caller sees it; `key` is the one that the document has in its parent.
     """
     if isinstance(document, dict):
         if address_of(document.get("href")) and document["href"] not in files:

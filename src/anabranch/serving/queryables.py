@@ -1,4 +1,4 @@
-"""What items can be asked for by: what pgstac knows of all, and what the newest items have."""
+"""Queryables: those that pgstac knows, and the properties of the newest items."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from anabranch.serving.catalog import FIND
 
 __all__ = ["Queryables", "find_common", "find_queryables"]
 
-SAMPLE = 100
+SAMPLE_ITEMS = 100
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 TYPES = {bool: "boolean", int: "number", float: "number", str: "string"}
 COLLECTION = {"title": "Collection", "type": "string"}
@@ -22,31 +22,31 @@ Properties = Mapping[str, Any]  # STAC's own shape
 
 
 class Queryables(FiltersClient):  # type: ignore[misc]  # of a package without types
-    """The queryables of a collection, or those that all collections have."""
+    """The queryables of a collection, or those common to all collections."""
 
     async def get_queryables(self, request: Request, collection_id: str | None = None, **named: Any) -> Schema:
         """The JSON Schema of what a filter may name."""
-        told: Schema = await super().get_queryables(request, collection_id, **named)
-        wanted = {"limit": SAMPLE, **({"collections": [collection_id]} if collection_id else {})}
+        schema: Schema = await super().get_queryables(request, collection_id, **named)
+        wanted = {"limit": SAMPLE_ITEMS, **({"collections": [collection_id]} if collection_id else {})}
         async with request.app.state.get_connection(request, "r") as connection:
             found = await connection.fetchval(FIND, json.dumps(wanted))
         by_collection: dict[str, list[Properties]] = defaultdict(list)
         for item in found["features"]:
             by_collection[item["collection"]].append(item["properties"])
         common = find_common(by_collection.values())
-        return {**told, "properties": {"collection": COLLECTION, **common, **told["properties"]}}
+        return {**schema, "properties": {"collection": COLLECTION, **common, **schema["properties"]}}
 
 
 def find_common(collections: Iterable[Iterable[Properties]]) -> dict[str, Schema]:
-    """What the items of every collection have, of the same type in all."""
+    """The properties that all collections have, with the same type."""
     first, *others = [find_queryables(items) for items in collections] or [{}]
     return {name: schema for name, schema in first.items() if all(other.get(name) == schema for other in others)}
 
 
 def find_queryables(items: Iterable[Properties]) -> dict[str, Schema]:
-    """The properties of items that are a text, a number, a moment or a truth, each with its schema.
+    """The properties of items that are strings, numbers, times or booleans, each with its schema.
 
-    One that is not of the same type in all items is left out, as lists and objects are: no comparison fits them.
+    A property with different types is left out, as are lists and objects, which can't be compared.
     """
     found: dict[str, list[Schema | None]] = defaultdict(list)
     for properties in items:

@@ -17,17 +17,17 @@ from titiler.core import dependencies
 from titiler.core.factory import TilerFactory
 
 from anabranch.errors import AnabranchError, InputError, NotFound
-from anabranch.serving.around import for_maps
+from anabranch.serving.antimeridian import for_maps
 from anabranch.serving.assets import Assets
+from anabranch.serving.concurrency import ConcurrencyLimit
 from anabranch.serving.drawing import DrawnRoute, Purpose, nothing, rasters_of_request
 from anabranch.serving.drivers import CONFIG, check_drivers
+from anabranch.serving.errors import Translate, raise_errors
 from anabranch.serving.geotiff import GeoTiff
-from anabranch.serving.memory import give_back
+from anabranch.serving.image_encoding import draw
+from anabranch.serving.malloc import return_freed_memory
 from anabranch.serving.objects import Remote
-from anabranch.serving.pictures import draw
-from anabranch.serving.refusals import Translate, let_out
-from anabranch.serving.stretch import Stretches
-from anabranch.serving.turns import Turns
+from anabranch.serving.rescale import RescaleRanges
 
 __all__ = ["make_raster"]
 
@@ -39,7 +39,7 @@ GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
 
 @attrs.define(kw_only=True)
 class Tiler(TilerFactory):
-    """The routes that only read, and that need no page of their own."""
+    """The read-only routes, without HTML pages."""
 
     def register_routes(self) -> None:
         for register in (self.info, self.statistics, self.tile, self.tilejson, self.point, self.preview):
@@ -51,9 +51,9 @@ class Tiler(TilerFactory):
 
 
 def make_raster(assets: Assets) -> ASGIApp:
-    """The application; it opens what these assets are, and nothing else."""
+    """The application; it opens only the rasters of these assets."""
     check_drivers()
-    give_back()
+    return_freed_memory()
     app = FastAPI(
         title="Anabranch rasters",
         openapi_url="/api",
@@ -62,13 +62,13 @@ def make_raster(assets: Assets) -> ASGIApp:
         redirect_slashes=False,
     )
     app.state.assets = assets
-    app.state.stretches = Stretches()
+    app.state.stretches = RescaleRanges()
     tiler = Tiler(
         router=APIRouter(route_class=DrawnRoute),
         reader=GeoTiff,
         reader_dependency=Purpose,
         path_dependency=_path,
-        layer_dependency=dependencies.BidxParams,  # theirs for expressions evaluates what a caller writes (S2)
+        layer_dependency=dependencies.BidxParams,  # titiler's default evaluates expressions of the caller (S2)
         tile_dependency=dependencies.DefaultDependency,  # padding warps all of a tile at the raster's own resolution
         process_dependency=nothing,
         environment_dependency=lambda: CONFIG,
@@ -78,16 +78,19 @@ def make_raster(assets: Assets) -> ASGIApp:
         add_viewer=False,
     )
     app.include_router(tiler.router, prefix=PREFIX)
-    return Turns(let_out(app, REFUSALS), max(2, os.cpu_count() or 2))
+    return ConcurrencyLimit(raise_errors(app, TRANSLATIONS), max(2, os.cpu_count() or 2))
 
 
 async def _path(
     request: Request,
     collection_id: Annotated[str, FromPath(description="The id of a collection.")],  # noqa: ARG001  # as checksum
     item_id: Annotated[str, FromPath(description="The id of an item of it.")],
-    asset: Annotated[str | None, Query(description="A GeoTIFF of the item; by default the first that is data.")] = None,
-    checksum: Annotated[  # noqa: ARG001  # the route looks at it
-        str | None, Query(description="Of what is drawn, as tilejson.json names it: the answer may be kept for good.")
+    asset: Annotated[
+        str | None, Query(description="A GeoTIFF of the item; by default the first with the role data.")
+    ] = None,
+    checksum: Annotated[  # noqa: ARG001  # the route reads it
+        str | None,
+        Query(description="As in the tile URLs of tilejson.json; with it, the response can be cached forever."),
     ] = None,
 ) -> Path | Remote:
     assets: Assets = request.app.state.assets
@@ -99,16 +102,16 @@ def _outside(error: Exception) -> AnabranchError:
 
 
 def _wrong(error: Exception) -> AnabranchError:
-    told = str(error) or type(error).__name__
-    return InputError("raster.query", told, remedy="What a route takes is described at /raster/api.")
+    message = str(error) or type(error).__name__
+    return InputError("raster.query", message, remedy="The parameters of each route are described at /raster/api.")
 
 
 def _unreadable(error: Exception) -> AnabranchError:
     log.warning("asset.unreadable", reason=str(error))
-    return AnabranchError("asset.unreadable", "the raster can't be read; the API's log says why")
+    return AnabranchError("asset.unreadable", "the raster can't be read; see the API's log")
 
 
-REFUSALS: dict[type[Exception], Translate] = {
+TRANSLATIONS: dict[type[Exception], Translate] = {
     TileOutsideBounds: _outside,
     PointOutsideBounds: _outside,
     RioTilerError: _wrong,

@@ -1,2 +1,2 @@
--- Items that fit a search, as pgstac has them; the search is text, as the driver knows no type of its own for it.
+-- Items that match a search, as pgstac stores them; the search is passed as text, since the driver has no type of its own for it.
 select * from search($1::text::jsonb)

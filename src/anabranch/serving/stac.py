@@ -1,4 +1,4 @@
-"""The STAC API over pgstac: read-only, with links to files in place of addresses."""
+"""The STAC API over pgstac: read-only, with file URLs in place of addresses."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
@@ -36,34 +36,34 @@ from starlette.types import ASGIApp
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.epsg import add_epsg
+from anabranch.serving.errors import Translate, raise_errors, translate_framework
 from anabranch.serving.links import OPENAPI, add_tiles, complete_landing, root_of
 from anabranch.serving.published import Published, find_addresses, name_files
 from anabranch.serving.queryables import Queryables
-from anabranch.serving.refusals import Translate, let_out, translate_framework
 from anabranch.serving.search.bounds import BOUNDS
 from anabranch.serving.search.cql2 import parse_filter
 from anabranch.serving.search.request import check_request
 
 __all__ = ["make_stac"]
 
-MOST_TOLD = 10  # mistakes of one search
+MAX_SHOWN_ERRORS = 10  # of one search
 Document = dict[str, Any]  # STAC's own shape
 ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
 STAC_VERSION = "1.1.0"
-# The version that clients know; the later one differs by a list of what can be sorted by, which we don't have.
+# The version that clients know; the later one adds a list of sortable fields, which we don't have.
 SORT = "https://api.stacspec.org/v1.0.0/{}#sort"
 
 
 @attr.s
 class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without types
-    """What the routes of the STAC API are answered from."""
+    """Answers the routes of the STAC API."""
 
     async def landing_page(self, **named: Any) -> Any:
-        """What the catalog is, and where its parts are."""
+        """The landing page."""
         return await complete_landing(await super().landing_page(**named), named["request"])
 
     async def all_collections(self, *given: Any, **named: Any) -> Any:
-        """Collections; those of a page, or those that are searched for."""
+        """A page of collections, or those that match a search."""
         named["limit"] = min(named.get("limit") or BOUNDS.page, BOUNDS.page)
         return await _named(await super().all_collections(*given, **named), named["request"])
 
@@ -72,16 +72,16 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
         return await _named(await super().get_collection(collection_id, request, **named), request)
 
     async def _search_base(self, search_request: Any, request: Request) -> Any:
-        """Every item of every answer comes from here."""
+        """Search for items; every route with items ends here."""
         search_request.limit = min(search_request.limit or BOUNDS.page, BOUNDS.page)
         return await _named(await super()._search_base(search_request, request), request)
 
     async def get_search(self, *given: Any, **named: Any) -> Any:
-        """Items that fit a search."""
+        """Items that match a search."""
         return _as_geojson(await super().get_search(*given, **named))
 
     async def post_search(self, *given: Any, **named: Any) -> Any:
-        """The same."""
+        """Items that match a search."""
         return _as_geojson(await super().post_search(*given, **named))
 
     async def item_collection(self, *given: Any, **named: Any) -> Any:
@@ -89,7 +89,7 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
         return _as_geojson(await super().item_collection(*given, **named))
 
     def _clean_search_args(self, base_args: Document, filter_query: str | None = None, **given: Any) -> Document:
-        """The search as pgstac takes it; theirs validates a filter at a cost that has no bound."""
+        """The search in pgstac's form; the parent class validates a filter at unbounded cost."""
         language = given.pop("filter_lang", None)
         if filter_query:
             base_args |= {"filter": parse_filter(filter_query, language), "filter_lang": "cql2-json"}
@@ -99,33 +99,33 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
 
 @attr.s
 class Api(StacApi):
-    """Their application without the routes that tell of its own health: ours does."""
+    """stac-fastapi's application without health routes: our API has them."""
 
     def add_health_check(self) -> None:
         """Add none."""
 
 
-def _as_geojson(answer: Any) -> Any:  # a document, or an answer of fields that were chosen
+def _as_geojson(answer: Any) -> Any:  # a document, or a response with selected fields
     if isinstance(answer, JSONResponse):
         answer.headers["Content-Type"] = "application/geo+json"
     return answer
 
 
-async def _named(document: Any, request: Request) -> Any:  # a document, or an answer of fields that were chosen
+async def _named(document: Any, request: Request) -> Any:  # a document, or a response with selected fields
     if isinstance(document, JSONResponse):
         return document
     root = root_of(request)
     files = await request.app.state.published.find_all(set(find_addresses(document)))
     named = name_files(document, files, root)
     for item in named.get("features", ()):
-        item.get("properties", {}).setdefault("datetime", None)  # pgstac leaves nulls out, and STAC wants this one
+        item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
         add_tiles(item, root)
         add_epsg(item)
     return named
 
 
 def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
-    """The application; it reads by the connections of a catalog."""
+    """The application; it reads over the connections of a catalog."""
     app = FastAPI(
         title="Anabranch catalog",
         openapi_url="/api",
@@ -137,7 +137,7 @@ def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
     _add_routes(app)
     app.state.published = published
     app.state.get_connection = _connections(catalog)
-    return let_out(app, REFUSALS)
+    return raise_errors(app, TRANSLATIONS)
 
 
 def _add_routes(app: FastAPI) -> None:
@@ -171,14 +171,14 @@ def _add_routes(app: FastAPI) -> None:
         search_get_request_model=create_get_request_model(search),
         search_post_request_model=post,
         collections_get_request_model=collections.GET,
-        middlewares=[],  # theirs believe what a caller says of proxies, and let every site read
+        middlewares=[],  # the defaults trust a caller's proxy headers, and allow every origin
     )
-    app.add_route("/api.html", _no_page, name="swagger_ui_html")  # the landing page asks where it is
+    app.add_route("/api.html", _no_page, name="swagger_ui_html")  # the landing page looks up its URL
     app.router.routes.insert(0, Route("/api", _describe, name="openapi"))
 
 
 def _settings() -> Settings:
-    """Settings of ours alone: variables and files of others must not open what is closed here."""
+    """Fixed settings: environment variables and files must not enable what is disabled here."""
     return Settings.model_construct(
         **{name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
         | {
@@ -192,7 +192,7 @@ def _settings() -> Settings:
 
 
 async def _describe(request: Request) -> Response:
-    """The OpenAPI description; theirs is said to be of version 3.0."""
+    """The OpenAPI description; the default route declares version 3.0."""
     app: FastAPI = request.app
     return JSONResponse({**app.openapi(), "servers": [{"url": f"{root_of(request)}/stac"}]}, media_type=OPENAPI)
 
@@ -201,7 +201,7 @@ async def _no_page(_: Request) -> Response:
     raise HTTPException(404, "the catalog is described at /stac/api")
 
 
-def _connections(catalog: Catalog) -> Any:  # as theirs is called
+def _connections(catalog: Catalog) -> Any:  # as stac-fastapi calls it
     def get_connection(_: Request, __: Literal["r", "w"] = "r") -> AbstractAsyncContextManager[Any]:
         return catalog.connection()
 
@@ -213,13 +213,15 @@ def _not_found(error: Exception) -> NotFound:
 
 
 def _not_valid(error: Exception) -> InputError:
-    return InputError("catalog.query", str(error), remedy="Mend the search.")
+    return InputError("catalog.query", str(error), remedy="Fix the search.")
 
 
 def _not_valid_request(error: Exception) -> InputError:
     assert isinstance(error, RequestValidationError)  # noqa: S101  # for the types
-    told = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:MOST_TOLD])
-    return InputError("catalog.query", told, remedy="Mend the search.")
+    message = "; ".join(
+        f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:MAX_SHOWN_ERRORS]
+    )
+    return InputError("catalog.query", message, remedy="Fix the search.")
 
 
 def _refused(error: Exception) -> AnabranchError:
@@ -227,7 +229,7 @@ def _refused(error: Exception) -> AnabranchError:
     return _not_valid(translated) if translated.code == "request.invalid" else translated
 
 
-REFUSALS: dict[type[Exception], Translate] = {
+TRANSLATIONS: dict[type[Exception], Translate] = {
     NotFoundError: _not_found,
     InvalidQueryParameter: _not_valid,
     ValueError: _not_valid,

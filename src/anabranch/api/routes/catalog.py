@@ -10,7 +10,7 @@ from anabranch.access import Scope as Right
 from anabranch.api.body import JsonObject
 from anabranch.api.deps import CurrentServing, needs
 from anabranch.canonical import Json
-from anabranch.serving.mounts import Mounted
+from anabranch.serving.subapps import SubApp
 
 __all__ = ["router"]
 
@@ -20,7 +20,7 @@ router = APIRouter(include_in_schema=False)  # each describes itself, below its 
 class Passed(Response):
     """An answer that another application gives."""
 
-    def __init__(self, app: Mounted, given: Mapping[str, Json] | None = None) -> None:
+    def __init__(self, app: SubApp, given: Mapping[str, Json] | None = None) -> None:
         super().__init__(None if given is None else json.dumps(given))
         self._app = app
 

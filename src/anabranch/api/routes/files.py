@@ -16,7 +16,7 @@ from anabranch.api.etags import IfNoneMatch
 from anabranch.api.paths import JobId
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.etags import has
-from anabranch.serving.mounts import Serving
+from anabranch.serving.subapps import Serving
 
 __all__ = ["router"]
 

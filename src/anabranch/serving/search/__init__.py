@@ -1,1 +1,1 @@
-"""What callers search the catalog for, checked before a parser of others or the database sees it."""
+"""Checks searches of the catalog, before third-party parsers or the database see them."""

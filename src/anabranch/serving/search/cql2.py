@@ -1,8 +1,8 @@
-"""Filters in CQL2: text is scanned before cql2 parses it, and text and JSON are held to the same bounds.
+"""Filters in CQL2: text is scanned before cql2 parses it, and text and JSON have the same limits.
 
-cql2 0.6 holds the interpreter's lock, overflows the stack, and reads each bracket twice where it is not closed at once:
-a text of 20 brackets takes it seconds. Its `validate` compiles a schema each time, which takes 84 MB, and more than
-3 GB for `a=a=a=a=a`; what it would find, pgstac finds too.
+cql2 0.6 holds the GIL, overflows the stack, and reads each bracket twice where it is not closed at once: a text of 20
+brackets takes seconds. Its `validate` compiles a schema each time, which takes 84 MB, and more than 3 GB for
+`a=a=a=a=a`; pgstac finds the same errors.
 """
 
 import re
@@ -13,17 +13,17 @@ from anabranch.serving.search.geojson import check_geometry
 
 __all__ = ["check_filter", "check_text", "check_values", "parse_filter"]
 
-# A sign before a number, as in coordinates, is no operator: the parser takes as many of those as there can be.
+# A sign before a number, as in coordinates, is not an operator: the parser handles any number of them.
 TOKEN = re.compile(r"""'[^']*'|"[^"]*"|[^\W\d]\w*|(?<=[\s(,])[+-]?\d[\d.]*|[<>=!|]+|\s+|.""", re.DOTALL)
 WORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "div"})
 SIGNS = frozenset("+-*/%^<>=!|")
-# They compute a value, and a filter says yes or no.
+# They compute a value, but a filter must be a condition.
 VALUES = frozenset({"+", "-", "*", "/", "%", "^", "div", "casei", "accenti", "upper", "lower"})
 EXAMPLE = "Write a comparison, like eo:cloud_cover < 10, or several joined by `and` and `or`."
 
 
 def parse_filter(text: str, language: str | None) -> Json:
-    """A filter as CQL2 JSON; InputError where it is none, or would cost too much."""
+    """The filter as CQL2 JSON; InputError where it is not valid, or would cost too much."""
     if language == "cql2-text":
         check_text(text)
         parsed = _parse(text)
@@ -31,7 +31,7 @@ def parse_filter(text: str, language: str | None) -> Json:
         try:
             parsed = decode(text)
         except ValueError as error:
-            refuse(f"filter is not JSON: {error}", "Send CQL2 JSON, or say filter-lang=cql2-text.")
+            refuse(f"filter is not JSON: {error}", "Send CQL2 JSON, or set filter-lang=cql2-text.")
     check_filter(parsed)
     return parsed
 
@@ -39,8 +39,8 @@ def parse_filter(text: str, language: str | None) -> Json:
 def check_text(text: str) -> None:
     """Refuse CQL2 text that is too long, too deep, or would take its parser too many steps."""
     if len(text) > BOUNDS.text_length:
-        refuse(f"filter has more than {BOUNDS.text_length:,} characters", "Send it as JSON, by POST.")
-    brackets: list[bool] = []  # whether its content is read twice
+        refuse(f"filter has more than {BOUNDS.text_length:,} characters", "Send it as JSON, with POST.")
+    brackets: list[bool] = []  # whether the parser reads its content twice
     steps = operators = 0
     before = ""
     for part in TOKEN.findall(text):
@@ -59,9 +59,9 @@ def check_text(text: str) -> None:
 
 
 def check_filter(given: object) -> None:
-    """Refuse CQL2 JSON that says no yes or no, or that has too many parts."""
+    """Refuse CQL2 JSON that is not a condition, or has too many parts."""
     if not isinstance(given, dict) or not isinstance(given.get("op"), str) or given["op"].lower() in VALUES:
-        refuse("filter is no condition", EXAMPLE)
+        refuse("filter is not a condition", EXAMPLE)
     check_values(given, "filter")
 
 
@@ -91,7 +91,7 @@ def _check_counts(depth: int, operators: int, steps: int) -> None:
     if operators > BOUNDS.operators:
         refuse(f"filter has more than {BOUNDS.operators} operators")
     if steps > BOUNDS.text_steps:
-        refuse("filter has too much inside its brackets", "Use fewer brackets, or send it as JSON, by POST.")
+        refuse("filter has too much inside its brackets", "Use fewer brackets, or send it as JSON, with POST.")
 
 
 def _parse(text: str) -> Json:
@@ -99,6 +99,6 @@ def _parse(text: str) -> Json:
 
     try:
         parsed: Json = cql2.parse_text(text).to_json()
-    except Exception as error:  # noqa: BLE001  # a bare one is what it raises
+    except Exception as error:  # noqa: BLE001  # it raises a bare Exception
         refuse(f"filter is not CQL2 text: {' '.join(str(error).split())[:200]}", EXAMPLE)
     return parsed

@@ -1,4 +1,4 @@
-"""Searches of the STAC API, by query or by body, checked as one."""
+"""Checks searches of the STAC API, in the query or the body."""
 
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote_plus
@@ -13,11 +13,11 @@ from anabranch.serving.search.geojson import check_bbox, check_geometry
 __all__ = ["check_request"]
 
 CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
-LONGEST_DATETIME = 100
+MAX_DATETIME_CHARS = 100
 
 
 async def check_request(request: Request) -> None:
-    """Refuse a search that no parser or database should see; how it is written is left to them."""
+    """Refuse a search that no parser or database should see; they check its syntax themselves."""
     if request.method == "POST":
         given = await request.json()
         _check(given if isinstance(given, dict) else {})
@@ -67,23 +67,23 @@ def _check_comparisons(value: object) -> None:
 
 
 def _check_datetime(value: object) -> None:
-    if isinstance(value, str) and len(value) > LONGEST_DATETIME:
+    if isinstance(value, str) and len(value) > MAX_DATETIME_CHARS:
         refuse(
-            "datetime is no date or interval", "Write it like 2026-03-21T10:15:00Z, or two of them with a / between."
+            "datetime is not a date or interval", "Write it like 2026-03-21T10:15:00Z, or two of them with a / between."
         )
 
 
 def _check_crs(value: object) -> None:
     if value != CRS84:
-        refuse("filter-crs is not one that is searched in", f"Leave it out, or say {CRS84}.")
+        refuse("filter-crs is not supported", f"Remove it, or set it to {CRS84}.")
 
 
 def _refuse_conf(_: object) -> None:
-    refuse("conf is not for callers", "Leave it out.")
+    refuse("conf is not allowed", "Remove it.")
 
 
 def _check_body_filter(value: object) -> None:
-    if not isinstance(value, str):  # that of a query is checked where it is parsed
+    if not isinstance(value, str):  # a filter in the query is checked where it is parsed
         check_filter(value)
 
 
@@ -96,7 +96,7 @@ def _read_bbox(text: str) -> list[float]:
 
 def _read_json(text: str) -> object:
     try:
-        return decode(unquote_plus(text))  # as theirs does
+        return decode(unquote_plus(text))  # as stac-fastapi does
     except ValueError as error:
         return refuse(f"intersects or query is not JSON: {error}", "Send JSON, percent-encoded.")
 

@@ -1,4 +1,4 @@
-"""Turns: few requests are computed at once, each until a deadline."""
+"""Limits how many requests are computed at once, each until a deadline."""
 
 import asyncio
 
@@ -7,27 +7,27 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anabranch.errors import Unavailable
 
-__all__ = ["Turns"]
+__all__ = ["ConcurrencyLimit"]
 
 DEADLINE_SECONDS = 30.0
 
 
-class Turns:
-    """Lets few draw at once: more would only take memory, and the processors from everyone else.
+class ConcurrencyLimit:
+    """Limits concurrent requests: more would only take memory, and processor time from others.
 
-    A turn lasts as long as something is computed, which a thread does to its end: neither a caller who leaves nor the
-    deadline gives it back before, and a caller who takes the answer slowly does not keep it.
+    A slot is taken until the computation ends, since a thread can't be stopped: neither a disconnect nor the deadline
+    releases it earlier. A caller that reads the response slowly does not hold a slot.
     """
 
-    def __init__(self, app: ASGIApp, most: int, deadline: float = DEADLINE_SECONDS) -> None:
-        """All turns are free; the deadline is in seconds, and waiting for a turn counts."""
+    def __init__(self, app: ASGIApp, limit: int, deadline: float = DEADLINE_SECONDS) -> None:
+        """All slots are free; the deadline is in seconds, and includes waiting for a slot."""
         self._app = app
         self._deadline = deadline
-        self._turns = asyncio.Semaphore(most)
+        self._slots = asyncio.Semaphore(limit)
         self._working = set[asyncio.Task[list[Message]]]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request in its turn."""
+        """Serve one request, once a slot is free."""
         for message in await self._answer(scope, receive):
             await send(message)
 
@@ -35,13 +35,13 @@ class Turns:
         deadline = asyncio.timeout(self._deadline)
         try:
             async with deadline:
-                await self._turns.acquire()
+                await self._slots.acquire()
                 return await asyncio.shield(self._begin(scope, receive))
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            told = f"the raster was not drawn within {self._deadline:g} seconds"
-            raise Unavailable("raster.slow", told, remedy="Ask for less, or try again later.") from error
+            message = f"the raster was not drawn within {self._deadline:g} seconds"
+            raise Unavailable("raster.slow", message, remedy="Request less, or try again later.") from error
 
     def _begin(self, scope: Scope, receive: Receive) -> asyncio.Task[list[Message]]:
         work = asyncio.create_task(self._compute(scope, receive))
@@ -51,9 +51,9 @@ class Turns:
 
     def _end(self, work: asyncio.Task[list[Message]]) -> None:
         self._working.discard(work)
-        self._turns.release()
+        self._slots.release()
         if not work.cancelled():
-            work.exception()  # nobody may be left to be told
+            work.exception()  # retrieved, since the caller may be gone
 
     async def _compute(self, scope: Scope, receive: Receive) -> list[Message]:
         answer: list[Message] = []

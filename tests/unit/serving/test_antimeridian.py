@@ -9,7 +9,7 @@ import rasterio
 from affine import Affine
 from rio_tiler.errors import PointOutsideBounds, TileOutsideBounds
 
-from anabranch.serving.around import for_maps, within_globe
+from anabranch.serving.antimeridian import for_maps, within_globe
 from anabranch.serving.geotiff import GeoTiff
 
 SIDE = 64

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from anabranch.errors import Unavailable
-from anabranch.serving.turns import Turns
+from anabranch.serving.concurrency import ConcurrencyLimit
 
 SCOPE = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
 
@@ -41,7 +41,7 @@ async def leave() -> Message:
     return {"type": "http.disconnect"}
 
 
-async def ask(turns: Turns, receive: Receive = stay) -> list[Message]:
+async def ask(turns: ConcurrencyLimit, receive: Receive = stay) -> list[Message]:
     answer: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -53,7 +53,7 @@ async def ask(turns: Turns, receive: Receive = stay) -> list[Message]:
 
 async def test_r6_after_the_deadline_the_caller_is_told_and_the_turn_is_kept_until_the_work_ends() -> None:
     drawing = Drawing()
-    turns = Turns(drawing, 1, deadline=0.02)
+    turns = ConcurrencyLimit(drawing, 1, deadline=0.02)
     for _ in range(2):
         with pytest.raises(Unavailable, match=r"within 0.02 seconds") as refused:
             await ask(turns)
@@ -65,7 +65,7 @@ async def test_r6_after_the_deadline_the_caller_is_told_and_the_turn_is_kept_unt
 
 async def test_r6_a_caller_who_leaves_gives_the_turn_back_when_the_work_ends() -> None:
     drawing = Drawing()
-    turns = Turns(drawing, 1)
+    turns = ConcurrencyLimit(drawing, 1)
     leaving = asyncio.create_task(ask(turns))
     await wait_for(lambda: drawing.begun == 1)
     leaving.cancel()
@@ -79,14 +79,14 @@ async def test_r6_a_caller_who_leaves_gives_the_turn_back_when_the_work_ends() -
 
 async def test_r6_nothing_is_drawn_for_a_caller_who_left_while_waiting() -> None:
     drawing = Drawing()
-    assert await ask(Turns(drawing, 1), leave) == []
+    assert await ask(ConcurrencyLimit(drawing, 1), leave) == []
     assert drawing.begun == 0
 
 
 async def test_r6_a_caller_who_takes_nothing_keeps_no_turn() -> None:
     drawing = Drawing()
     drawing.let.set()
-    turns = Turns(drawing, 1)
+    turns = ConcurrencyLimit(drawing, 1)
     stuck = asyncio.Event()
 
     async def never(_: Message) -> None:
@@ -103,7 +103,7 @@ async def test_errors_of_the_application_reach_the_caller_and_end_the_turn() -> 
     async def fail(*_: object) -> None:
         raise TimeoutError("its own")
 
-    turns = Turns(fail, 1)
+    turns = ConcurrencyLimit(fail, 1)
     for _ in range(2):
         with pytest.raises(TimeoutError, match="its own"):
             await ask(turns)

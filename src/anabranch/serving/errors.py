@@ -1,4 +1,4 @@
-"""What the applications of others refuse, as errors of ours: the API that holds them answers (O6)."""
+"""Translates the errors of third-party applications, so that our API responds to them (O6)."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
@@ -10,20 +10,20 @@ from starlette.types import ASGIApp
 
 from anabranch.errors import AnabranchError, InputError, NotFound
 
-__all__ = ["Translate", "let_out", "translate_framework"]
+__all__ = ["Translate", "raise_errors", "translate_framework"]
 
 Translate = Callable[[Exception], AnabranchError]
 
 
-def let_out(app: FastAPI, refusals: Mapping[type[Exception], Translate]) -> ASGIApp:
-    """The application, which answers no error itself but raises it to whoever called."""
+def raise_errors(app: FastAPI, translations: Mapping[type[Exception], Translate]) -> ASGIApp:
+    """The application, changed to raise every error to its caller instead of responding itself."""
     app.exception_handlers.clear()
     app.add_exception_handler(HTTPException, _raising(translate_framework))
     app.add_exception_handler(RequestValidationError, _raise)
-    for kind, translate in refusals.items():
+    for kind, translate in translations.items():
         app.add_exception_handler(kind, _raising(translate))
     stack = app.build_middleware_stack()
-    inner: ASGIApp = stack.app  # type: ignore[attr-defined]  # the outermost would answer what nobody else does
+    inner: ASGIApp = stack.app  # type: ignore[attr-defined]  # the outermost would respond to unhandled errors
     app.middleware_stack = inner
     return app
 
@@ -40,10 +40,10 @@ async def _raise(_: Request, error: Exception) -> Response:
 
 
 def translate_framework(error: Exception) -> AnabranchError:
-    """What the framework, or an application of others in its words, refuses."""
+    """Translate an HTTPException of the framework or of an application."""
     assert isinstance(error, HTTPException)  # noqa: S101  # for the types
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return NotFound("request.route", f"there is no such path: {error.detail}")
+        return NotFound("request.route", f"unknown path: {error.detail}")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return InputError("request.method", "this path takes another method", remedy="Use GET.")
+        return InputError("request.method", "this path does not support the method", remedy="Use GET.")
     return InputError("request.invalid", str(error.detail))

@@ -1,4 +1,4 @@
-"""Where a raster lies on an Earth that is round: past 180 degrees, coordinates begin anew."""
+"""Rasters that cross 180 degrees, where longitudes start again at -180."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ __all__ = ["Box", "for_maps", "move", "moves_of", "pixel_in", "turn_of", "within
 Box = tuple[float, float, float, float]
 
 WGS84 = CRS.from_epsg(4326)
-GLOBE, HALF = 360.0, 180.0
-NEAR = 1e-9
+FULL_TURN, ANTIMERIDIAN = 360.0, 180.0
+TOLERANCE = 1e-9
 
 
 def turn_of(crs: CRS, box: Box) -> float:
-    """The length of once around the Earth in units of a system whose edge a box goes past, or that is in degrees."""
+    """The length of a full turn around the Earth, in CRS units; 0 for a projected box that crosses no map edge."""
     if crs.is_geographic:
         return 2 * math.pi / float(crs.units_factor[1])
     west, south, east, north = box
@@ -30,47 +30,47 @@ def turn_of(crs: CRS, box: Box) -> float:
 
 
 def moves_of(crs: CRS, box: Box) -> tuple[float, ...]:
-    """How far east a raster is moved to be where it is: not at all, and once around where it goes past the edge."""
+    """The eastward shifts at which a raster is drawn: 0, and a full turn both ways where it crosses the map edge."""
     turn = turn_of(crs, box)
-    inside = crs.is_geographic and max(-box[0], box[2]) <= turn / 2 * (1 + NEAR)
+    inside = crs.is_geographic and max(-box[0], box[2]) <= turn / 2 * (1 + TOLERANCE)
     return (0.0,) if inside or not turn else (0.0, turn, -turn)
 
 
 def move(box: Box, east: float) -> Box:
-    """The box, further east."""
+    """The box, shifted east."""
     return box[0] + east, box[1], box[2] + east, box[3]
 
 
 def within_globe(box: Box) -> Box:
     """The box in degrees from -180 to 180; west is greater than east where it crosses 180, as in GeoJSON."""
     west, south, east, north = box
-    if east - west >= GLOBE - NEAR:
-        return -HALF, south, HALF, north
+    if east - west >= FULL_TURN - TOLERANCE:
+        return -ANTIMERIDIAN, south, ANTIMERIDIAN, north
     west, east = _turn_back(west), east - (west - _turn_back(west))
-    return west, south, east if east <= HALF + NEAR else east - GLOBE, north
+    return west, south, east if east <= ANTIMERIDIAN + TOLERANCE else east - FULL_TURN, north
 
 
-def for_maps(tell: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """What tells a tilejson, whose bounds are then all around the Earth where a raster crosses 180 degrees.
+def for_maps(make_tilejson: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Wrap a tilejson function, so that bounds span the whole Earth where a raster crosses 180 degrees.
 
-    A map takes bounds whose west is greater than their east for none, and cuts those that end past 180 off there: only
-    bounds all around let it ask for tiles on both sides. The center says where the raster is.
+    Map libraries treat bounds with west greater than east as empty, and clip bounds that end past 180 there: only
+    bounds of the whole Earth make them request tiles on both sides. The center shows where the raster is.
     """
 
-    @wraps(tell)
-    def told(**asked: Any) -> dict[str, Any]:  # as theirs
-        body = tell(**asked)
+    @wraps(make_tilejson)
+    def widened(**asked: Any) -> dict[str, Any]:  # of titiler
+        body = make_tilejson(**asked)
         west, south, east, north = body["bounds"]
         if west > east:
-            body["bounds"] = (-HALF, south, HALF, north)
-            body["center"] = (_turn_back((west + east + GLOBE) / 2), (south + north) / 2, body["minzoom"])
+            body["bounds"] = (-ANTIMERIDIAN, south, ANTIMERIDIAN, north)
+            body["center"] = (_turn_back((west + east + FULL_TURN) / 2), (south + north) / 2, body["minzoom"])
         return body
 
-    return told
+    return widened
 
 
 def pixel_in(crs: CRS, corners: Sequence[tuple[float, float]], source: CRS, turn: float) -> float | None:
-    """The side in one system of a pixel between two corners in another; None where there is no such place."""
+    """The size of a pixel in another CRS, given two corners; None where they can't be transformed."""
     try:
         xs, ys = transform(source, crs, [x for x, _ in corners], [y for _, y in corners])
     except (RasterioError, CPLE_BaseError):
@@ -81,11 +81,11 @@ def pixel_in(crs: CRS, corners: Sequence[tuple[float, float]], source: CRS, turn
 
 
 def _turn_back(lon: float) -> float:
-    return lon - GLOBE * math.floor((lon + HALF + NEAR) / GLOBE)
+    return lon - FULL_TURN * math.floor((lon + ANTIMERIDIAN + TOLERANCE) / FULL_TURN)
 
 
 def _round_trip(crs: CRS, places: Sequence[tuple[float, float]]) -> float:
-    """How far east or west of themselves places come back from degrees; 0 where that is not one length for all."""
+    """How far points shift east or west on a round trip through degrees; 0 where the shifts differ."""
     try:
         lons, lats = transform(crs, WGS84, [x for x, _ in places], [y for _, y in places])
         back = np.asarray(transform(WGS84, crs, lons, lats))

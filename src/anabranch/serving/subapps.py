@@ -1,4 +1,4 @@
-"""Applications of others under paths of ours: made at their first request, and told where they are."""
+"""Third-party applications under our paths: created at their first request."""
 
 import asyncio
 import logging
@@ -15,45 +15,45 @@ from anabranch.serving.drivers import close_drivers
 from anabranch.serving.objects import Objects
 from anabranch.serving.published import Published
 
-__all__ = ["Mounted", "Serving"]
+__all__ = ["Serving", "SubApp"]
 
 log = structlog.get_logger()
 
-# One misses variables of its own, the other tells of every file that it opens.
-TALKERS = ("stac_fastapi.types.config", "titiler.core.factory")
+# One warns about missing variables, the other logs every file that it opens.
+NOISY_LOGGERS = ("stac_fastapi.types.config", "titiler.core.factory")
 
 
-class Mounted:
-    """An application under a path, made when it is first needed: what it imports takes seconds."""
+class SubApp:
+    """An application under a path, created when it is first needed: its imports take seconds."""
 
     def __init__(self, path: str, make: Callable[[], Awaitable[ASGIApp]]) -> None:
-        """Nothing is made yet."""
+        """Nothing is created yet."""
         self._path = path
         self._make = make
         self._making: asyncio.Task[ASGIApp] | None = None
 
     def warm(self) -> None:
-        """Begin to make it, for a request that will come."""
+        """Start to create it, for a later request."""
         if self._making is None or (self._making.done() and _failed(self._making)):
             self._making = asyncio.create_task(self._try())
 
     async def close(self) -> None:
-        """Wait for what is being made: a thread that imports can't be ended."""
+        """Wait while it is being created: a thread that imports can't be stopped."""
         if self._making:
             await asyncio.wait([self._making])
             _failed(self._making)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request as soon as it is made."""
+        """Serve one request, as soon as the application exists."""
         self.warm()
         assert self._making is not None  # noqa: S101  # for the types
         app = await asyncio.shield(self._making)
-        # What the parent's router has noted of itself would go into links.
-        told = {name: value for name, value in scope.items() if name not in ("router", "route", "endpoint", "app")}
+        # The parent router's entries would end up in links.
+        inherited = {name: value for name, value in scope.items() if name not in ("router", "route", "endpoint", "app")}
         root = scope.get("root_path", "") + self._path
         path = f"{root}/" if scope["path"] == root else scope["path"]
         place = {"root_path": root, "app_root_path": root, "path": path, "path_params": {}}
-        await app({**told, **place}, receive, send)
+        await app({**inherited, **place}, receive, send)
 
     async def _try(self) -> ASGIApp:
         try:
@@ -61,7 +61,7 @@ class Mounted:
         except ImportError as error:
             raise Unavailable(
                 "serving.not_installed",
-                f"what serves {self._path} is not installed: {error}",
+                f"the packages that serve {self._path} are not installed: {error}",
                 remedy="Install anabranch[serving].",
             ) from error
         log.info("serving.loaded", path=self._path)
@@ -69,7 +69,7 @@ class Mounted:
 
 
 class Serving:
-    """What readers are served by: the STAC API and the tiles, over one pool of connections."""
+    """The STAC API and the tile server, which share one pool of connections."""
 
     def __init__(self, catalog: Catalog, published: Published, objects: Objects) -> None:
         """Nothing is imported yet."""
@@ -77,11 +77,11 @@ class Serving:
         self.objects = objects
         self._catalog = catalog
         self._importing = asyncio.Lock()
-        self.stac = Mounted("/stac", self._make_stac)
-        self.raster = Mounted("/raster", self._make_raster)
+        self.stac = SubApp("/stac", self._make_stac)
+        self.raster = SubApp("/raster", self._make_raster)
 
     def warm(self) -> None:
-        """Begin to load what a page will ask for."""
+        """Start to load what a page will request."""
         self.stac.warm()
         self.raster.warm()
 
@@ -107,9 +107,9 @@ class Serving:
         return raster.make_raster(Assets(self._catalog, self.published, self.objects))
 
     async def _import(self, name: str) -> None:
-        for talker in TALKERS:
-            logging.getLogger(talker).setLevel(logging.ERROR)
-        async with self._importing:  # two at once would only wait for each other's locks
+        for logger in NOISY_LOGGERS:
+            logging.getLogger(logger).setLevel(logging.ERROR)
+        async with self._importing:  # two imports at once would only wait for each other's locks
             await asyncio.to_thread(import_module, name)
 
 

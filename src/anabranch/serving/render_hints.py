@@ -1,4 +1,4 @@
-"""How an item says that it is drawn, in the words of STAC's render extension."""
+"""Render hints of an item, in the fields of STAC's render extension."""
 
 import json
 from collections.abc import Iterator
@@ -9,15 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 from rio_tiler.colormap import cmap
 from rio_tiler.types import RIOResampling
 
-__all__ = ["Hints", "hints_of"]
+__all__ = ["RenderHints", "hints_of"]
 
 log = structlog.get_logger()
 
-LONGEST_COLORMAP = 8192
+MAX_COLORMAP_CHARS = 8192
 
 
-class Hints(BaseModel):
-    """One way to draw an item; what of it is not here is not for us."""
+class RenderHints(BaseModel):
+    """One way to draw an item; other fields of the extension are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -25,30 +25,30 @@ class Hints(BaseModel):
     bidx: list[Annotated[int, Field(ge=1)]] | None = Field(None, max_length=64)
     rescale: list[tuple[FiniteFloat, FiniteFloat]] | None = Field(None, max_length=64)
     colormap_name: str | None = None
-    colormap: dict[str, Any] | list[Any] | None = None  # by value or interval, as the renderer reads it
+    colormap: dict[str, Any] | list[Any] | None = None  # by value or interval, in the renderer's notation
     color_formula: str | None = Field(None, max_length=256)
     resampling: RIOResampling | None = None
     nodata: FiniteFloat | Literal["nan", "inf", "-inf"] | None = None
-    expression: None = None  # none is evaluated (S2), and the rest would be about its values
+    expression: None = None  # expressions are not evaluated (S2), and the other hints would apply to their values
 
     @field_validator("colormap_name")
     @classmethod
     def _check_name(cls, name: str | None) -> str | None:
         if name is not None and name not in cmap.list():
-            raise ValueError("there is no such colormap")
+            raise ValueError("unknown colormap")
         return name
 
     @field_validator("colormap")
     @classmethod
-    def _check_length(cls, colors: Any) -> Any:  # as above
-        if len(json.dumps(colors)) > LONGEST_COLORMAP:
+    def _check_length(cls, colors: Any) -> Any:  # any JSON
+        if len(json.dumps(colors)) > MAX_COLORMAP_CHARS:
             raise ValueError("it has too many colors")
         return colors
 
     def queries(self) -> Iterator[tuple[str, str]]:
-        """What a caller would ask for to see it so."""
+        """The query parameters that draw it this way."""
         colored = self.colormap_name is not None or self.colormap is not None
-        # Colors are of the values of one band.
+        # A colormap applies to the values of one band.
         yield from (("bidx", str(band)) for band in self.bidx or ([1] if colored else []))
         yield from (("rescale", f"{low!r},{high!r}") for low, high in self.rescale or ())
         for name in ("colormap_name", "color_formula", "resampling", "nodata"):
@@ -58,12 +58,12 @@ class Hints(BaseModel):
             yield "colormap", json.dumps(self.colormap)
 
 
-def hints_of(renders: object, item: str) -> Hints | None:
-    """The default of an item's ways to be drawn, or the first; None where there is none that we can follow."""
+def hints_of(renders: object, item: str) -> RenderHints | None:
+    """The default render of an item, or the first; None where there is none, or it is not valid."""
     if not isinstance(renders, dict) or not renders:
         return None
     try:
-        return Hints.model_validate(renders.get("default") or next(iter(renders.values())))
+        return RenderHints.model_validate(renders.get("default") or next(iter(renders.values())))
     except ValidationError as error:
         log.warning("renders.unusable", item=item, reason=str(error))
         return None

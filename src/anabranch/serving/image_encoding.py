@@ -1,4 +1,4 @@
-"""How an image becomes a file: quickly, and in which format where the caller leaves it open."""
+"""Encodes images quickly, and chooses the format where the caller does not."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from titiler.core.utils import render_image
 __all__ = ["draw"]
 
 COLORS = 3
-# A third of the time that the usual 6 takes, for files that are a seventh larger.
+# A third of the time of the default 6, for files that are a seventh larger.
 img_profiles["png"] = PNGProfile(zlevel=3)
 
 
@@ -19,15 +19,15 @@ def draw(
     image: ImageData,
     *,
     output_format: ImageType | None = None,
-    colormap: Any = None,  # by value or interval, as theirs
-    rescale: Any = None,  # as theirs
+    colormap: Any = None,  # by value or interval, as in titiler
+    rescale: Any = None,  # as in titiler
     color_formula: str | None = None,
     add_mask: bool = True,
     **options: Any,
 ) -> tuple[bytes, str]:
-    """The file and its media type. An image that is opaque needs no mask; a picture of bytes is a JPEG, all else a PNG.
+    """The file and its media type. An opaque image gets no mask; an 8-bit RGB picture becomes a JPEG, all else a PNG.
 
-    Values keep their mask: a client that stacks tiles relies on the number of bands.
+    Formats for values keep their mask: a client that stacks tiles relies on the number of bands.
     """
     opaque = not colormap and _is_opaque(image.mask)
     if output_format is None:
@@ -47,6 +47,6 @@ def draw(
     return drawn
 
 
-def _is_opaque(mask: Any) -> bool:  # an array of numpy's
+def _is_opaque(mask: Any) -> bool:  # a numpy array
     most = np.iinfo(mask.dtype).max if mask.dtype.kind in "iu" else 1
     return bool((mask == most).all())
