@@ -1,4 +1,4 @@
-"""Publishing: what is recorded is shown, once, whole, and can be made anew."""
+"""Publishing: recorded items appear in the catalog, once and complete, and it can be rebuilt from them."""
 
 import threading
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def login(catalog_url: str) -> Iterator[Connection[Any]]:
 
 
 def texts(login: Connection[Any]) -> list[Any]:
-    """Everything that pgstac gives back, as the very text."""
+    """Everything that pgstac returns, as text."""
     items = "select content_hydrate(i)::text from pgstac.items i order by collection, id"
     return [
         *login.execute(items).fetchall(),
@@ -119,7 +119,7 @@ def test_the_same_item_again_changes_nothing(handler: Connection[Any], login: Co
     assert versions() == before
 
 
-def test_an_item_published_anew_leaves_the_objects_of_before(handler: Connection[Any], login: Connection[Any]) -> None:
+def test_an_item_published_again_leaves_its_earlier_objects(handler: Connection[Any], login: Connection[Any]) -> None:
     publish(handler, "heights", JOB, [publication("dem")])
     output = {"kind": "cog", "href": "silver://new.tif", "media_type": "image/tiff", "size": 1, "sha256": "00" * 32}
     again = publication("dem", outputs=[output])
@@ -218,7 +218,7 @@ def test_a_publisher_of_another_collection_is_not_waited_for(
             publish(handler, "heights", JOB, [publication("d")])
 
 
-def test_c3_the_catalog_is_made_anew_byte_for_byte(handler: Connection[Any], login: Connection[Any]) -> None:
+def test_c3_the_catalog_is_rebuilt_byte_for_byte(handler: Connection[Any], login: Connection[Any]) -> None:
     ensure_collection(handler, CollectionFacts(id="empty", title="Nothing yet"))
     items = [
         publication(f"dem-{n}", footprint=square(n / 7, n / 3), datetime=f"20{n:02}-01-01T00:00:00Z") for n in range(9)
@@ -277,7 +277,7 @@ def test_c3_an_item_that_pgstac_lost_comes_back_when_it_is_published_again(
 
 
 def test_a_load_that_loses_an_item_publishes_nothing(handler: Connection[Any], login: Connection[Any]) -> None:
-    """As parallel loads have done, without a word."""
+    """As parallel loads have done, silently."""
     login.execute("""
         create function pgstac.lose() returns trigger language plpgsql as 'begin return null; end';
         create trigger lose before insert on pgstac.items

@@ -1,4 +1,4 @@
-"""Attacks by files, tried on the sandbox with the raster work in it; the secret never shows (S4)."""
+"""Attacks by files on the sandbox with the raster functions; the secret never leaks (S4)."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -98,8 +98,8 @@ def test_s4_what_lies_beside_a_raster_is_not_read(sandbox: Sandbox, tmp_path: Pa
     make_raster(tmp_path / "secret.tif", hills() * 0 + SECRET)
     path = make_raster(tmp_path / "honest.tif", hills(), nodata=-1)
     hostile = vrt(tmp_path).read_text()
-    told = f'<MDI key="OVERVIEW_FILE">{tmp_path}/secret.tif</MDI>'
-    pam = f'<PAMDataset><Metadata domain="OVERVIEWS">{told}</Metadata></PAMDataset>'
+    metadata = f'<MDI key="OVERVIEW_FILE">{tmp_path}/secret.tif</MDI>'
+    pam = f'<PAMDataset><Metadata domain="OVERVIEWS">{metadata}</Metadata></PAMDataset>'
     Path(f"{path}{suffix}").write_text(pam if suffix.endswith("xml") else hostile)
     assert str(SECRET) not in str(look(sandbox, path, tmp_path))
 

@@ -1,4 +1,4 @@
-"""No request crashes, blocks or exhausts the API, and what can't be answered is said to be so (TS1, TS4, TS5, TS7)."""
+"""No request crashes, blocks or exhausts the API; one that can't be answered gets an error (TS1, TS4, TS5, TS7)."""
 
 import json
 import resource
@@ -51,7 +51,7 @@ def api(served: Served) -> httpx.Client:
 
 
 def memory(served: Served, name: str) -> int:
-    """What the kernel counts of the API's process, in kB."""
+    """The kernel's memory counters of the API's process, in kB."""
     lines = Path(f"/proc/{served.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
@@ -63,10 +63,10 @@ def processor_seconds(served: Served) -> float:
 
 def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  # a problem document
     assert answer.status_code == status, answer.text[:2000]
-    told: dict[str, Any] = answer.json()
-    assert told["code"] == code, told
-    assert told["remedy"]
-    return told
+    body: dict[str, Any] = answer.json()
+    assert body["code"] == code, body
+    assert body["remedy"]
+    return body
 
 
 @pytest.mark.parametrize("path", ["/stac/search", "/stac/collections/scenes/items"])
@@ -90,7 +90,7 @@ def test_ts1_a_hostile_filter_is_refused_at_once(served: Served, api: httpx.Clie
 
 
 def test_ts1_an_ordinary_filter_takes_no_memory(served: Served, api: httpx.Client) -> None:
-    """What validates filters would take 84 MB and 0.1 s for each, and gigabytes for this one."""
+    """A validator of filters would take 84 MB and 0.1 s for each, and gigabytes for this one."""
     peak = memory(served, "VmHWM")
     assert api.get("/stac/search", params={"filter": "id='hills'"}).json()["numberReturned"] == 1
     problem(api.get("/stac/search", params={"filter": "a=a=a=a=a"}), 400, "catalog.query")
@@ -176,9 +176,9 @@ def test_ts7_names_in_a_query_are_counted(api: httpx.Client) -> None:
 
 @pytest.mark.parametrize("name", ["expression", "algorithm", "reScale", "coord_crs", "url"])
 def test_tn9_an_unknown_parameter_is_refused_with_the_known_ones(api: httpx.Client, name: str) -> None:
-    told = problem(api.get(f"{HILLS}/preview.png", params={name: "1"}), 422, "raster.query")
-    assert name in told["detail"]
-    assert "rescale" in told["remedy"]
+    body = problem(api.get(f"{HILLS}/preview.png", params={name: "1"}), 422, "raster.query")
+    assert name in body["detail"]
+    assert "rescale" in body["remedy"]
     described = api.get("/raster/api").json()["paths"].values()
     taken = {each["name"] for path in described for each in path["get"]["parameters"]}
     assert not taken & {"crs", "dst_crs", "coord_crs", "expression"}
@@ -202,7 +202,9 @@ def test_ts1_the_process_has_a_memory_limit(served: Served) -> None:
     assert memory(served, "VmPeak") < 2 * 2**20  # what it takes ordinarily is far below
 
 
-def test_ts1_at_the_memory_limit_a_request_is_told_and_the_process_goes_on(served: Served, api: httpx.Client) -> None:
+def test_ts1_at_the_memory_limit_a_request_gets_an_error_and_the_process_goes_on(
+    served: Served, api: httpx.Client
+) -> None:
     image = f"{HILLS}/preview/2000x2000.npy"
     usual = resource.prlimit(served.pid, resource.RLIMIT_AS)
     resource.prlimit(served.pid, resource.RLIMIT_AS, (memory(served, "VmSize") * 1024 + 2**22, usual[1]))

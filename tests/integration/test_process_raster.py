@@ -87,10 +87,10 @@ async def test_r4_c1_a_raster_is_published_verified_with_all_that_is_known_of_it
     report = json.loads(files["report"].read_text())
     assert report["cogs"][0]["verified"]["compared"] == "every pixel"
     (item,) = rows(catalog_url, "select document from app.catalog_items")
-    told = item["document"]
-    assert told["properties"]["datetime"] == "2026-03-21T10:15:00Z"
-    assert told["properties"]["proj:code"] == "EPSG:32633"
-    (band,) = told["assets"]["data"]["bands"]
+    document = item["document"]
+    assert document["properties"]["datetime"] == "2026-03-21T10:15:00Z"
+    assert document["properties"]["proj:code"] == "EPSG:32633"
+    (band,) = document["assets"]["data"]["bands"]
     assert (band["unit"], band["nodata"]) == ("metre", -9999)
     assert band["statistics"]["mean"] == pytest.approx(heights[heights > -9999].mean(), rel=1e-6)
     assert published(catalog_url) == [reference["id"]]
@@ -133,7 +133,7 @@ async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(
     assert not (tmp_path / "silver").exists() or not any((tmp_path / "silver").rglob("*.tif"))
 
 
-async def test_the_preflight_tells_every_mistake_at_once(stack: Stack, bronze: Path) -> None:
+async def test_the_preflight_reports_every_error_at_once(stack: Stack, bronze: Path) -> None:
     (bronze / "notes.txt").write_text("hello")
     wishes = {"target_crs": "http://example.org/crs", "raster_type": "dream", "datetime": "soon", "collection": "a..b"}
     job = await publish(stack, "notes.txt", **wishes)
@@ -242,7 +242,7 @@ async def test_what_is_too_large_for_one_cog_is_refused_clearly(
     make_raster(bronze / "scene.tif", hills())
     job = await publish(stack, "scene.tif", tiling="always")
     error = job.job.error or {}
-    assert (error["code"], "not built yet" in str(error["message"])) == ("raster.tiled_unavailable", True)
+    assert (error["code"], "not available yet" in str(error["message"])) == ("raster.tiled_unavailable", True)
 
 
 async def test_e7_a_cancel_ends_the_work_at_once(stack: Stack, bronze: Path, catalog_url: str) -> None:
@@ -299,7 +299,7 @@ async def test_tr1_tr2_the_overviews_that_are_published_show_what_the_raster_sho
         assert small.overviews(1) == []
 
 
-async def test_tr3_a_mask_beside_the_raster_is_told(stack: Stack, bronze: Path) -> None:
+async def test_tr3_a_mask_beside_the_raster_is_reported(stack: Stack, bronze: Path) -> None:
     make_raster(bronze / "heights.tif", hills(64, 64))
     (bronze / "heights.tif.msk").write_bytes(b"whatever")
     result = result_of(await publish(stack, "heights.tif"))
@@ -326,7 +326,7 @@ async def test_tr9_tr16_another_authority_and_a_name_without_an_extension_are_pu
         ("a.zip", "Unpack it"),
     ],
 )
-def test_tr_a_file_that_is_not_read_is_told_how_to_be_converted(name: str, said: str) -> None:
+def test_tr_an_unsupported_file_is_refused_with_how_to_convert_it(name: str, said: str) -> None:
     found = Stat(name, 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
     with pytest.raises(Permanent) as refused:
         plan_work(RasterRequest(source=f"bronze://{name}", collection="a"), found, Settings())

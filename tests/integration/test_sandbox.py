@@ -1,4 +1,4 @@
-"""Functions on files of strangers: the worst that one can do is to fail by itself (S4, W2)."""
+"""Functions on untrusted files: the worst that one can do is to fail alone (S4, W2)."""
 
 import os
 import socket
@@ -13,13 +13,13 @@ import pytest
 from anabranch.errors import Interrupted, Permanent, Resource, TaskError, Transient
 from anabranch.sandbox import Limits, Sandbox
 
-STRANGERS = Path(__file__).parents[1] / "data" / "confined"
+CONFINED = Path(__file__).parents[1] / "data" / "confined"
 LIMITS = Limits(memory=512 * 2**20, cpu_seconds=20, file_bytes=4 * 2**20)
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    made = Sandbox("strangers", {"PYTHONPATH": str(STRANGERS)})
+    made = Sandbox("untrusted", {"PYTHONPATH": str(CONFINED)})
     yield made
     made.close()
 
@@ -36,10 +36,10 @@ def run(sandbox: Sandbox, tmp_path: Path) -> Any:
     return run
 
 
-def test_a_function_answers_and_tells_how_far_it_is(run: Any) -> None:
-    told: list[Any] = []
-    assert run("add", arguments={"a": 2, "b": 3}, progress=lambda *said: told.append(said)) == 5
-    assert told == [(1, 2, "adding")]
+def test_a_function_returns_and_reports_its_progress(run: Any) -> None:
+    reported: list[Any] = []
+    assert run("add", arguments={"a": 2, "b": 3}, progress=lambda *said: reported.append(said)) == 5
+    assert reported == [(1, 2, "adding")]
 
 
 def test_each_call_has_a_process_of_its_own(run: Any) -> None:
@@ -50,7 +50,7 @@ def test_each_call_has_a_process_of_its_own(run: Any) -> None:
 
 def test_s4_nothing_of_our_environment_is_inside(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ANABRANCH_DATABASE_URL", "postgresql://secret")
-    fresh = Sandbox("strangers", {"PYTHONPATH": str(STRANGERS)})
+    fresh = Sandbox("untrusted", {"PYTHONPATH": str(CONFINED)})
     try:
         shown = fresh.run("show", {}, limits=LIMITS, writes=[tmp_path])
     finally:
@@ -105,7 +105,7 @@ def test_its_errors_keep_their_codes(run: Any) -> None:
 
 
 def test_an_answer_is_bounded_and_plain(run: Any) -> None:
-    with pytest.raises(Permanent, match="larger than 16 MB"):
+    with pytest.raises(Permanent, match="more than 16 MB"):
         run("answer_much")
     with pytest.raises(TaskError, match="not JSON compliant"):
         run("tell_nan")
@@ -159,7 +159,7 @@ def test_a_long_request_arrives_whole_and_many_calls_are_no_long_answer(run: Any
 
 def test_it_ends_with_whoever_asked(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    orphaned = Sandbox("strangers", {"PYTHONPATH": str(STRANGERS)})
+    orphaned = Sandbox("untrusted", {"PYTHONPATH": str(CONFINED)})
 
     def call() -> None:
         with pytest.raises(TaskError):

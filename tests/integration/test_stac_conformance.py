@@ -1,4 +1,4 @@
-"""The catalog is what the STAC API says, as stac-api-validator and clients see it."""
+"""The catalog conforms to the STAC API, by stac-api-validator and by clients."""
 
 import json
 import subprocess
@@ -35,8 +35,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def rasters(home: Path) -> list[Raster]:
     hills, photo, classes = write_rasters(home / "silver")
-    told = {"proj:code": "EPSG:4326", "gsd": 30, "platform": "drone", "anabranch:kind": "dem"}
-    return [replace(hills, properties={**hills.properties, **told}), replace(photo, properties={"gsd": 9}), classes]
+    more = {"proj:code": "EPSG:4326", "gsd": 30, "platform": "drone", "anabranch:kind": "dem"}
+    return [replace(hills, properties={**hills.properties, **more}), replace(photo, properties={"gsd": 9}), classes]
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +117,8 @@ def test_classes_are_those_that_clients_know(served: Served, api: httpx.Client) 
 
 def test_systems_of_epsg_have_a_number_for_older_readers(api: httpx.Client) -> None:
     for path in ("/stac/collections/scenes/items/hills", "/stac/search?ids=hills&fields=properties"):
-        told = api.get(path).json()
-        item = told.get("features", [told])[0]
+        body = api.get(path).json()
+        item = body.get("features", [body])[0]
         assert (item["properties"]["proj:code"], item["properties"]["proj:epsg"]) == ("EPSG:4326", 4326)
     assert "v1.2.0" in str(api.get("/stac/collections/scenes/items/hills").json()["stac_extensions"])
     assert "proj:epsg" not in api.get("/stac/collections/scenes/items/photo").text
@@ -126,8 +126,8 @@ def test_systems_of_epsg_have_a_number_for_older_readers(api: httpx.Client) -> N
 
 def test_an_item_leads_to_its_tiles(served: Served, api: httpx.Client) -> None:
     for path in ("/stac/collections/scenes/items/hills", "/stac/search?ids=hills"):
-        told = api.get(path).json()
-        item = told.get("features", [told])[0]
+        body = api.get(path).json()
+        item = body.get("features", [body])[0]
         (tiles,) = (link for link in item["links"] if link["rel"] == "tilejson")
         assert api.get(tiles["href"]).json()["tilejson"]
         assert tiles["href"].startswith(served.url)
@@ -153,9 +153,9 @@ def test_items_with_chosen_fields_are_geojson_and_hold_no_address(
 
 @pytest.mark.parametrize("path", ["/stac/queryables", "/stac/collections/scenes/queryables"])
 def test_what_items_have_can_be_asked_for(api: httpx.Client, path: str) -> None:
-    told = api.get(path)
-    assert told.headers["content-type"] == "application/schema+json"
-    named = told.json()["properties"]
+    answer = api.get(path)
+    assert answer.headers["content-type"] == "application/schema+json"
+    named = answer.json()["properties"]
     assert {
         "id",
         "collection",

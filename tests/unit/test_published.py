@@ -1,4 +1,4 @@
-"""What readers see of files: names, never addresses."""
+"""Readers see names of files, never addresses."""
 
 from pathlib import Path
 
@@ -83,7 +83,7 @@ BAD = ["../secret", "a/../../secret", "/etc/passwd", "a//b", "a\\b", "a\x00b", "
 
 
 @pytest.mark.parametrize("path", BAD)
-async def test_s3_no_address_leaves_its_tier_and_none_is_told(tmp_path: Path, path: str) -> None:
+async def test_s3_no_address_leaves_its_tier_and_none_is_shown(tmp_path: Path, path: str) -> None:
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "silver").mkdir()
     (tmp_path / "silver" / "link").symlink_to(tmp_path)

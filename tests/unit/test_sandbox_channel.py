@@ -1,4 +1,4 @@
-"""What a process in a sandbox may say is JSON, and nothing that only looks like it."""
+"""A sandboxed process can only send valid JSON messages."""
 
 import socket
 

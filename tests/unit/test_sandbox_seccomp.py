@@ -1,4 +1,4 @@
-"""The filter of system calls, worked out as the kernel does it, on both architectures (TS2)."""
+"""The seccomp filter, evaluated as the kernel does it, on both architectures (TS2)."""
 
 import re
 import struct
@@ -29,7 +29,7 @@ def machine(request: pytest.FixtureRequest) -> str:
 
 
 def decide(machine: str, call: str | int, *arguments: int, architecture: int | None = None) -> int:
-    """What the filter answers, by the instructions of classic BPF that it is made of."""
+    """The filter's verdict, by interpreting its classic BPF instructions."""
     number = numbers_of(machine)[call] if isinstance(call, str) else call
     held = [each % 2**64 for each in (*arguments, *[0] * 6)][:6]
     shown = struct.pack("<IIQ6Q", number % 2**32, architecture or ARCHITECTURES[machine], 0, *held)
@@ -58,10 +58,12 @@ def test_ts2_the_numbers_are_those_of_the_kernel_s_headers(machine: str) -> None
     header = Path(HEADERS[machine])
     if not header.exists():
         pytest.skip("the kernel's headers are not installed")
-    told = in_header(header.read_text())
+    kernel = in_header(header.read_text())
     ours = numbers_of(machine)
-    assert {name: (ours[name], told[name]) for name in ours.keys() & told.keys() if ours[name] != told[name]} == {}
-    assert ALLOWED.keys() & ours.keys() <= told.keys()
+    assert {
+        name: (ours[name], kernel[name]) for name in ours.keys() & kernel.keys() if ours[name] != kernel[name]
+    } == {}
+    assert ALLOWED.keys() & ours.keys() <= kernel.keys()
 
 
 def in_header(text: str) -> Mapping[str, int]:

@@ -174,10 +174,10 @@ class _Call:
                 pass
         except MessageTooLarge:
             self._kill()
-            raise Permanent("the result is larger than 16 MB", code="sandbox.answer") from None
+            raise Permanent("the function returned more than 16 MB", code="sandbox.answer") from None
         except MalformedMessage as error:
             self._kill()
-            raise Permanent(f"the result is malformed: {error}", code="sandbox.answer") from error
+            raise Permanent(f"the function sent a malformed response: {error}", code="sandbox.answer") from error
         finally:
             self._line.close()
         _log(over)
@@ -247,14 +247,14 @@ def _raise(error: Mapping[str, Any], refused: Sequence[str]) -> NoReturn:
     code, message = str(error.get("code")), str(error.get("message"))
     if kind is Resource and code == "handler.resource":
         code = "resource.memory" if error.get("type") == "MemoryError" else "resource.disk"
-    elif error.get("type") not in KNOWN:
+    elif error.get("type") not in KNOWN_ERRORS:
         message = f"{error.get('type')}: {message}"
         if refused:
             message += f" (refused in the sandbox: {', '.join(refused)})"
     raise kind(message, code=code, remedy=str(error.get("remedy", "")))
 
 
-KNOWN = {kind.__name__ for kind in (*KINDS.values(), Interrupted)} | {"InputError", "NotFound", "Conflict"}
+KNOWN_ERRORS = {kind.__name__ for kind in (*KINDS.values(), Interrupted)} | {"InputError", "NotFound", "Conflict"}
 
 
 def _death_error(status: int) -> TaskError:

@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
+from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.crs import CRS
 from rasterio.errors import RasterioError
 from rasterio.warp import transform

@@ -107,8 +107,8 @@ class Serving:
         return raster.make_raster(Assets(self._catalog, self.published, self.objects))
 
     async def _import(self, name: str) -> None:
-        for name in NOISY_LOGGERS:
-            logging.getLogger(name).setLevel(logging.ERROR)
+        for logger in NOISY_LOGGERS:
+            logging.getLogger(logger).setLevel(logging.ERROR)
         async with self._importing:  # two imports at once would only wait for each other's locks
             await asyncio.to_thread(import_module, name)
 

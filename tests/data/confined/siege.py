@@ -1,4 +1,4 @@
-"""Every attack from a sandbox with Landlock up to an ABI: `python siege.py FOLDER ABI`; JSON of what came of each."""
+"""Every attack from a sandbox with Landlock up to an ABI: `python siege.py FOLDER ABI`; JSON of the outcome of each."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def main(folder: Path, abi: int) -> None:
         path.write_text("of others")
         os.setxattr(path, "user.note", b"kept")
     sandbox = Sandbox("attacks", {"PYTHONPATH": str(Path(__file__).parent)}, newest_landlock=abi)
-    told = {}
+    outcomes = {}
     for name in ATTACKS:
         with subprocess.Popen(["sleep", "60"]) as victim:
             before = look(victim, given, hidden, scratch)
@@ -41,11 +41,11 @@ def main(folder: Path, abi: int) -> None:
                 answer = str(error)
             after = look(victim, given, hidden, scratch)
             victim.kill()
-        told[name] = {"errno": answer, "changed": [key for key in after if before.get(key) != after[key]]}
+        outcomes[name] = {"errno": answer, "changed": [key for key in after if before.get(key) != after[key]]}
     privileges = sandbox.run("show_privileges", {}, limits=LIMITS, writes=[scratch])
-    locks = sandbox.find_protections()
+    protections = sandbox.find_protections()
     sandbox.close()
-    json.dump({"attacks": told, "privileges": privileges, "landlock": locks.landlock}, sys.stdout)
+    json.dump({"attacks": outcomes, "privileges": privileges, "landlock": protections.landlock}, sys.stdout)
 
 
 def look(victim: subprocess.Popen[bytes], *folders: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ Publish = Callable[..., tuple[Path, CogOptions]]
 
 @pytest.fixture
 def refuse() -> Refuse:
-    """What `validate` raises."""
+    """The error that `validate` raises."""
 
     def call(path: Path, **options: Any) -> Permanent:
         with pytest.raises(Permanent) as caught:

@@ -1,4 +1,4 @@
-"""Where a raster is, as a catalog and a person see it."""
+"""Footprints and previews of rasters."""
 
 import json
 import os
@@ -268,7 +268,7 @@ with rasterio.Env() as env:
 
 
 def test_s4_all_of_the_work_is_done_with_the_allowed_drivers_alone(tmp_path: Path) -> None:
-    """In a process that has nothing but the environment made for it, and with sidecars that point elsewhere."""
+    """In a process with only the environment made for it, and with sidecar files that point elsewhere."""
     source = make_raster(tmp_path / "a.tif", picture())
     secret = make_raster(tmp_path / "secret.tif", picture() // 2)
     vrt = f'<PAMDataset><Metadata domain="OVERVIEWS"><MDI key="OVERVIEW_FILE">{secret}</MDI></Metadata></PAMDataset>'

@@ -1,4 +1,4 @@
-"""Where a raster is at the edges of the map: past 180 degrees and around the poles."""
+"""Footprints at the edges of the map: past 180 degrees and around the poles."""
 
 import random
 from collections.abc import Iterator
@@ -92,7 +92,7 @@ def crossings(sides: np.ndarray) -> int:
 
 
 def check(found: Footprint, crs: str, grid: Affine, points: list[tuple[float, float]]) -> None:
-    """All points are inside, to a tenth of a pixel; the geometry and its bbox are as RFC 7946 wants."""
+    """All points are inside, to a tenth of a pixel; the geometry and its bbox follow RFC 7946."""
     lons, lats = to_degrees(CRS.from_string(crs), [grid * point for point in points])
     beside = to_degrees(CRS.from_string(crs), [grid * (x + 1e-3, y + 1e-3) for x, y in points])
     pixel = np.hypot((beside[0] - lons + 180) % 360 - 180, beside[1] - lats) * 1e3 / np.sqrt(2)
@@ -149,7 +149,7 @@ def test_c1_holes_and_islands_stay_where_they_are_at_the_edges(tmp_path: Path, c
 def test_c1_parts_neither_overlap_nor_touch_at_a_corner(tmp_path: Path) -> None:
     pixels = np.ones((1, 200, 200), "uint8")
     pixels[0, 100:105, 100:105] = 0
-    pixels[0, 102, 102] = 1  # in a hole that is too small to be told
+    pixels[0, 102, 102] = 1  # in a hole that is too small to be kept
     pixels[0, 20:60, 20:60], pixels[0, 60:90, 60:90] = 0, 0
     grid = from_origin(10, 50, 0.01, 0.01)
     found = footprint(make_raster(tmp_path / "a.tif", pixels, crs="EPSG:4326", transform=grid, nodata=0))

@@ -1,4 +1,4 @@
-"""Every level of a COG shows what the full one shows, and a level that does not is refused."""
+"""Every overview of a COG shows the same as the full raster; a COG with another overview is refused."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ def make_stale(path: Path, pixels: Any, **creation: Any) -> Path:
 
 
 def copy_with_its_overviews(source: Path, target: Path) -> Path:
-    """A COG with the overviews of its source, as only another program than ours would write it."""
+    """A COG with the overviews of its source, as only another program would write it."""
     with rasterio.open(source) as src:
         copy(src, target, driver="COG", COMPRESS="ZSTD", OVERVIEWS="FORCE_USE_EXISTING")
     return target

@@ -1,4 +1,4 @@
-"""What an item says of a raster, from the facts that the sandbox tells."""
+"""The facts of an item, from what the sandbox returns."""
 
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ from tests.support.rasters import GRID, hills, make_raster
 ODD = "+proj=laea +lat_0=12 +lon_0=34 +datum=WGS84"
 
 
-def tell(
+def describe(
     tmp_path: Path,
     crs: str = "EPSG:32633",
     target: str = "EPSG:32633",
     shown: dict[str, Any] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """The facts of an item whose source and COG may differ in their coordinate system."""
+    """The facts of an item whose source and COG may have different CRSs."""
     raster = validate(make_raster(tmp_path / "a.tif", hills(), crs=crs), ValidateOptions())
     cog = make_raster(tmp_path / "cog.tif", hills(), crs=target)
     grid, found = project(cog).model_dump(), footprint(cog)
@@ -37,25 +37,25 @@ def tell(
 
 @pytest.mark.parametrize("asset", ["visual", "archive"])
 def test_c1_maps_show_an_asset_that_the_item_has(tmp_path: Path, asset: str) -> None:
-    assert tell(tmp_path, asset=asset)["renders"]["default"]["assets"] == [asset]
-    assert tell(tmp_path)["renders"]["default"]["assets"] == ["data"]
+    assert describe(tmp_path, asset=asset)["renders"]["default"]["assets"] == [asset]
+    assert describe(tmp_path)["renders"]["default"]["assets"] == ["data"]
 
 
 def test_c1_maps_show_the_bands_that_the_preview_shows(tmp_path: Path) -> None:
     stretch = [[0.0, 3.0], [0.0, 2.0], [0.0, 1.0]]
-    told = tell(tmp_path, shown={"shown": [3, 2, 1], "stretch": stretch})["renders"]["default"]
-    assert (told["bidx"], told["rescale"]) == ([3, 2, 1], stretch)
+    facts = describe(tmp_path, shown={"shown": [3, 2, 1], "stretch": stretch})["renders"]["default"]
+    assert (facts["bidx"], facts["rescale"]) == ([3, 2, 1], stretch)
 
 
 def test_c1_the_grid_is_that_of_the_cog_by_its_code(tmp_path: Path) -> None:
-    told = tell(tmp_path, ODD)
-    assert (told["crs"], told["projjson"]) == ("EPSG:32633", None)
-    assert (told["shape"], told["transform"]) == ((600, 700), tuple(GRID)[:6])
+    facts = describe(tmp_path, ODD)
+    assert (facts["crs"], facts["projjson"]) == ("EPSG:32633", None)
+    assert (facts["shape"], facts["transform"]) == ((600, 700), tuple(GRID)[:6])
 
 
-def test_c1_a_crs_without_a_code_is_told_in_projjson_that_the_schemas_accept(tmp_path: Path) -> None:
-    told = tell(tmp_path, target=ODD)
-    assert (told["crs"], told["projjson"]["type"]) == (None, "ProjectedCRS")
-    item: dict[str, Any] = build_item("heights", raster_item(**told), Origin("j" * 64), "0.1.0")
-    assert item["properties"]["proj:projjson"] == told["projjson"]
+def test_c1_a_crs_without_a_code_is_written_as_projjson_that_the_schemas_accept(tmp_path: Path) -> None:
+    facts = describe(tmp_path, target=ODD)
+    assert (facts["crs"], facts["projjson"]["type"]) == (None, "ProjectedCRS")
+    item: dict[str, Any] = build_item("heights", raster_item(**facts), Origin("j" * 64), "0.1.0")
+    assert item["properties"]["proj:projjson"] == facts["projjson"]
     assert find_errors(item) == []

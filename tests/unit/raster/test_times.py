@@ -1,4 +1,4 @@
-"""When the data are of, as a name says it: what is a date in it, and what only looks like one."""
+"""Acquisition times from file names: what is a date, and what only looks like one."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -36,7 +36,7 @@ def at(*parts: int) -> datetime:
         ("scene_20230230_20230301.tif", at(2023, 3, 1), at(2023, 3, 2), "day"),
     ],
 )
-def test_tr6_a_name_tells_a_span(name: str, start: datetime, after: datetime, rule: str) -> None:
+def test_tr6_a_name_gives_a_span(name: str, start: datetime, after: datetime, rule: str) -> None:
     found = find_times({}, name)
     assert found
     assert (found.start, found.end, found.rule) == (start, after - timedelta(seconds=1), f"{rule} in the file's name")
@@ -64,7 +64,7 @@ def test_tr6_what_only_looks_like_a_date_is_none(name: str) -> None:
     assert find_times({}, name) is None
 
 
-def test_tr6_the_report_says_which_tag_told_the_time() -> None:
+def test_tr6_the_report_names_the_tag_of_the_time() -> None:
     found = find_times({"ACQUISITION_DATETIME": "2026-03-21T10:15:00Z"}, "a_2020.tif")
     assert found
     assert (found.origin, found.rule) == ("tags", "the tag acquisition_datetime")

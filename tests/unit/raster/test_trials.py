@@ -1,4 +1,4 @@
-"""Rasters that were refused wrongly, or rightly in words that helped nobody."""
+"""Rasters that were wrongly refused, or refused with an unhelpful message."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ SOUTH_UP = Affine(10, 0, 500_000, 0, 10, 4_994_000)
 
 
 def keyed_tiff(path: Path, *keys: tuple[int, int]) -> Path:
-    """A GeoTIFF whose coordinate system is said by these keys."""
+    """A GeoTIFF whose CRS is given by these keys."""
     directory = (1, 1, 1, len(keys), *(part for key, value in keys for part in (key, 0, 1, value)))
     tags = [*PLACED[:2], (34735, "H", len(directory), directory, True)]
     tifffile.imwrite(path, hills()[0], extratags=tags, metadata=None)
@@ -66,7 +66,7 @@ def test_tr11_a_band_without_a_colour_may_be_grey(tmp_path: Path, publish: Publi
 
 
 def nztm(flattening: str, easting: str = "1600000") -> CRS:
-    """New Zealand's system as another program wrote it: without codes, with an ellipsoid of its own digits."""
+    """New Zealand's CRS as another program wrote it: without codes, and with rounded digits of the ellipsoid."""
     text = re.sub(r',AUTHORITY\["EPSG","\d+"\]', "", CRS.from_epsg(2193).to_wkt())
     return CRS.from_wkt(text.replace("298.257222101", flattening).replace("1600000", easting))
 
@@ -120,7 +120,7 @@ def test_tr_jpeg_of_12_bits_is_named(tmp_path: Path, refuse: Refuse) -> None:
     assert "12-bit JPEG" in refuse(path).message
 
 
-def test_tr_what_gdal_says_of_damage_is_told(tmp_path: Path, refuse: Refuse) -> None:
+def test_tr_gdals_message_about_damage_is_reported(tmp_path: Path, refuse: Refuse) -> None:
     source = make_raster(tmp_path / "a.tif", picture(bands=1), tiled=True, compress="deflate")
     with rasterio.open(source) as src:
         offset = int(src.get_tag_item("BLOCK_OFFSET_0_0", "TIFF", bidx=1))
@@ -175,7 +175,7 @@ for call in (
 
 
 def test_tr_no_error_of_gdal_leaves_as_it_is(tmp_path: Path) -> None:
-    """A COG that is no TIFF is opened by functions that expect one of ours."""
+    """A COG that is not a TIFF is opened by functions that expect our own COGs."""
     source = make_raster(tmp_path / "a.tif", hills())
     (tmp_path / "cog.tif").write_bytes(b"II*\x00 and nothing more")
     program = [sys.executable, "-c", CALLED, str(source), str(tmp_path / "cog.tif")]

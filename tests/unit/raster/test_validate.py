@@ -1,4 +1,4 @@
-"""What is known of a raster, and what is refused: each case has happened."""
+"""Facts about valid rasters, and refusals of others: each case has happened."""
 
 import json
 import subprocess
@@ -73,9 +73,9 @@ def test_r1_a_local_crs_is_no_place(tmp_path: Path, refuse: Refuse) -> None:
 )
 def test_s2_the_text_of_a_crs_reaches_no_parser(tmp_path: Path, refuse: Refuse, text: str) -> None:
     path = make_raster(tmp_path / "a.tif", hills(), crs=None)
-    mistake = refuse(path, input_crs=text)
-    assert mistake.code == "raster.crs_text"
-    assert text not in mistake.message
+    error = refuse(path, input_crs=text)
+    assert error.code == "raster.crs_text"
+    assert text not in error.message
     assert refuse(make_raster(tmp_path / "b.tif", hills()), target_crs=text).code == "raster.crs_text"
 
 
@@ -84,8 +84,8 @@ def test_a_crs_that_nobody_knows_is_refused(tmp_path: Path, refuse: Refuse) -> N
 
 
 def test_an_identity_geotransform_is_no_place(tmp_path: Path, refuse: Refuse) -> None:
-    mistake = refuse(make_raster(tmp_path / "a.tif", hills(), transform=None))
-    assert (mistake.code, "identity" in mistake.message) == ("raster.no_georeference", True)
+    error = refuse(make_raster(tmp_path / "a.tif", hills(), transform=None))
+    assert (error.code, "identity" in error.message) == ("raster.no_georeference", True)
 
 
 def test_ground_control_points_alone_are_refused_by_name(tmp_path: Path, refuse: Refuse) -> None:
@@ -96,8 +96,8 @@ def test_ground_control_points_alone_are_refused_by_name(tmp_path: Path, refuse:
     ) as out:
         out.write(hills())
     for options in ({}, {"input_crs": "EPSG:4326"}):
-        mistake = refuse(path, **options)
-        assert (mistake.code, mistake.message) == (
+        error = refuse(path, **options)
+        assert (error.code, error.message) == (
             "raster.no_georeference",
             "the raster has only 4 ground control points",
         )
@@ -108,8 +108,8 @@ def test_rpcs_alone_are_refused_by_name(tmp_path: Path, refuse: Refuse) -> None:
     rpcs = RPC(0, 100, 45, 0.1, ones, ones, 300, 300, 15, 0.1, ones, ones, 350, 350, None, None)
     path = make_raster(tmp_path / "a.tif", hills(), transform=None, crs=None, bands={"rpcs": rpcs})
     for options in ({}, {"input_crs": "EPSG:4326"}):
-        mistake = refuse(path, **options)
-        assert (mistake.code, "RPCs" in mistake.message) == ("raster.no_georeference", True)
+        error = refuse(path, **options)
+        assert (error.code, "RPCs" in error.message) == ("raster.no_georeference", True)
 
 
 def test_a_rotated_raster_is_refused_unless_it_is_to_be_resampled(tmp_path: Path, refuse: Refuse) -> None:
@@ -138,8 +138,8 @@ def test_a_south_up_raster_is_put_in_order(tmp_path: Path) -> None:
     ],
 )
 def test_bounds_that_can_not_be_of_the_crs_are_refused(tmp_path: Path, refuse: Refuse, crs: str, grid: Affine) -> None:
-    mistake = refuse(make_raster(tmp_path / "a.tif", hills(), crs=crs, transform=grid))
-    assert (mistake.code, crs in mistake.message) == ("raster.bounds", True)
+    error = refuse(make_raster(tmp_path / "a.tif", hills(), crs=crs, transform=grid))
+    assert (error.code, crs in error.message) == ("raster.bounds", True)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_nodata_outside_the_type_is_left_out(tmp_path: Path, nodata: str) -> Non
     assert found.nodata_percent == 0
 
 
-def test_all_nodata_is_refused_and_nearly_all_is_told(tmp_path: Path, refuse: Refuse) -> None:
+def test_all_nodata_is_refused_and_nearly_all_is_reported(tmp_path: Path, refuse: Refuse) -> None:
     pixels = np.full((1, 1000, 1000), -9999, "float32")
     assert refuse(make_raster(tmp_path / "a.tif", pixels, nodata=-9999)).message == "all of the raster is nodata"
     pixels[0, :8] = 3.5
@@ -209,11 +209,11 @@ def test_fill_values_that_are_not_declared_are_refused(tmp_path: Path, refuse: R
     assert refuse(make_raster(tmp_path / "a.tif", pixels)).code == "raster.fill_value"
 
 
-def test_one_pixel_is_taken_and_told(tmp_path: Path) -> None:
+def test_one_pixel_is_accepted_and_reported(tmp_path: Path) -> None:
     assert codes(look(make_raster(tmp_path / "a.tif", hills(1, 1)))) == ["raster.one_pixel"]
 
 
-def test_a_file_of_several_images_is_told(tmp_path: Path) -> None:
+def test_a_file_of_several_images_is_reported(tmp_path: Path) -> None:
     path = make_raster(tmp_path / "a.tif", hills())
     assert codes(look(make_raster(path, hills(), APPEND_SUBDATASET="YES"))) == ["raster.more_images"]
 
@@ -224,14 +224,14 @@ def test_two_hundred_bands_and_big_tiff_are_taken(tmp_path: Path) -> None:
     assert (len(found.bands), found.kind) == (200, Kind.MULTISPECTRAL)
 
 
-def test_every_mistake_is_told_at_once(tmp_path: Path, refuse: Refuse) -> None:
+def test_every_error_is_reported_at_once(tmp_path: Path, refuse: Refuse) -> None:
     pixels = hills()
     pixels[0, 0, 0] = 1e35
     path = make_raster(tmp_path / "a.tif", pixels, crs=None, transform=None)
-    mistake = refuse(path, target_crs="nowhere")
-    assert mistake.code == "raster.invalid"
+    error = refuse(path, target_crs="nowhere")
+    assert error.code == "raster.invalid"
     for code in ("crs_missing", "crs_text", "no_georeference", "fill_value"):
-        assert f"[raster.{code}]" in mistake.message
+        assert f"[raster.{code}]" in error.message
 
 
 def test_s4_what_asks_for_too_much_is_refused_before_a_pixel_is_read(tmp_path: Path, refuse: Refuse) -> None:
@@ -255,9 +255,9 @@ def test_s4_what_asks_for_too_much_is_refused_before_a_pixel_is_read(tmp_path: P
 
 def test_s4_limits_are_parameters(tmp_path: Path, refuse: Refuse) -> None:
     path = make_raster(tmp_path / "a.tif", picture(60, 50, 5))
-    mistake = refuse(path, limits=Limits(max_bytes=100, max_pixels=100, max_bands=4))
-    assert mistake.code == "raster.invalid"
-    assert mistake.message.startswith("3 errors")
+    error = refuse(path, limits=Limits(max_bytes=100, max_pixels=100, max_bands=4))
+    assert error.code == "raster.invalid"
+    assert error.message.startswith("3 errors")
 
 
 def test_a_truncated_file_is_refused_with_both_lengths(tmp_path: Path, refuse: Refuse) -> None:
@@ -300,8 +300,8 @@ def test_s4_what_is_no_raster_is_named_whatever_it_is_called(
 ) -> None:
     path = tmp_path / "a.tif"
     path.write_bytes(content)
-    mistake = refuse(path)
-    assert (mistake.code, mistake.message) == (
+    error = refuse(path)
+    assert (error.code, error.message) == (
         "raster.format",
         f"a.tif is {said}, which is not a supported raster format",
     )
@@ -313,7 +313,7 @@ def test_a_tiff_that_is_only_a_header_is_damaged(tmp_path: Path, refuse: Refuse)
     assert refuse(path).code == "raster.damaged"
 
 
-def test_a_name_that_disagrees_with_the_content_is_told(tmp_path: Path) -> None:
+def test_a_name_that_disagrees_with_the_content_is_reported(tmp_path: Path) -> None:
     path = make_raster(tmp_path / "a.tif", hills())
     assert codes(look(path, name="scene.jp2")) == ["raster.suffix"]
 
@@ -369,7 +369,7 @@ def test_c1_the_time_is_the_datas_own(
     assert (found.moment or found.start, found.origin) == (start, origin)
 
 
-def test_c1_a_tag_that_tells_a_day_is_that_day_and_no_moment(tmp_path: Path) -> None:
+def test_c1_a_tag_with_a_day_is_that_day_and_no_moment(tmp_path: Path) -> None:
     tags = {"ACQUISITION_DATE": "2019-08-07"}
     found = look(make_raster(tmp_path / "a.tif", hills(), tags=tags)).times
     assert found
@@ -380,7 +380,7 @@ def test_c1_a_tag_that_tells_a_day_is_that_day_and_no_moment(tmp_path: Path) -> 
     )
 
 
-def test_c1_a_tag_that_tells_a_moment_stands_above_one_that_tells_a_day(tmp_path: Path) -> None:
+def test_c1_a_tag_with_a_moment_overrides_one_with_a_day(tmp_path: Path) -> None:
     tags = {"ACQUISITION_DATE": "2019-08-07", "datetime": "2019-08-07T10:11:12Z"}
     found = look(make_raster(tmp_path / "a.tif", hills(), tags=tags)).times
     assert found
@@ -406,9 +406,9 @@ def test_a_map_of_the_whole_earth_with_corners_beside_it_is_taken(tmp_path: Path
 def test_r6_a_target_grid_far_larger_than_the_source_is_refused(tmp_path: Path, refuse: Refuse) -> None:
     grid = from_bounds(-180, -80, 180, 80, 700, 300)
     world = make_raster(tmp_path / "a.tif", hills()[:, :300], crs="EPSG:4326", transform=grid)
-    mistake = refuse(world, target_crs="EPSG:2056")
-    assert mistake.code == "raster.reprojection"
-    assert mistake.message.startswith("210,000 pixels become 4,3")
+    error = refuse(world, target_crs="EPSG:2056")
+    assert error.code == "raster.reprojection"
+    assert error.message.startswith("210,000 pixels become 4,3")
     assert look(world, target_crs="EPSG:4326").width == 700
 
 
@@ -416,10 +416,10 @@ def test_r6_a_grid_that_loses_most_pixels_is_refused_with_the_numbers(tmp_path: 
     across = make_raster(
         tmp_path / "a.tif", hills(1300, 1000), crs="EPSG:4326", transform=from_bounds(178, -18, 182, -15, 1300, 1000)
     )
-    mistake = refuse(across, target_crs="EPSG:3857")
-    assert mistake.code == "raster.reprojection"
-    assert "1,300,000 pixels become only " in mistake.message
-    assert "at least 325,000" in mistake.message
+    error = refuse(across, target_crs="EPSG:3857")
+    assert error.code == "raster.reprojection"
+    assert "1,300,000 pixels become only " in error.message
+    assert "at least 325,000" in error.message
     assert look(across, target_crs="EPSG:3832").width == 1300
     assert look(across).width == 1300
 
@@ -439,13 +439,13 @@ for target in (None, "EPSG:32634"):
 """
 
 
-def test_r6_a_look_tells_the_pixels_of_the_cog(tmp_path: Path, publish: Publish) -> None:
+def test_r6_validation_returns_the_pixels_of_the_cog(tmp_path: Path, publish: Publish) -> None:
     source = make_raster(tmp_path / "a.tif", hills())
     cog, _ = publish(source, target_crs="EPSG:32634")
     program = [sys.executable, "-c", LOOK, str(source)]
-    told = subprocess.run(program, env={**gdal_environment(256)}, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(program, env={**gdal_environment(256)}, capture_output=True, text=True, check=True).stdout
     with rasterio.open(cog) as made:
-        assert list(map(int, told.split())) == [600 * 700, made.width * made.height]
+        assert list(map(int, output.split())) == [600 * 700, made.width * made.height]
 
 
 def test_tr3_masks_of_single_bands_are_refused(tmp_path: Path, refuse: Refuse) -> None:
@@ -455,13 +455,13 @@ def test_tr3_masks_of_single_bands_are_refused(tmp_path: Path, refuse: Refuse) -
     assert found.code == "raster.band_masks"
 
 
-@pytest.mark.parametrize(("opaque", "told"), [(255, True), (65535, False)])
-def test_tr5_an_alpha_band_that_does_not_use_its_type_is_told(tmp_path: Path, opaque: int, told: bool) -> None:
+@pytest.mark.parametrize(("opaque", "reported"), [(255, True), (65535, False)])
+def test_tr5_an_alpha_band_that_does_not_use_its_type_is_reported(tmp_path: Path, opaque: int, reported: bool) -> None:
     pixels = picture(bands=4, dtype="uint16")
     pixels[3] = opaque
     source = make_raster(tmp_path / "a.tif", pixels, photometric="RGB", alpha="yes")
     found = [notice.code for notice in validate(source, ValidateOptions()).warnings]
-    assert ("raster.alpha_range" in found) == told
+    assert ("raster.alpha_range" in found) == reported
 
 
 def posterized(levels: int, noise: float = 0.0) -> Any:
@@ -519,7 +519,7 @@ def test_tr7_numbers_within_one_are_a_vegetation_index_if_something_says_so(
     assert "within -1 and 1" in found.why
 
 
-def test_classes_are_told_by_all_parts_of_a_raster_together(tmp_path: Path) -> None:
+def test_classes_are_detected_by_all_parts_of_a_raster_together(tmp_path: Path) -> None:
     """Each part has two of sixteen classes, which are next to each other there, and far apart in the whole."""
     part = np.repeat(np.arange(512) // 64 % 2, 512).reshape(512, 512).T
     pixels = np.block([[part * 8 + (row + column) % 8 for column in range(8)] for row in range(8)]).astype("uint8")

@@ -1,4 +1,4 @@
-"""A map shows what alpha says: hidden pixels not, partly transparent ones in their colours, opaque ones whole."""
+"""Maps apply alpha: transparent pixels are hidden, partly transparent ones keep their colours, opaque ones drawn."""
 
 from pathlib import Path
 from typing import Any

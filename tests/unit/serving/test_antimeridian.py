@@ -1,4 +1,4 @@
-"""Rasters across 180 degrees and over a pole are drawn whole, and answer on both sides."""
+"""Rasters across 180 degrees and over a pole are drawn completely, and can be queried on both sides."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,8 +129,8 @@ def test_c1_bounds_in_degrees_cross_180_as_geojson_says(given: tuple[float, floa
     assert within_globe((given[0], -1, given[1], 1)) == (found[0], -1, found[1], 1)
 
 
-def test_a_map_is_told_bounds_that_it_understands_and_the_middle() -> None:
-    told = for_maps(lambda: {"bounds": (170, -10, -160, 10), "minzoom": 2})()
-    assert told == {"bounds": (-180, -10, 180, 10), "center": (-175, 0, 2), "minzoom": 2}
+def test_a_map_gets_bounds_that_it_understands_and_the_center() -> None:
+    tilejson = for_maps(lambda: {"bounds": (170, -10, -160, 10), "minzoom": 2})()
+    assert tilejson == {"bounds": (-180, -10, 180, 10), "center": (-175, 0, 2), "minzoom": 2}
     plain = {"bounds": (9, 47, 10, 48), "minzoom": 2}
     assert for_maps(lambda: dict(plain))() == plain

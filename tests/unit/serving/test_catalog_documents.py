@@ -1,4 +1,4 @@
-"""What the catalog says of items beyond what pgstac gives back."""
+"""Fields that the catalog adds to the items of pgstac."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Few are served at once, none keeps a turn for itself, and no caller waits without end (R6)."""
+"""Few requests run at once, none keeps its slot longer than it computes, and no caller waits forever (R6)."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ SCOPE = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_str
 
 
 class Drawing:
-    """An application that answers when it is let, and counts those who came."""
+    """An application that responds when the test lets it, and counts its requests."""
 
     def __init__(self) -> None:
         self.let = asyncio.Event()
@@ -41,37 +41,37 @@ async def leave() -> Message:
     return {"type": "http.disconnect"}
 
 
-async def ask(turns: ConcurrencyLimit, receive: Receive = stay) -> list[Message]:
+async def ask(limit: ConcurrencyLimit, receive: Receive = stay) -> list[Message]:
     answer: list[Message] = []
 
     async def send(message: Message) -> None:
         answer.append(message)
 
-    await turns(dict(SCOPE), receive, send)
+    await limit(dict(SCOPE), receive, send)
     return answer
 
 
-async def test_r6_after_the_deadline_the_caller_is_told_and_the_turn_is_kept_until_the_work_ends() -> None:
+async def test_r6_after_the_deadline_the_caller_gets_an_error_and_the_slot_is_kept_until_the_work_ends() -> None:
     drawing = Drawing()
-    turns = ConcurrencyLimit(drawing, 1, deadline=0.02)
+    limit = ConcurrencyLimit(drawing, 1, deadline=0.02)
     for _ in range(2):
         with pytest.raises(Unavailable, match=r"within 0.02 seconds") as refused:
-            await ask(turns)
+            await ask(limit)
         assert refused.value.code == "raster.slow"
     assert drawing.begun == 1
     drawing.let.set()
-    assert [message["type"] for message in await ask(turns)] == ["http.response.start", "http.response.body"]
+    assert [message["type"] for message in await ask(limit)] == ["http.response.start", "http.response.body"]
 
 
 async def test_r6_a_caller_who_leaves_gives_the_turn_back_when_the_work_ends() -> None:
     drawing = Drawing()
-    turns = ConcurrencyLimit(drawing, 1)
-    leaving = asyncio.create_task(ask(turns))
+    limit = ConcurrencyLimit(drawing, 1)
+    leaving = asyncio.create_task(ask(limit))
     await wait_for(lambda: drawing.begun == 1)
     leaving.cancel()
     with suppress(asyncio.CancelledError):
         await leaving
-    waiting = asyncio.create_task(ask(turns))
+    waiting = asyncio.create_task(ask(limit))
     drawing.let.set()
     assert await waiting
     assert drawing.begun == 2
@@ -86,16 +86,16 @@ async def test_r6_nothing_is_drawn_for_a_caller_who_left_while_waiting() -> None
 async def test_r6_a_caller_who_takes_nothing_keeps_no_turn() -> None:
     drawing = Drawing()
     drawing.let.set()
-    turns = ConcurrencyLimit(drawing, 1)
+    limit = ConcurrencyLimit(drawing, 1)
     stuck = asyncio.Event()
 
     async def never(_: Message) -> None:
         stuck.set()
         await asyncio.Event().wait()
 
-    slow = asyncio.create_task(turns(dict(SCOPE), stay, never))
+    slow = asyncio.create_task(limit(dict(SCOPE), stay, never))
     await stuck.wait()
-    assert await ask(turns)
+    assert await ask(limit)
     slow.cancel()
 
 
@@ -103,7 +103,7 @@ async def test_errors_of_the_application_reach_the_caller_and_end_the_turn() -> 
     async def fail(*_: object) -> None:
         raise TimeoutError("its own")
 
-    turns = ConcurrencyLimit(fail, 1)
+    limit = ConcurrencyLimit(fail, 1)
     for _ in range(2):
         with pytest.raises(TimeoutError, match="its own"):
-            await ask(turns)
+            await ask(limit)

@@ -1,4 +1,4 @@
-"""Searches are bounded before a parser of others sees them (TS1)."""
+"""Searches are checked against limits before a third-party parser sees them (TS1)."""
 
 import json
 import random
@@ -97,7 +97,7 @@ def test_ts1_text_that_exhausts_its_parser_is_refused(kind: str) -> None:
 
 
 def test_ts1_what_passes_the_scanner_costs_its_parser_little() -> None:
-    """The largest of each kind that is taken, and texts drawn by chance, in a process of little memory."""
+    """The largest accepted filter of each kind, and random texts, in a process with little memory."""
     draw = random.Random(13)
     drawn = ["".join(draw.choices(PIECES, k=draw.randint(1, 120))) for _ in range(2_000)]
     closed = [text + ")" * (text.count("(") - text.count(")")) for text in drawn]
@@ -105,9 +105,9 @@ def test_ts1_what_passes_the_scanner_costs_its_parser_little() -> None:
     texts = [text for text in chain(closed, *largest) if is_taken(text)]
     assert len(texts) > 500
     command = [sys.executable, "-c", MEASURE]
-    told = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
-    seconds, slowest, kilobytes = json.loads(told.stdout)
+    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    seconds, slowest, kilobytes = json.loads(done.stdout)
     assert seconds < 0.1, slowest
     assert kilobytes < 20_000
 

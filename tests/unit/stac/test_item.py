@@ -1,4 +1,4 @@
-"""Items as they are built and checked, without a database."""
+"""Items are built and validated, without a database."""
 
 import socket
 from typing import Any
@@ -36,7 +36,7 @@ def test_c1_another_reader_of_stac_understands_it() -> None:
     assert item.assets["data"].media_type == pystac.MediaType.COG
 
 
-def test_an_item_tells_what_the_raster_is() -> None:
+def test_an_item_describes_the_raster() -> None:
     item = build()
     properties, data = item["properties"], item["assets"]["data"]
     assert properties["proj:code"] == "EPSG:25832"
@@ -51,7 +51,7 @@ def test_an_item_tells_what_the_raster_is() -> None:
     assert properties["renders"]["default"]["rescale"] == [[41.5, 460.25]]
 
 
-def test_an_item_tells_where_it_comes_from() -> None:
+def test_an_item_names_its_origin() -> None:
     properties = build()["properties"]
     assert properties["processing:software"] == {"anabranch": "0.1.0", "GDAL": "3.10.0"}
     for fact in ("ef" * 32, "j" * 64, "process_raster", "w" * 64):
@@ -176,7 +176,7 @@ def test_an_asset_is_an_object_of_ours(address: str) -> None:
     assert caught.value.code == "catalog.address"
 
 
-def test_outputs_have_names_that_tell_item_and_asset() -> None:
+def test_outputs_have_names_with_item_and_asset() -> None:
     found = find_outputs(raster_item())
     assert [(output.name, output.tier, output.key) for output in found] == [
         ("dem.tif", "silver", "jobs/1/cog/0/1/dem.tif"),

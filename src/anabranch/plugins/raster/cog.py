@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
-from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
+from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.enums import Resampling
 from rasterio.errors import RasterioError
 from rasterio.shutil import copy

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from affine import Affine
-from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
+from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.crs import CRS
 from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
@@ -17,8 +17,8 @@ from anabranch.plugins.raster.models import Box, Notice, Repairs
 
 __all__ = ["GridCheck", "check_bounds", "check_grid", "is_unrectified", "upright"]
 
-# Of a pixel, over the longest side: a smaller drift is rounding by the program that wrote the file.
 NO_REPAIRS = Repairs()
+# Over the longest side: a smaller drift is rounding by the program that wrote the file.
 _MAX_DRIFT_PIXELS = 0.1
 _MAX_OVERHANG_DEGREES = 5.0
 _MAX_COORDINATE = 4.0e7

@@ -51,7 +51,7 @@ class Kind(StrEnum):
 
 
 class Profile(StrEnum):
-    """What a COG is for; workflows, results and file names call it `tier`."""
+    """What a COG is for; the parameters and results of workflows call it `tier`."""
 
     ANALYSIS = "analysis"
     VISUALIZATION = "visualization"

@@ -34,7 +34,7 @@ Stretch = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Shown:
-    """The bands of a picture, and the range that each was stretched to."""
+    """The bands of a picture, and the range of values that each was stretched from."""
 
     bands: list[int]
     stretch: Stretch

@@ -8,7 +8,7 @@ from typing import Any
 import rasterio
 import rasterio.transform
 import rasterio.warp
-from rasterio._err import CPLE_BaseError  # what rasterio raises bare where GDAL fails; it has no public name
+from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.errors import RasterioError
 
 from anabranch.errors import Permanent

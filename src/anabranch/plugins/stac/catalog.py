@@ -70,11 +70,11 @@ def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
     validate(document)
     with _publishing(connection):
         texts = {"document": Jsonb(document), "said": Jsonb(said)}
-        ((stands, changed),) = run(connection, "ensure_collection", **texts, alone=False)
-        if stands is None or not _is_shown(connection, stands):
-            ((stands, changed),) = run(connection, "ensure_collection", **texts, alone=True)
-            validate(stands)
-            _show_collection(connection, stands)
+        ((stored, changed),) = run(connection, "ensure_collection", **texts, alone=False)
+        if stored is None or not _is_shown(connection, stored):
+            ((stored, changed),) = run(connection, "ensure_collection", **texts, alone=True)
+            validate(stored)
+            _show_collection(connection, stored)
     return bool(changed)
 
 

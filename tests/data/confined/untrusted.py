@@ -1,4 +1,4 @@
-"""What functions in a sandbox may try."""
+"""Functions that a sandbox runs, and what they may try."""
 
 import os
 import resource
@@ -122,7 +122,7 @@ def tell_nan(*, progress: Progress) -> float:
 
 
 def babble(text: str, *, progress: Progress) -> int:
-    """Write to every handle that there is, as who took over the process could."""
+    """Write to every open handle, as an attacker in the process could."""
     for path in list(Path("/proc/self/fd").iterdir()):
         with suppress(OSError):
             os.write(int(path.name), text.encode())
@@ -130,12 +130,12 @@ def babble(text: str, *, progress: Progress) -> int:
 
 
 def say(text: str, *, progress: Progress) -> None:
-    """Print, by Python and below it."""
+    """Print with Python, and with the system call."""
     os.write(2, text.encode())
     sys.stdout.write(text)
 
 
 def warm_up() -> None:
-    """Before the call: as many threads as the environment says."""
+    """Start as many threads as the environment asks for, before the call."""
     for _ in range(int(os.environ.get("THREADS_LEFT", "0"))):
         threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
