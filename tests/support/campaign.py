@@ -39,7 +39,9 @@ OPEN_JOBS = 8
 
 JOBS = "select job_id, state::text, error from app.jobs where job_id = any(%s)"
 OUTCOMES = """
-    select j.job_id, l.node, o.idx, o.attempt, o.failures, coalesce(i.handler, l.handler), o.result
+    select j.job_id, l.node, o.idx, o.attempt, o.failures, coalesce(i.handler, l.handler), o.result,
+           (select jsonb_agg(jsonb_build_array(a.attempt, a.ended, a.error)) from app.attempts a
+             where (a.lane, a.idx) = (o.lane, o.idx))
       from app.outcomes o join app.lanes l on l.id = o.lane join app.jobs j on j.id = l.job
       left join app.items i on (i.lane, i.idx) = (o.lane, o.idx)
      where o.outcome = 'completed' and l.purpose = 'work' and not l.superseded"""
@@ -417,13 +419,14 @@ class Campaign:
     def _verify_outcomes(self, witnessed: dict[str, dict[str, Any]], outcomes: Rows) -> None:
         seen: dict[str, object] = {}
         counts: Counter[str] = Counter()
-        for job_id, node, idx, attempt, failures, handler, result in outcomes:
+        for job_id, node, idx, attempt, failures, handler, result, attempts in outcomes:
             if handler.startswith("poison."):  # it is not accounted for
                 continue
             task = f"{node} {idx} of {job_id}, attempt {attempt}, {handler}"
             counts[job_id] += 1
             if failures and handler not in ("campaign.flaky", "campaign.broken") and not self.excused:
-                self.problems.wrong.append(f"{task}: {failures} failures are charged that the handler did not raise")
+                what = f"{task}: {failures} failures are charged that the handler did not raise"
+                self.problems.wrong.append(f"{what}: {json.dumps(attempts)[:600]}")
             run = result.get("run") if isinstance(result, dict) else None
             if run is None:  # a large result, whose run the next stage names; or that of a job
                 continue
