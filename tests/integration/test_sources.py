@@ -1,6 +1,7 @@
 """A source comes to a machine once, is what it was said to be, and the cache stays within its bound."""
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from anabranch.storage.tiers import Storage
 from tests.support.objects import Cloud
 
 A = parse_address("bronze://a.tif")
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -126,7 +129,8 @@ def fetch_often(folder: str, number: int) -> None:
 def test_processes_that_share_a_cache_all_get_the_right_bytes(storage: Storage, tmp_path: Path) -> None:
     for name in range(6):
         storage.put(f"bronze://{name}", str(name).encode() * 500)
-    processes = [subprocess.Popen([sys.executable, __file__, str(tmp_path), str(number)]) for number in range(3)]
+    program, found = [sys.executable, __file__, str(tmp_path)], {**os.environ, "PYTHONPATH": str(ROOT)}
+    processes = [subprocess.Popen([*program, str(number)], env=found) for number in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert sum(file.stat().st_size for file in cached(tmp_path)) <= 2_000
 

@@ -31,13 +31,13 @@ def draw(
 
     Formats for values keep their mask: a client that stacks tiles relies on the number of bands.
     """
-    if colormap and image.count == 1:
+    is_colored = bool(colormap) and image.count == 1
+    if is_colored:
         if rescale:
             image.rescale(rescale)
         if color_formula:
             image.apply_color_formula(color_formula)
-        image, colormap, rescale, color_formula = apply_colormap(image, colormap), None, None, None
-        output_format = output_format or ImageType.png
+        image, rescale, color_formula = apply_colormap(image, colormap), None, None
     opaque = not colormap and _is_opaque(image.mask)
     if output_format is None:
         is_picture = (
@@ -47,7 +47,7 @@ def draw(
     drawn: tuple[bytes, str] = render_image(
         image,
         output_format=output_format,
-        colormap=colormap,
+        colormap=None if is_colored else colormap,
         rescale=rescale,
         color_formula=color_formula,
         add_mask=add_mask and not (opaque and output_format in (ImageType.png, ImageType.webp)),

@@ -58,6 +58,10 @@ def test_tr6_two_moments_side_by_side_are_a_span() -> None:
         "dem-gda-1994.tif", "SIRGAS 2000 soil.tif", "heights_EPSG_2056.tif", "EGM_2008.tif", "dem_epsg2056.tif",
         "tile_2010.tif", "sheet-1998.tif", "product_200512.tif", "soil_2020367.tif", "soil_202013.tif",
         "orders_1234567.tif", "a20200101234.tif", "WGS_1984_10_20.tif",
+        "dem_NAD83_2011.tif",
+        "dem_NAD83_CSRS_2010.tif",
+        "SAD69_1969.tif",
+        "dem_DHHN_2016.tif",
     ],
 )  # fmt: skip
 def test_tr6_what_only_looks_like_a_date_is_none(name: str) -> None:

@@ -119,12 +119,13 @@ _BETWEEN = re.compile(r"[-_. ]{1,3}|[-_ ]?to[-_ ]?", re.IGNORECASE)
 _LANDSAT = re.compile(r"L[COTEM]\d\d_L\w{3}_\d{6}_", re.IGNORECASE)
 _DATUMS = (
     "wgs|nad|etrs|ed|gda|nzgd|nztm|jgd|tokyo|sirgas|cgcs|itrf|igs|rgf|prs|pz|gdm|kgd|egm|navd|ngvd|evrf|evrs|ahd|grs|"
-    "sweref|osgb|pulkovo|xian|beijing|hartebeesthoek|clarke|lambert|datum|epsg|esri|crs|srid"
+    "sweref|dhhn|sad|osgb|pulkovo|xian|beijing|hartebeesthoek|clarke|lambert|datum|epsg|esri|crs|srid"
 )
 _COUNTED = "tile|sheet|blatt|no|nr|num|number|id|product|item|order|part|block|row|col|path|band|zone|job|ref|version"
 # Words right before a number that is not a date. The year of a datum may be followed by that of its realization.
 _NO_DATE = re.compile(rf"(?<![a-z])(?:{_DATUMS})[-_. ]?$", re.IGNORECASE)
-_NO_NUMBER = re.compile(rf"(?<![a-z])(?:(?:{_COUNTED})[-_. ]?|(?:{_DATUMS})[-_. ]?\d{{4}}[-_. ])$", re.IGNORECASE)
+_REALIZED = rf"(?:(?:{_DATUMS})[-_. ]?\d{{4}}|(?:nad[-_. ]?83|sad[-_. ]?69)(?:[-_. ]?csrs)?)[-_. ]"
+_NO_NUMBER = re.compile(rf"(?<![a-z])(?:(?:{_COUNTED})[-_. ]?|{_REALIZED})$", re.IGNORECASE)
 
 
 def _from_name(stem: str) -> Times | None:
