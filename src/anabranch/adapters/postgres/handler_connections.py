@@ -81,17 +81,17 @@ class HandlerConnections:
             try:
                 yield connection
                 connection.commit()
-            except BaseException as error:
+            except psycopg.Error as error:
                 connection.close()
-                if not (
-                    isinstance(error, psycopg.OperationalError)
-                    or (isinstance(error, psycopg.Error) and breaks_connection(error))
-                ):
+                if not (isinstance(error, psycopg.OperationalError) or breaks_connection(error)):
                     raise
                 reason = without_secrets(self._url, str(error)).strip()
                 raise Unavailable(
                     "database.interrupted", f"the database broke a handler's work off: {reason}", remedy="Try again."
                 ) from None
+            except BaseException:  # the handler's own error: what it did is rolled back
+                connection.close()
+                raise
             self._keep(connection)
 
     def _take_kept(self) -> "Connection[TupleRow] | None":
@@ -122,7 +122,7 @@ class HandlerConnections:
             self._kept.append(kept)
 
     def _take_turn(self) -> BinaryIO:
-        """One of a few locks; whoever dies frees its own."""
+        """One of a few locks; a process that dies frees its own."""
         if lock := self._lock("burst", BURSTS):
             return lock
         lock = self._open("burst", random.randrange(BURSTS))  # noqa: S311  # any of them

@@ -22,7 +22,7 @@ __all__ = [
 
 # Made by the machinery itself, before the first migration.
 LEDGER = SqlFile(
-    "ledger.py",
+    "schema/migration_log.py",
     """create table if not exists app.migrations (
     number integer primary key,
     name text not null,
