@@ -76,6 +76,10 @@ class Meter:
         outer = plans[-1]
         return Work(outer["Shared Hit Blocks"] + outer["Shared Read Blocks"], sum(map(_rows, plans)))
 
+    def least(self, call: Any, *arguments: Any) -> Work:
+        """The work of a call that can be repeated: other databases' changes make a session read the catalog again."""
+        return min(self.measure(call, *arguments) for _ in range(3))
+
     def _hear(self, notice: psycopg.errors.Diagnostic) -> None:
         text = notice.message_primary or ""
         if "plan:" in text:
@@ -134,11 +138,11 @@ def measure_all(meter: Meter) -> dict[str, Work]:
         meter.report(meter.claim(), "retry")
         meter.report(meter.claim())
     tasks: list[Any] = []
-    found = {"claim": meter.measure(lambda: tasks.extend(meter.claim()))}
-    found["report"] = meter.measure(meter.report, tasks)
-    tasks = meter.claim()
-    found["retry"] = meter.measure(meter.report, tasks, "retry")
-    found["claim due"] = meter.measure(meter.claim)
+    found = {"claim": meter.least(lambda: tasks.append(meter.claim()))}
+    found["report"] = min(meter.measure(meter.report, batch) for batch in tasks)
+    again = [meter.claim() for _ in range(3)]
+    found["retry"] = min(meter.measure(meter.report, batch, "retry") for batch in again)
+    found["claim due"] = meter.least(meter.claim)
     return found
 
 
@@ -202,10 +206,10 @@ async def test_a_claim_costs_the_same_after_two_thousand_claims(quiet_url: str) 
     with Meter(quiet_url) as meter:
         for _ in range(10):
             meter.report(meter.claim(1))
-        before = min(meter.measure(meter.claim, 1) for _ in range(3))
+        before = meter.least(meter.claim, 1)
         for _ in range(2_000):
             meter.report(meter.claim(1))
-        after = min(meter.measure(meter.claim, 1) for _ in range(3))
+        after = meter.least(meter.claim, 1)
     assert after.buffers < before.buffers + 100
     assert after.rows < before.rows + 100
 
@@ -218,7 +222,7 @@ async def test_a_claim_is_bounded_when_very_many_tasks_are_due(quiet_url: str) -
         for start in range(0, len(tasks), 1_000):
             meter.report(tasks[start : start + 1_000], "handed_back")
         meter.claim()
-        assert_bounded({"claim due": meter.measure(meter.claim)})
+        assert_bounded({"claim due": meter.least(meter.claim)})
 
 
 @pytest.mark.parametrize("planned_early", [False, True])
@@ -235,7 +239,7 @@ async def test_a_claim_of_planned_tasks_reads_their_items_only(quiet_url: str, p
         )
         meter.connection.execute("update app.lanes set itemized = true")
         meter.claim()
-        assert_bounded({"claim": meter.measure(meter.claim)})
+        assert_bounded({"claim": meter.least(meter.claim)})
 
 
 @pytest.mark.parametrize("keyed", [False, True])
@@ -269,8 +273,8 @@ async def test_a_long_transaction_that_holds_the_horizon_does_not_slow_every_tas
         for _ in range(300):
             meter.report(meter.claim())
         tasks: list[Any] = []
-        found = {"claim": meter.measure(lambda: tasks.extend(meter.claim()))}
-        found["report"] = meter.measure(meter.report, tasks)
+        found = {"claim": meter.least(lambda: tasks.append(meter.claim()))}
+        found["report"] = min(meter.measure(meter.report, batch) for batch in tasks)
         assert_bounded(found)
 
 
@@ -326,7 +330,7 @@ async def test_a19_x11_a_list_of_jobs_reads_what_it_shows(quiet_url: str, plans:
 
         for given, shown in LISTS:
             ask(given)
-            work = meter.measure(ask, given)
+            work = meter.least(ask, given)
             assert len(rows) == shown, given
             assert [row[0] for row in rows] == sorted((row[0] for row in rows), reverse=True)
             assert work.buffers < 2_000, (given, work)
@@ -353,8 +357,8 @@ async def test_a19_x35_sweeps_and_gauges_do_not_read_history(quiet_url: str, som
             "release_dead": (1000, *ALL_LANES),
             "cancel_orphan": (None, True),
         }
-        found = {name: meter.measure(meter.value, name, *arguments) for name, arguments in sweeps.items()}
-        found["gauges"] = meter.measure(meter.connection.execute, query_text("gauges").encode(), {})
+        found = {name: meter.least(meter.value, name, *arguments) for name, arguments in sweeps.items()}
+        found["gauges"] = meter.least(meter.connection.execute, query_text("gauges").encode(), {})
     assert {name: work for name, work in found.items() if work.buffers > 2_000 or work.rows > 2_000} == {}
 
 
@@ -371,9 +375,9 @@ async def test_a16_single_tasks_cost_the_same_while_something_holds_the_horizon(
         holder.execute("select txid_current()")
         for _ in range(tasks_before):
             meter.report(meter.claim(1))
-        tasks: list[Any] = []
-        found = {"claim": meter.measure(lambda: tasks.extend(meter.claim(1)))}
-        found["report"] = meter.measure(meter.report, tasks)
+        found = {"claim": meter.least(meter.claim, 1)}
+        tasks = meter.claim(3)
+        found["report"] = min(meter.measure(meter.report, [task]) for task in tasks)
     assert {name: work for name, work in found.items() if work.buffers > most or work.rows > 500} == {}
 
 
@@ -385,7 +389,7 @@ async def test_a19_x14_a_limit_does_not_count_every_task_that_runs(quiet_url: st
         meter.value("limit", kind, name, '{"most": 50000}', "test")
         meter.claim(20_000)
         meter.report(meter.claim(1))
-        found = meter.measure(meter.claim, 1)
-        assert meter.connection.execute("select app.count_running(%s, %s)", [kind, name]).fetchone() == (20_001,)
+        found = meter.least(meter.claim, 1)
+        assert meter.connection.execute("select app.count_running(%s, %s)", [kind, name]).fetchone() == (20_003,)
     assert found.buffers < 1_000, found
     assert found.rows < 1_000, found
