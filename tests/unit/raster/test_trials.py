@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rasterio
+import rasterio.warp
 import tifffile
 from affine import Affine
 from rasterio.crs import CRS
@@ -17,8 +18,11 @@ from rasterio.enums import ColorInterp
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.footprint import footprint
 from anabranch.plugins.raster.models import CogOptions, Kind
+from anabranch.plugins.raster.preview import preview
 from anabranch.plugins.raster.projection import project
+from anabranch.plugins.raster.reader import quiet
 from anabranch.plugins.raster.verify import verify
 from anabranch.plugins.stac.facts import CODE
 from tests.support.rasters import GRID, PLACED, classes, hills, make_raster, picture
@@ -181,3 +185,38 @@ def test_tr_no_error_of_gdal_leaves_as_it_is(tmp_path: Path) -> None:
     program = [sys.executable, "-c", CALLED, str(source), str(tmp_path / "cog.tif")]
     done = subprocess.run(program, env=gdal_environment(), capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["raster.library True"] * 2, done.stderr
+
+
+ALPHAS = {
+    "five bands": (picture(bands=5), 255, (3, 4, 0, 0, 6)),
+    "float": (picture(bands=2).astype("float32"), 1, (1, 6)),
+    "signed": (picture(bands=4).astype("int16"), 255, (3, 4, 5, 6)),
+    "nodata too": (np.maximum(picture(bands=4), 1), 255, (3, 4, 5, 6)),
+}
+
+
+@pytest.mark.parametrize("target", [None, "EPSG:4326"])
+@pytest.mark.parametrize("case", ALPHAS)
+def test_an_alpha_that_gdal_masks_ignore_marks_valid_pixels(
+    tmp_path: Path, publish: Publish, case: str, target: str | None
+) -> None:
+    pixels, opaque, colours = ALPHAS[case]
+    pixels = pixels.copy()
+    pixels[-1] = opaque
+    pixels[-1, :, :350] = 0
+    creation = {"nodata": 0} if case == "nodata too" else {}
+    bands = {"colorinterp": tuple(map(ColorInterp, colours))}
+    source = make_raster(tmp_path / "a.tif", pixels, bands=bands, **creation)
+    cog, options = publish(source, target_crs=target)
+    found = verify(source, cog, options).bands[0].statistics
+    assert found is not None
+    assert found.valid_percent == pytest.approx(50, abs=3)
+    with rasterio.open(source) as src:
+        middle, _ = rasterio.warp.transform(src.crs, "EPSG:4326", *[[value] for value in src.xy(300, 350)])
+    west, _, east, _ = footprint(cog).bbox
+    assert west == pytest.approx(middle[0], abs=(east - west) / 20)
+    preview(cog, tmp_path / "thumbnail.png", options.kind)
+    with quiet(), rasterio.open(tmp_path / "thumbnail.png") as thumbnail:
+        drawn = thumbnail.read(4) > 0
+    assert drawn.mean() == pytest.approx(0.5, abs=0.05)
+    assert drawn[:, -20].mean() > 0.8
