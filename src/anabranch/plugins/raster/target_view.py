@@ -24,6 +24,7 @@ from anabranch.plugins.raster.georef import check_grid, upright
 from anabranch.plugins.raster.models import CogOptions
 from anabranch.plugins.raster.pixels import Array, Mask, read_mask, read_window
 from anabranch.plugins.raster.reader import open_raster
+from anabranch.plugins.raster.target_area import cut_grid
 
 __all__ = ["View", "count_pixels", "open_view"]
 
@@ -195,7 +196,7 @@ def _warp(
     if options.repairs.nodata == "keep" and src.nodata is not None:
         asked["src_nodata"] = src.nodata
     try:
-        grid = WarpedVRT(src, **asked)
+        grid = WarpedVRT(src, **asked, **cut_grid(src, crs, target))
         if options.resolution is None:
             return grid
         with grid:
