@@ -205,7 +205,7 @@ def test_an_alpha_that_gdal_masks_ignore_marks_valid_pixels(
     pixels = pixels.copy()
     pixels[-1] = opaque
     pixels[-1, :, :350] = 0
-    creation = {"nodata": 0} if case == "nodata too" else {}
+    creation: dict[str, Any] = {"nodata": 0} if case == "nodata too" else {}
     bands = {"colorinterp": tuple(map(ColorInterp, colours))}
     source = make_raster(tmp_path / "a.tif", pixels, bands=bands, **creation)
     cog, options = publish(source, target_crs=target)
