@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.audit import GRACE, audit, checks
-from anabranch.cli.database import cli
+from anabranch.cli.database.schema import cli
 from anabranch.cli.exit_codes import exit_code
 from anabranch.engine.model import LimitKind
 from anabranch.errors import AnabranchError

@@ -19,14 +19,16 @@ from typing import Any
 import pytest
 from rich.progress import Progress
 
-from anabranch.cli import completion, history, jobs
+from anabranch.cli import completion
 from anabranch.cli.completion import complete_job, complete_queue, complete_workflow
 from anabranch.cli.connection import Remote, find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed, RelayedError, UsageError, exit_code
-from anabranch.cli.follow import explain_unavailable, require_success
+from anabranch.cli.jobs import history
+from anabranch.cli.jobs import status as jobs
+from anabranch.cli.jobs.follow import explain_unavailable, require_success
 from anabranch.cli.main import call
-from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, escape, format_progress, print_json, print_table
+from anabranch.cli.terminal.output import coloured, escape, format_progress, print_json, print_table
+from anabranch.cli.terminal.progress import Bars, show_progress
 from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
 from anabranch.embedded.processes import Process, boot_id, identify

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli.options import Json
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import print_json, print_line
-from anabranch.cli.stack import interrupt_on_signals
+from anabranch.cli.stack.up import interrupt_on_signals
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import print_json, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from anabranch.cli.show import print_line
+from anabranch.cli.terminal.output import print_line
 
 if TYPE_CHECKING:
     from anabranch.client import Client

@@ -2,9 +2,9 @@
 
 import typer
 
-from anabranch.cli.options import Json
 from anabranch.cli.setup import warn_of_unknown
-from anabranch.cli.show import print_json, print_table
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import print_json, print_table
 from anabranch.embedded.home import Home
 
 __all__ = ["cli"]

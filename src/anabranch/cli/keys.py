@@ -9,11 +9,11 @@ import typer
 
 from anabranch.access import Credential, Key, KeyRequest, Scope
 from anabranch.cli.connection import connect, database_url, find_remote
-from anabranch.cli.durations import parse_duration
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.options import Json
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import age, note, print_json, print_line, print_table
+from anabranch.cli.terminal.durations import parse_duration
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import age, note, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.store.keys import PostgresKeys

@@ -9,28 +9,17 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli import (
-    bench,
-    completion,
-    config,
-    control,
-    database,
-    demo,
-    handlers,
-    history,
-    jobs,
-    keys,
-    limits,
-    processes,
-    run,
-    stack,
-    storage,
-    submit,
-    workflows,
-)
+from anabranch.cli import bench, completion, config, keys, storage
+from anabranch.cli.database import schema as database
 from anabranch.cli.doctor import command as doctor
 from anabranch.cli.exit_codes import INTERNAL, INTERRUPTED, UsageError, exit_code, print_error
-from anabranch.cli.show import note, print_line
+from anabranch.cli.jobs import control, demo, history, run, submit
+from anabranch.cli.jobs import status as jobs
+from anabranch.cli.stack import limits, processes
+from anabranch.cli.stack import up as stack
+from anabranch.cli.terminal.output import note, print_line
+from anabranch.cli.workflows import commands as workflows
+from anabranch.cli.workflows import handlers
 from anabranch.errors import AnabranchError
 
 __all__ = ["call", "cli", "main"]

@@ -33,7 +33,7 @@ def find_unknown() -> list[str]:
 
 def warn_of_unknown() -> None:
     """Print a warning for each ANABRANCH_ variable that is not a setting."""
-    from anabranch.cli.show import note
+    from anabranch.cli.terminal.output import note
 
     for warning in find_unknown():
         note(f"warning: {warning}")

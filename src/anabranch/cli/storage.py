@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch.cli.connection import database_url
-from anabranch.cli.durations import parse_duration
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.options import All, Json, Yes
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import note, print_json, print_line, print_row, print_table
+from anabranch.cli.terminal.durations import parse_duration
+from anabranch.cli.terminal.options import All, Json, Yes
+from anabranch.cli.terminal.output import note, print_json, print_line, print_row, print_table
 
 if TYPE_CHECKING:
     from anabranch.audit import Finding

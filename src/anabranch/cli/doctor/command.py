@@ -5,8 +5,8 @@ from dataclasses import asdict
 import typer
 
 from anabranch.cli.exit_codes import UNAVAILABLE
-from anabranch.cli.options import Json
-from anabranch.cli.show import coloured, print_json, print_line
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import coloured, print_json, print_line
 
 __all__ = ["cli"]
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.exit_codes import JobFailed
-from anabranch.cli.parameters import Parameters
-from anabranch.cli.show import format_error, note, print_json, span
+from anabranch.cli.jobs.parameters import Parameters
+from anabranch.cli.terminal.output import format_error, note, print_json, span
 from anabranch.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) 
 
 def watch(client: "Client", job_id: str, timeout: float | None, *, quiet: bool) -> JobView:
     """Wait until a job has ended, and show its progress."""
-    from anabranch.cli.progress import show_progress
+    from anabranch.cli.terminal.progress import show_progress
 
     try:
         with explain_unavailable(job_id), show_progress(quiet) as show:

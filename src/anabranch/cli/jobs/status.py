@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from anabranch.cli.connection import connect
-from anabranch.cli.follow import JobView, require_success, took, watch
-from anabranch.cli.options import After, All, JobId, Json, Timeout
-from anabranch.cli.show import (
+from anabranch.cli.jobs.follow import JobView, require_success, took, watch
+from anabranch.cli.terminal.options import After, All, JobId, Json, Timeout
+from anabranch.cli.terminal.output import (
     age,
     coloured,
     cut,

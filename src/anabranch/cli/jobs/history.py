@@ -8,10 +8,10 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.follow import JobView, explain_unavailable
-from anabranch.cli.follow_events import LogFilter, new_events, new_logs
-from anabranch.cli.options import After, All, Follow, JobId, Json
-from anabranch.cli.show import cut, escape, note, print_json, print_line, print_row, print_table
+from anabranch.cli.jobs.follow import JobView, explain_unavailable
+from anabranch.cli.jobs.follow_events import LogFilter, new_events, new_logs
+from anabranch.cli.terminal.options import After, All, Follow, JobId, Json
+from anabranch.cli.terminal.output import cut, escape, note, print_json, print_line, print_row, print_table
 
 __all__ = ["cli"]
 

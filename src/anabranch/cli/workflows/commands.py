@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from anabranch.cli.connection import connect
-from anabranch.cli.options import Json, WorkflowName
-from anabranch.cli.registry import (
+from anabranch.cli.terminal.options import Json, WorkflowName
+from anabranch.cli.terminal.output import in_one_line, note, print_json, print_line, print_table
+from anabranch.cli.workflows.registry import (
     describe,
     find_declaration,
     list_refused,
@@ -18,7 +19,6 @@ from anabranch.cli.registry import (
     summarize,
     warn_of_refused,
 )
-from anabranch.cli.show import in_one_line, note, print_json, print_line, print_table
 from anabranch.errors import DefinitionError, InputError
 
 __all__ = ["cli"]
@@ -46,7 +46,7 @@ def show(workflow: WorkflowName, json: Json = False) -> None:
     if json:
         print_json(describe(declared))
         return
-    from anabranch.cli.definition import show_definition
+    from anabranch.cli.workflows.definition import show_definition
 
     show_definition(declared)
 
@@ -67,7 +67,7 @@ def validate(
     json: Json = False,
 ) -> None:
     """Validate workflows and print every mistake."""
-    from anabranch.cli.validation import validate_files, validate_registry
+    from anabranch.cli.workflows.validation import validate_files, validate_registry
 
     registry = load()
     if files:
@@ -130,7 +130,7 @@ def pause_workflow(
     json: Json = False,
 ) -> None:
     """Pause a workflow: no more tasks of its jobs start; running tasks continue."""
-    from anabranch.cli.limits import pause
+    from anabranch.cli.stack.limits import pause
 
     pause("workflow", workflow, reason, json=json)
 
@@ -138,7 +138,7 @@ def pause_workflow(
 @cli.command("resume")
 def resume_workflow(workflow: WorkflowName, json: Json = False) -> None:
     """Resume a paused workflow."""
-    from anabranch.cli.limits import resume
+    from anabranch.cli.stack.limits import resume
 
     resume("workflow", workflow, json=json)
 

@@ -7,10 +7,10 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.follow import follow, print_end, submit_job
-from anabranch.cli.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
-from anabranch.cli.parameters import read_parameters
-from anabranch.cli.show import print_json, print_line
+from anabranch.cli.jobs.follow import follow, print_end, submit_job
+from anabranch.cli.jobs.parameters import read_parameters
+from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
+from anabranch.cli.terminal.output import print_json, print_line
 
 __all__ = ["cli"]
 
@@ -52,7 +52,7 @@ def submit(
 
 
 def _submit_lines(workflow: str, file: Path, priority: int | None, rerun: bool, json: bool) -> None:
-    from anabranch.cli.bulk import submit_lines
+    from anabranch.cli.jobs.bulk import submit_lines
 
     body = {"workflow": workflow, "rerun": rerun, **({} if priority is None else {"priority": priority})}
     with connect() as client:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.cli.show import note
+from anabranch.cli.terminal.output import note
 from anabranch.errors import InputError, NotFound
 
 if TYPE_CHECKING:

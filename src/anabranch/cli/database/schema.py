@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.catalog import cli as catalog_cli
 from anabranch.cli.connection import database_url
+from anabranch.cli.database.catalog import cli as catalog_cli
+from anabranch.cli.database.purge import purge, read_age
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.options import Json, Yes
-from anabranch.cli.purge import purge, read_age
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import coloured, note, print_json, print_line
+from anabranch.cli.terminal.options import Json, Yes
+from anabranch.cli.terminal.output import coloured, note, print_json, print_line
 from anabranch.errors import AnabranchError, Conflict
 
 if TYPE_CHECKING:

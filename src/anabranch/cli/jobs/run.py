@@ -7,11 +7,11 @@ from contextlib import contextmanager
 import typer
 
 from anabranch.cli.connection import connect, find_home, find_remote
-from anabranch.cli.follow import follow, print_end, submit_job
-from anabranch.cli.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
-from anabranch.cli.parameters import read_parameters
+from anabranch.cli.jobs.follow import follow, print_end, submit_job
+from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import note
+from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
+from anabranch.cli.terminal.output import note
 
 __all__ = ["cli"]
 
@@ -41,7 +41,7 @@ def use_stack() -> Iterator[None]:
     if find_remote().url or find_home().read_stack():
         yield
         return
-    from anabranch.cli.stack import interrupt_on_signals, require_plugins, start
+    from anabranch.cli.stack.up import interrupt_on_signals, require_plugins, start
     from anabranch.embedded.detach import stop
     from anabranch.embedded.processes import send
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from anabranch.cli.show import escape, format_progress, note, wants_colour
+from anabranch.cli.terminal.output import escape, format_progress, note, wants_colour
 
 __all__ = ["Bars", "show_jobs", "show_progress"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from anabranch.canonical import encode
-from anabranch.cli.parameters import parse_object
-from anabranch.cli.show import escape, note, print_json, print_line
+from anabranch.cli.jobs.parameters import parse_object
+from anabranch.cli.terminal.output import escape, note, print_json, print_line
 from anabranch.errors import AnabranchError, InputError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.cli.registry import read_file
+from anabranch.cli.workflows.registry import read_file
 from anabranch.engine.plugin import Registry
 from anabranch.errors import InputError
 from anabranch.workflows.mistakes import Mistake

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from anabranch.canonical import encode
-from anabranch.cli.registry import schema_of, summarize
-from anabranch.cli.show import in_one_line, print_json, print_line, print_table
+from anabranch.cli.terminal.output import in_one_line, print_json, print_line, print_table
+from anabranch.cli.workflows.registry import schema_of, summarize
 from anabranch.workflows.definition import DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
 from anabranch.workflows.stages import Declaration
 

@@ -6,9 +6,9 @@ import typer
 
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.options import Json, Yes
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import coloured, print_json, print_line
+from anabranch.cli.terminal.options import Json, Yes
+from anabranch.cli.terminal.output import coloured, print_json, print_line
 from anabranch.errors import Conflict
 
 __all__ = ["cli"]

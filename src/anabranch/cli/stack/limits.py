@@ -6,8 +6,8 @@ import typer
 
 from anabranch.cli.completion import complete_queue
 from anabranch.cli.connection import connect
-from anabranch.cli.options import Json
-from anabranch.cli.show import age, note, print_json, print_line, print_table
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import age, note, print_json, print_line, print_table
 
 __all__ = ["cli"]
 

@@ -10,10 +10,10 @@ import typer
 
 from anabranch.cli.connection import connect, find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
-from anabranch.cli.options import Json
-from anabranch.cli.progress import show_jobs
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import note, print_json, print_line
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import note, print_json, print_line
+from anabranch.cli.terminal.progress import show_jobs
 
 if TYPE_CHECKING:
     from anabranch.client import Client
@@ -55,7 +55,7 @@ def _start() -> None:
     """Start a stack if none is up; it stays up, because its page shows what was published."""
     if find_remote().url or find_home().read_stack():
         return
-    from anabranch.cli.stack import interrupt_on_signals, require_plugins, start
+    from anabranch.cli.stack.up import interrupt_on_signals, require_plugins, start
 
     settings = prepare(quiet=True, port=0)
     require_plugins(settings)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli.connection import connect
-from anabranch.cli.follow import follow, print_end
-from anabranch.cli.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
-from anabranch.cli.parameters import read_parameters
-from anabranch.cli.show import age, cut, format_error, note, print_json, print_line, print_table
+from anabranch.cli.jobs.follow import follow, print_end
+from anabranch.cli.jobs.parameters import read_parameters
+from anabranch.cli.terminal.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
+from anabranch.cli.terminal.output import age, cut, format_error, note, print_json, print_line, print_table
 from anabranch.errors import InputError
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 import typer
 
-from anabranch.cli.options import Json
-from anabranch.cli.registry import load, warn_of_refused
-from anabranch.cli.show import print_json, print_table
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import print_json, print_table
+from anabranch.cli.workflows.registry import load, warn_of_refused
 
 __all__ = ["cli"]
 

@@ -14,9 +14,9 @@ import typer
 
 from anabranch.cli.connection import find_home, is_ready
 from anabranch.cli.exit_codes import UsageError, parse_relayed_error
-from anabranch.cli.options import Json, Yes
 from anabranch.cli.setup import prepare, warn_of_unknown
-from anabranch.cli.show import note, print_json, print_line
+from anabranch.cli.terminal.options import Json, Yes
+from anabranch.cli.terminal.output import note, print_json, print_line
 from anabranch.embedded.home import Home, Stack
 from anabranch.errors import DefinitionError
 
@@ -141,8 +141,8 @@ def require_plugins(settings: "Settings") -> None:
 
 def _supervise(settings: "Settings", log_to_files: bool, json: bool) -> None:
     from anabranch.app import connections_needed, join
-    from anabranch.cli.home_key import HomeKey
-    from anabranch.cli.stack_database import StackDatabase
+    from anabranch.cli.stack.database import StackDatabase
+    from anabranch.cli.stack.home_key import HomeKey
     from anabranch.embedded.cluster import Cluster
     from anabranch.embedded.listener import asks_for_keys
     from anabranch.embedded.supervisor import ChildSpec, Supervisor

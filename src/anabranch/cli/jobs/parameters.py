@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.show import note
+from anabranch.cli.terminal.output import note
 from anabranch.errors import AnabranchError, InputError
 
 if TYPE_CHECKING:

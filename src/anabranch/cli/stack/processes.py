@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli.connection import connect, database_url
-from anabranch.cli.options import Json
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import age, print_json, print_line, print_table
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import age, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     import socket
