@@ -1,13 +1,15 @@
 """`keys`: API keys."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from anabranch.access import Credential, Key, KeyRequest, Scope
+from anabranch.adapters.postgres.store.keys import PostgresKeys, open_keys
 from anabranch.cli.connection import connect, database_url, find_remote
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
@@ -15,19 +17,14 @@ from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import age, note, print_json, print_line, print_table
 
-if TYPE_CHECKING:
-    from anabranch.adapters.postgres.store.keys import PostgresKeys
+__all__ = ["create", "list_keys", "revoke"]
 
-__all__ = ["cli"]
-
-cli = typer.Typer(name="keys", help="Create, list and revoke API keys.")
 
 CREATED_BY = "the operator"
 KeyJson = dict[str, Any]  # a key as the API returns it
 Answer = TypeVar("Answer")
 
 
-@cli.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what uses the key.")],
     scope: Annotated[Scope, typer.Option(help="What the key may do; each scope includes the ones before it.")],
@@ -50,7 +47,6 @@ def create(
     note(f"key {key['id']} of {key['owner']} may {key['scope']}{end}; it is shown only once")
 
 
-@cli.command("list")
 def list_keys(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of keys.")] = 100,
     before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
@@ -68,7 +64,6 @@ def list_keys(
         note(f"next page: --before {more}")
 
 
-@cli.command()
 def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")], json: Json = False) -> None:
     """Revoke a key permanently."""
     if find_remote().url:
@@ -103,12 +98,8 @@ def _list(limit: int, before: str | None) -> tuple[list[KeyJson], str | None]:
     return [_to_json(key) for key in found[:limit]], str(found[limit - 1].id) if len(found) > limit else None
 
 
-def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
+def _on_database(act: Callable[[PostgresKeys], Awaitable[Answer]]) -> Answer:
     """The result of an operation on the database's keys; its URL is enough, because there may be no key yet."""
-    import asyncio
-
-    from anabranch.adapters.postgres.store.keys import open_keys
-
     url = database_url(prepare(quiet=True))
 
     async def open_and_act() -> Answer:

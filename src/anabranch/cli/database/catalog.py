@@ -2,27 +2,22 @@
 
 from dataclasses import asdict
 
-import typer
-
+from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.schema.migrate import migrate
+from anabranch.adapters.postgres.schema.pgstac import migrate_catalog, require_catalog
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.options import Json, Yes
 from anabranch.cli.terminal.output import coloured, print_json, print_line
 from anabranch.errors import Conflict
+from anabranch.plugins.stac.rebuild import check, rebuild
 
-__all__ = ["cli"]
-
-cli = typer.Typer(name="catalog", help="Compare the catalog with what is published, and rebuild it.")
+__all__ = ["check_catalog", "rebuild_catalog"]
 
 
-@cli.command()
-def check(json: Json = False) -> None:
+def check_catalog(json: Json = False) -> None:
     """Check that the catalog matches what is published."""
-    from anabranch.adapters.postgres.connect import connect
-    from anabranch.adapters.postgres.schema.pgstac import require_catalog
-    from anabranch.plugins.stac.rebuild import check
-
     url = database_url(prepare(quiet=True))
     require_catalog(url)
     with connect(url, None, name="anabranch catalog") as connection:
@@ -39,14 +34,8 @@ def check(json: Json = False) -> None:
         )
 
 
-@cli.command()
-def rebuild(yes: Yes = False, json: Json = False) -> None:
+def rebuild_catalog(yes: Yes = False, json: Json = False) -> None:
     """Empty the catalog and fill it from what is published."""
-    from anabranch.adapters.postgres.connect import connect
-    from anabranch.adapters.postgres.schema.migrate import migrate
-    from anabranch.adapters.postgres.schema.pgstac import migrate_catalog, require_catalog
-    from anabranch.plugins.stac.rebuild import rebuild
-
     if not yes:
         raise UsageError(
             "catalog.unconfirmed",

@@ -1,22 +1,23 @@
 """`db purge`: removes now what retention would remove later."""
 
+import asyncio
 import time
+from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from anabranch.app import open_purge
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import Json, Yes
 from anabranch.cli.terminal.output import note, print_json, print_line
-
-if TYPE_CHECKING:
-    from anabranch.engine.ports import Survey
-    from anabranch.engine.retention import Purge, Purged
-    from anabranch.settings import Settings
+from anabranch.engine.ports import Survey
+from anabranch.engine.retention import Purge, Purged
+from anabranch.settings import Settings
 
 __all__ = ["purge", "read_age"]
 
@@ -34,18 +35,12 @@ def purge(
     json: Json = False,
 ) -> None:
     """Remove jobs that ended long ago, and other records past their retention."""
-    import asyncio
-
     settings = prepare(quiet=True)
     age = read_age(older_than) if older_than else _default_age(settings)
     asyncio.run(_purge(settings, age, dry_run=dry_run, yes=yes, json=json))
 
 
-async def _purge(settings: "Settings", age: timedelta, *, dry_run: bool, yes: bool, json: bool) -> None:
-    from dataclasses import asdict
-
-    from anabranch.app import open_purge
-
+async def _purge(settings: Settings, age: timedelta, *, dry_run: bool, yes: bool, json: bool) -> None:
     async with open_purge(settings, database_url(settings), age) as purge:
         survey = await purge.survey()
         if dry_run:
@@ -61,10 +56,8 @@ async def _purge(settings: "Settings", age: timedelta, *, dry_run: bool, yes: bo
         print_line(f"{name:<10} {count}")
 
 
-async def _remove(purge: "Purge", jobs: int) -> "Purged":
+async def _remove(purge: Purge, jobs: int) -> Purged:
     """Purge batch by batch, and print the progress once a second."""
-    from anabranch.engine.retention import Purged
-
     total, said = Purged(), time.monotonic()
     async for done in purge.batches():
         total += done
@@ -74,16 +67,16 @@ async def _remove(purge: "Purge", jobs: int) -> "Purged":
     return total
 
 
-def _count(survey: "Survey") -> int:
+def _count(survey: Survey) -> int:
     return survey.completed + survey.failed + survey.cancelled
 
 
-def _summarize(survey: "Survey") -> str:
+def _summarize(survey: Survey) -> str:
     states = f"{survey.completed} completed, {survey.failed} failed, {survey.cancelled} cancelled"
     return f"jobs that would be removed: {_count(survey)} ({states}), with {survey.tasks} tasks"
 
 
-def _default_age(settings: "Settings") -> timedelta:
+def _default_age(settings: Settings) -> timedelta:
     if not settings.retention_days:
         raise UsageError(
             "database.age", "`retention_days` is 0, so jobs are kept forever", remedy="Give an age with `--older-than`."

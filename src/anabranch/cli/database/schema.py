@@ -1,44 +1,42 @@
 """`db`: the schema of the database."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from anabranch.adapters.postgres.schema.check import check
+from anabranch.adapters.postgres.schema.migrate import Applied, Status, migrate, redeploy, reset, status
+from anabranch.adapters.postgres.schema.pgstac import Catalog, drop_catalog, find_catalog, migrate_catalog
+from anabranch.adapters.postgres.schema.table_values import ROWS
+from anabranch.adapters.postgres.store.audit import audit
 from anabranch.cli.connection import database_url
-from anabranch.cli.database.catalog import cli as catalog_cli
-from anabranch.cli.database.purge import purge, read_age
+from anabranch.cli.database.purge import read_age
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.options import Json, Yes
 from anabranch.cli.terminal.output import coloured, note, print_json, print_line
 from anabranch.errors import AnabranchError, Conflict
 
-if TYPE_CHECKING:
-    from anabranch.adapters.postgres.schema.migrate import Applied, Status
-    from anabranch.adapters.postgres.schema.pgstac import Catalog
+__all__ = [
+    "audit_state",
+    "check_schema",
+    "migrate_database",
+    "print_url",
+    "redeploy_functions",
+    "reset_database",
+    "show_status",
+]
 
-__all__ = ["cli"]
 
-cli = typer.Typer(name="db", help="Create, check and reset the database schema, and purge old jobs.")
-
-
-@cli.command()
-def migrate(json: Json = False) -> None:
+def migrate_database(json: Json = False) -> None:
     """Migrate the database to the newest schema and functions, and the catalog if the server has PostGIS."""
-    from anabranch.adapters.postgres.schema.migrate import migrate
-    from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
-
     url = _url()
     _show(migrate(url), json, migrate_catalog(url))
 
 
-@cli.command()
-def status(json: Json = False) -> None:
+def show_status(json: Json = False) -> None:
     """Show the applied and the pending migrations."""
-    from anabranch.adapters.postgres.schema.migrate import status
-    from anabranch.adapters.postgres.schema.pgstac import find_catalog
-
     url = _url()
     found, catalog = status(url), find_catalog(url)
     if json:
@@ -57,21 +55,13 @@ def status(json: Json = False) -> None:
         note(catalog.remedy)
 
 
-@cli.command()
-def redeploy(json: Json = False) -> None:
+def redeploy_functions(json: Json = False) -> None:
     """Recreate functions, views, triggers and grants."""
-    from anabranch.adapters.postgres.schema.migrate import redeploy
-
     _show(redeploy(_url()), json)
 
 
-@cli.command()
-def check(json: Json = False) -> None:
+def check_schema(json: Json = False) -> None:
     """Check that the schema matches the files and the models."""
-    from anabranch.adapters.postgres.schema.check import check
-    from anabranch.adapters.postgres.schema.pgstac import find_catalog
-    from anabranch.adapters.postgres.schema.table_values import ROWS
-
     url = _url()
     differences = check(url, ROWS)
     _warn_if_no_catalog(find_catalog(url))
@@ -90,16 +80,13 @@ def check(json: Json = False) -> None:
         print_line(coloured("ok"))
 
 
-@cli.command()
-def audit(
+def audit_state(
     since: Annotated[
         str | None, typer.Option(metavar="AGE", help="Check ended jobs only if they ended within this time, like 7d.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Check the engine's state against its invariants; it may be running."""
-    from anabranch.adapters.postgres.store.audit import audit
-
     found = audit(_url(), since=read_age(since) if since else None)
     if json:
         print_json([asdict(violation) for violation in found])
@@ -116,12 +103,8 @@ def audit(
         print_line(coloured("ok"))
 
 
-@cli.command()
-def reset(yes: Yes = False, json: Json = False) -> None:
+def reset_database(yes: Yes = False, json: Json = False) -> None:
     """Remove the schema app with all jobs, and the catalog, and create both again."""
-    from anabranch.adapters.postgres.schema.migrate import reset
-    from anabranch.adapters.postgres.schema.pgstac import drop_catalog, migrate_catalog
-
     if not yes:
         raise UsageError(
             "database.unconfirmed",
@@ -134,12 +117,7 @@ def reset(yes: Yes = False, json: Json = False) -> None:
     _show(applied, json, migrate_catalog(url))
 
 
-cli.command()(purge)
-cli.add_typer(catalog_cli)
-
-
-@cli.command()
-def url(json: Json = False) -> None:
+def print_url(json: Json = False) -> None:
     """Print the database's URL, with its password if it has one."""
     found = _url()
     if json:
@@ -148,7 +126,7 @@ def url(json: Json = False) -> None:
         print_line(found)
 
 
-def _describe_functions(found: "Status") -> str:
+def _describe_functions(found: Status) -> str:
     if found.is_later:
         return "of a later release, not changed"
     return "current" if found.functions_current else "not current"
@@ -158,7 +136,7 @@ def _url() -> str:
     return database_url(prepare(quiet=True))
 
 
-def _show(applied: "Applied", json: bool, catalog: "Catalog | None" = None) -> None:
+def _show(applied: Applied, json: bool, catalog: Catalog | None = None) -> None:
     if json:
         print_json(asdict(applied) | ({"catalog": _describe(catalog)} if catalog else {}))
         return
@@ -170,11 +148,11 @@ def _show(applied: "Applied", json: bool, catalog: "Catalog | None" = None) -> N
         _warn_if_no_catalog(catalog)
 
 
-def _warn_if_no_catalog(catalog: "Catalog") -> None:
+def _warn_if_no_catalog(catalog: Catalog) -> None:
     """Warn that there is no usable catalog, and why; everything else works without one."""
     if not catalog.current:
         note(f"There is no catalog: {catalog.problem}. {catalog.remedy}")
 
 
-def _describe(catalog: "Catalog") -> dict[str, object]:
+def _describe(catalog: Catalog) -> dict[str, object]:
     return {**asdict(catalog), "current": catalog.current}

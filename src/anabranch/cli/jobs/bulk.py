@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from anabranch.canonical import encode
 from anabranch.cli.jobs.parameters import parse_object
 from anabranch.cli.terminal.output import escape, note, print_json, print_line
+from anabranch.client import Client
 from anabranch.errors import AnabranchError, InputError
-
-if TYPE_CHECKING:
-    from anabranch.client import Client
 
 __all__ = ["submit_lines"]
 
@@ -52,7 +50,7 @@ class _File:
                 yield one, self.wrong.pop(one)
 
 
-def submit_lines(client: "Client", file: Path, body: Body, *, json: bool) -> None:
+def submit_lines(client: Client, file: Path, body: Body, *, json: bool) -> None:
     """Submit a job for each line and print its id, or the API's answer; InputError at the end if a line was refused."""
     made, refused = 0, 0
     with _open(file) as stream:

@@ -1,7 +1,7 @@
 """`cancel`, `retry`, `signal` and `dead-letters`: commands that control jobs."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,23 +10,17 @@ from anabranch.cli.jobs.follow import follow, print_end
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.terminal.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
 from anabranch.cli.terminal.output import age, cut, format_error, note, print_json, print_line, print_table
+from anabranch.client import Client, Retry
 from anabranch.errors import InputError
 
-if TYPE_CHECKING:
-    from anabranch.client import Client, Retry
+__all__ = ["cancel", "list_dead_letters", "replay", "retry", "signal"]
 
-__all__ = ["cli"]
-
-cli = typer.Typer()
-dead_letters = typer.Typer(name="dead-letters", help="List and replay tasks that failed permanently.")
-cli.add_typer(dead_letters)
 
 Workflow = Annotated[str | None, typer.Option(metavar="WORKFLOW", help="Only those of this workflow.")]
 Handler = Annotated[str | None, typer.Option(metavar="HANDLER", help="Only those of this handler.")]
 Code = Annotated[str | None, typer.Option(metavar="CODE", help="Only those with this error code.")]
 
 
-@cli.command()
 def cancel(
     job: JobId,
     reason: Annotated[
@@ -43,7 +37,6 @@ def cancel(
         print_line(f"job {cancelled.job_id} {cancelled.status}")
 
 
-@cli.command()
 def retry(
     job: JobId,
     node: Annotated[
@@ -73,7 +66,6 @@ def retry(
         _show_retried(client, retried, wait=wait or timeout is not None, timeout=timeout, json=json)
 
 
-@cli.command()
 def signal(
     job: JobId,
     node: Annotated[str, typer.Argument(metavar="NODE", help="The gate.")],
@@ -91,7 +83,6 @@ def signal(
         print_line(f"{node} was signalled" if accepted else f"{node} was already signalled with the same payload")
 
 
-@dead_letters.command("list")
 def list_dead_letters(
     workflow: Workflow = None,
     handler: Handler = None,
@@ -122,7 +113,6 @@ def list_dead_letters(
         note(f"next page: --after {page.next}")
 
 
-@dead_letters.command()
 def replay(
     job: Annotated[list[str] | None, typer.Argument(metavar="[JOB]...", help="Only those of these jobs.")] = None,
     workflow: Workflow = None,
@@ -146,7 +136,7 @@ def replay(
     print_table(["job", "nodes", "result"], rows)
 
 
-def _show_plan(plan: "Retry") -> None:
+def _show_plan(plan: Retry) -> None:
     rows = ([node.name, node.runs, "all" if node.tasks is None else node.tasks, node.kept] for node in plan.nodes)
     print_table(["node", "runs", "tasks", "results kept"], rows)
 
@@ -156,7 +146,7 @@ def _agrees() -> bool:
     return not sys.stdin.isatty() or typer.confirm("Run this?", err=True)
 
 
-def _show_retried(client: "Client", retried: "Retry", *, wait: bool, timeout: float | None, json: bool) -> None:
+def _show_retried(client: Client, retried: Retry, *, wait: bool, timeout: float | None, json: bool) -> None:
     if wait:
         print_end(follow(client, retried.job_id, timeout, json=json), json=json)
     elif json:

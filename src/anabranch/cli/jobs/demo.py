@@ -4,24 +4,20 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import Any
 
 from anabranch.cli.connection import connect, find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
-from anabranch.cli.setup import prepare
+from anabranch.cli.stack.start import interrupt_on_signals, start_for_command
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import note, print_json, print_line
 from anabranch.cli.terminal.progress import show_jobs
+from anabranch.client import Client, TimedOut
+from anabranch.client.answers import JobStatus
+from anabranch.plugins.raster.samples import make_samples
 
-if TYPE_CHECKING:
-    from anabranch.client import Client
-    from anabranch.client.answers import JobStatus
+__all__ = ["demo"]
 
-__all__ = ["cli"]
-
-cli = typer.Typer()
 
 BROKEN_SAMPLE = "broken"
 TIMEOUT_SECONDS = 180.0
@@ -33,13 +29,12 @@ What to try next:
   anabranch down                                                 stop the stack"""
 
 
-@cli.command()
 def demo(json: Json = False) -> None:
     """Publish three sample rasters, refuse a broken one, and print their links."""
     _start()
     with tempfile.TemporaryDirectory(prefix="anabranch-demo-") as folder, connect() as client:
         note("creating four rasters of a river whose channel splits and joins again")
-        samples = _make_samples(Path(folder))
+        samples = make_samples(Path(folder))
         jobs = {name: _submit(client, path) for name, path in samples.items()}
         ended = _follow(client, jobs, quiet=json)
         results = [_describe(client.base_url, name, samples[name].stat().st_size, job) for name, job in ended.items()]
@@ -53,32 +48,18 @@ def demo(json: Json = False) -> None:
 
 def _start() -> None:
     """Start a stack if none is up; it stays up, because its page shows what was published."""
-    if find_remote().url or find_home().read_stack():
-        return
-    from anabranch.cli.stack.up import interrupt_on_signals, require_plugins, start
-
-    settings = prepare(quiet=True, port=0)
-    require_plugins(settings)
-    note(f"starting a stack in {settings.home}")
-    with interrupt_on_signals():
-        start(settings)
+    if not (find_remote().url or find_home().read_stack()):
+        with interrupt_on_signals():
+            start_for_command()
 
 
-def _make_samples(folder: Path) -> Mapping[str, Path]:
-    from anabranch.plugins.raster.samples import make_samples
-
-    return make_samples(folder)
-
-
-def _submit(client: "Client", path: Path) -> str:
+def _submit(client: Client, path: Path) -> str:
     source = client.upload(path).address
     return client.submit("process_raster", {"source": source, "collection": "demo", "title": path.stem}).job_id
 
 
-def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[str, JobStatus]":
+def _follow(client: Client, jobs: Mapping[str, str], *, quiet: bool) -> dict[str, JobStatus]:
     """Wait until all jobs have ended, and show their progress."""
-    from anabranch.client import TimedOut
-
     end = time.monotonic() + TIMEOUT_SECONDS
     with show_jobs(quiet) as show:
         while True:
@@ -92,7 +73,7 @@ def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[
             time.sleep(POLL_SECONDS)
 
 
-def _describe(base: str, name: str, size: int, job: "JobStatus") -> dict[str, Any]:
+def _describe(base: str, name: str, size: int, job: JobStatus) -> dict[str, Any]:
     """The result for a raster, as JSON."""
     known: dict[str, Any] = {"input": f"{name}.tif", "bytes": size, "job_id": job.job_id, "verdict": job.status}
     if not job.succeeded:

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from anabranch.cli.connection import find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.jobs.parameters import Parameters
 from anabranch.cli.terminal.output import format_error, note, print_json, span
+from anabranch.cli.terminal.progress import show_progress
+from anabranch.client import Client, TimedOut
+from anabranch.codes import find_code
 from anabranch.errors import InputError, Unavailable
-
-if TYPE_CHECKING:
-    from anabranch.client import Client
 
 __all__ = [
     "JobView",
@@ -28,7 +29,7 @@ JobView = Mapping[str, Any]  # a job as the API returns it
 
 
 def submit_job(
-    client: "Client", workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
+    client: Client, workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
 ) -> JobView:
     """Upload the files of a job, then submit it; the accepted job."""
     parameters = parameters.send_files(client)
@@ -45,10 +46,8 @@ def submit_job(
     return submitted.raw
 
 
-def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) -> JobView:
+def follow(client: Client, job_id: str, timeout: float | None, *, json: bool) -> JobView:
     """Wait until a job has ended; with JSON, its status is printed if the timeout expires."""
-    from anabranch.client import TimedOut
-
     try:
         return watch(client, job_id, timeout, quiet=json)
     except TimedOut:
@@ -57,10 +56,8 @@ def follow(client: "Client", job_id: str, timeout: float | None, *, json: bool) 
         raise
 
 
-def watch(client: "Client", job_id: str, timeout: float | None, *, quiet: bool) -> JobView:
+def watch(client: Client, job_id: str, timeout: float | None, *, quiet: bool) -> JobView:
     """Wait until a job has ended, and show its progress."""
-    from anabranch.cli.terminal.progress import show_progress
-
     try:
         with explain_unavailable(job_id), show_progress(quiet) as show:
             return client.wait(job_id, timeout, lambda job: show(job.raw)).raw
@@ -86,8 +83,6 @@ def explain_unavailable(job_id: str) -> Iterator[None]:
 
 def _first() -> str:
     """The first half of the remedy: what to do before the job can be seen again."""
-    from anabranch.cli.connection import find_home, find_remote
-
     if find_remote().url:
         return "When the API answers again,"
     if find_home().read_stack():
@@ -127,8 +122,6 @@ def require_success(job: JobView) -> None:
 
 
 def _advise(code: str, job: JobView) -> str:
-    from anabranch.codes import find_code
-
     known = find_code(code)
     return f"{known.remedy if known else ''} See `anabranch {_where_to_look(job)}`.".lstrip()
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from anabranch.cli.exit_codes import UsageError
-
-if TYPE_CHECKING:
-    from anabranch.client import Client, Event, Log, Node
+from anabranch.client import Client, Event, JobProgress, Log, Node
 
 __all__ = ["LogFilter", "new_events", "new_logs"]
 
@@ -24,16 +22,14 @@ class LogFilter(TypedDict):
     attempt: int | None
 
 
-def new_events(client: "Client", job_id: str, after: str | None) -> "Iterator[Event]":
+def new_events(client: Client, job_id: str, after: str | None) -> Iterator[Event]:
     """The events of a job as they happen, until it has ended."""
-    from anabranch.client import Event
-
     if after and not after.isdecimal():
         raise UsageError("usage", f"{after!r} is not an event number", remedy="Give the `seq` of an event.")
     return (update for update in client.stream(job_id, after=int(after or 0)) if isinstance(update, Event))
 
 
-def new_logs(client: "Client", job_id: str, wanted: LogFilter) -> "Iterator[Log]":
+def new_logs(client: Client, job_id: str, wanted: LogFilter) -> Iterator[Log]:
     """The logs of a job as they appear, until it has ended.
 
     A log appears when its attempt ends, and is listed in the order of its task: a late one comes among those already
@@ -51,10 +47,8 @@ def new_logs(client: "Client", job_id: str, wanted: LogFilter) -> "Iterator[Log]
         sleep(min((monotonic() - began) / MAX_READING_SHARE, MAX_PAUSE_SECONDS))
 
 
-def _changed_nodes(client: "Client", job_id: str) -> "Iterator[list[Node]]":
+def _changed_nodes(client: Client, job_id: str) -> Iterator[list[Node]]:
     """The nodes whose task counts have changed, after each change; at the end, all nodes."""
-    from anabranch.client import JobProgress
-
     counted: dict[str, object] = {}
     for update in client.stream(job_id):
         if isinstance(update, JobProgress):

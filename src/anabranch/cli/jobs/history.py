@@ -13,12 +13,9 @@ from anabranch.cli.jobs.follow_events import LogFilter, new_events, new_logs
 from anabranch.cli.terminal.options import After, All, Follow, JobId, Json
 from anabranch.cli.terminal.output import cut, escape, note, print_json, print_line, print_row, print_table
 
-__all__ = ["cli"]
-
-cli = typer.Typer()
+__all__ = ["events", "logs"]
 
 
-@cli.command()
 def events(
     job: JobId,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of events.")] = 100,
@@ -48,7 +45,6 @@ def events(
         note(f"next page: --after {page.next}")
 
 
-@cli.command()
 def logs(
     job: JobId,
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,

@@ -4,13 +4,11 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anabranch.cli.terminal.output import note
+from anabranch.client import Client
 from anabranch.errors import AnabranchError, InputError
-
-if TYPE_CHECKING:
-    from anabranch.client import Client
 
 __all__ = ["Parameters", "parse_object", "read_parameters"]
 
@@ -31,7 +29,7 @@ class Parameters:
         self._texts = texts
         self._files = files or {}
 
-    def send_files(self, client: "Client") -> "Parameters":
+    def send_files(self, client: Client) -> "Parameters":
         """Upload the files; the parameters with their addresses."""
         addresses = {}
         for name, file in self._files.items():
@@ -97,7 +95,7 @@ def _read_file(file: Path) -> dict[str, JsonValue]:
 
 
 def _parse_yaml(text: str, where: str) -> dict[str, JsonValue]:
-    from anabranch.workflows.yaml_tree import TreeError, read_tree
+    from anabranch.workflows.yaml_tree import TreeError, read_tree  # only for files in YAML
 
     try:
         values = read_tree(text, where).value
@@ -139,11 +137,10 @@ def _refuse(constant: str) -> None:
 
 def _text_inputs(workflow: str) -> set[str]:
     """The inputs that are declared as strings; none if the workflow is not known on this machine."""
-    from anabranch.cli.setup import prepare
-    from anabranch.engine.plugin import load_plugins
+    from anabranch.cli.workflows.registry import load  # plugins take long to load, and few jobs need them here
 
     try:
-        declared = load_plugins(prepare(quiet=True).plugins).declaration(workflow).workflow.inputs
+        declared = load().declaration(workflow).workflow.inputs
     except AnabranchError:
         return set()
     return {name for name, wanted in (declared or {}).items() if wanted.type == "string"}

@@ -1,62 +1,27 @@
-"""`jobs`, `status` and `tasks`: the status of work."""
+"""`status`: a job with its nodes, its progress and its result."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.jobs.follow import JobView, require_success, took, watch
-from anabranch.cli.terminal.options import After, All, JobId, Json, Timeout
+from anabranch.cli.terminal.options import JobId, Json, Timeout
 from anabranch.cli.terminal.output import (
     age,
     coloured,
-    cut,
     escape,
     format_error,
     format_progress,
-    note,
     print_json,
     print_line,
     print_table,
-    span,
 )
+from anabranch.client import Graph
 
-if TYPE_CHECKING:
-    from anabranch.client import Client, Graph
-
-__all__ = ["cli"]
-
-cli = typer.Typer()
-
-JobState = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
-TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelled"]
+__all__ = ["status"]
 
 
-@cli.command()
-def jobs(
-    state: Annotated[JobState | None, typer.Option(metavar="STATE", help="Only jobs in this state.")] = None,
-    workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
-    parent: Annotated[str | None, typer.Option(metavar="JOB", help="Only child jobs of this job.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of jobs.")] = 20,
-    before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
-    json: Json = False,
-) -> None:
-    """List jobs, the newest first."""
-    with connect() as client:
-        page = client.jobs(state=state, workflow=workflow, parent=parent, limit=limit, before=before)
-        if workflow is not None and not page.items:
-            _warn_if_unknown(client, workflow)
-    found = [job.raw for job in page.items]
-    if json:
-        print_json(found)
-    else:
-        rows = ([j["job_id"][:12], j["job_type"], j["status"], age(j["created_at"]), took(j)] for j in found)
-        print_table(["job", "workflow", "status", "age", "took"], rows)
-    if page.next:
-        note(f"next page: --before {page.next}")
-
-
-@cli.command()
 def status(
     job: JobId,
     graph: Annotated[bool, typer.Option("--graph", help="Draw the graph of its nodes with their states.")] = False,
@@ -80,41 +45,7 @@ def status(
         require_success(found)
 
 
-@cli.command()
-def tasks(
-    job: JobId,
-    node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
-    status: Annotated[TaskStatus | None, typer.Option(metavar="STATUS", help="Only tasks with this status.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of tasks.")] = 100,
-    after: After = None,
-    all: All = False,
-    json: Json = False,
-) -> None:
-    """List a job's tasks and their results."""
-    with connect() as client:
-        if all:
-            for task in client.all_tasks(job, node=node, status=status):
-                print_json(task.raw, indent=None)
-            return
-        page = client.tasks(job, node=node, status=status, limit=limit, after=after)
-    found = [task.raw for task in page.items]
-    if json:
-        print_json(found)
-    else:
-        print_table(["node", "index", "status", "attempts", "took", "result"], map(_row, found))
-    if page.next:
-        note(f"next page: --after {page.next}")
-
-
-def _warn_if_unknown(client: "Client", workflow: str) -> None:
-    from anabranch.workflows.mistakes import nearest
-
-    known = [one.workflow_id for one in client.workflows().items]
-    if workflow not in known:
-        note(f"warning: no workflow {escape(repr(workflow))} is known. {nearest(workflow, known)}".rstrip())
-
-
-def _show_job(job: JobView, graph: "Graph | None") -> None:
+def _show_job(job: JobView, graph: Graph | None) -> None:
     print_line(f"job       {job['job_id']}")
     print_line(f"workflow  {job['job_type']}")
     print_line(f"status    {coloured(job['status'])}")
@@ -133,7 +64,9 @@ def _show_job(job: JobView, graph: "Graph | None") -> None:
             print_line(f"          {escape(error['remedy'])}")
     print_line("")
     if graph:
-        _show_graph(graph)
+        from anabranch.cli.jobs.graph import show_graph  # only for `--graph`
+
+        show_graph(graph)
     else:
         _show_nodes(job)
     if job["result"] is not None:
@@ -155,17 +88,6 @@ def _show_nodes(job: JobView) -> None:
     print_table(head, rows)
 
 
-def _show_graph(graph: "Graph") -> None:
-    from anabranch.workflows.drawing import Edge, Vertex, draw, to_text
-    from anabranch.workflows.drawing.text import MARKS
-
-    vertices = [Vertex(node.id, node.label, node.kind, node.note) for node in graph.nodes]
-    edges = [Edge(edge.tail, edge.head, edge.label) for edge in graph.edges]
-    states = {node.id: node.state for node in graph.nodes}
-    print_line(to_text(draw(vertices, edges), states).removesuffix("\n"))
-    print_line("\n" + "  ".join(f"{mark} {state}" for state, mark in MARKS.items() if state in states.values()))
-
-
 def _spell_counts(job: JobView) -> str:
     counts = job["tasks"]
     more = "" if job["finished_at"] or all(map(_is_counted, job["nodes"])) else "; more tasks may be added"
@@ -174,9 +96,3 @@ def _spell_counts(job: JobView) -> str:
 
 def _is_counted(node: JobView) -> bool:
     return bool(node["tasks"]["total"] or node["finished_at"])
-
-
-def _row(task: JobView) -> list[object]:
-    came = format_error(task["error"]) if task["error"] else task["result"] or format_progress(task.get("progress"))
-    ran = span(task["claimed_at"], task["finished_at"])
-    return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]

@@ -7,17 +7,15 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
+from anabranch.cli.jobs.bulk import submit_lines
 from anabranch.cli.jobs.follow import follow, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
 from anabranch.cli.terminal.output import print_json, print_line
 
-__all__ = ["cli"]
-
-cli = typer.Typer()
+__all__ = ["submit"]
 
 
-@cli.command()
 def submit(
     workflow: WorkflowName,
     param: ParameterList = None,
@@ -52,8 +50,6 @@ def submit(
 
 
 def _submit_lines(workflow: str, file: Path, priority: int | None, rerun: bool, json: bool) -> None:
-    from anabranch.cli.jobs.bulk import submit_lines
-
     body = {"workflow": workflow, "rerun": rerun, **({} if priority is None else {"priority": priority})}
     with connect() as client:
         submit_lines(client, file, body, json=json)

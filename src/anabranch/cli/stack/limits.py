@@ -1,32 +1,24 @@
 """`queues` and `limits`: how many tasks wait, and how many may run at once."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from anabranch.cli.completion import complete_queue
 from anabranch.cli.connection import connect
+from anabranch.cli.terminal.completers import complete_queue
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import age, note, print_json, print_line, print_table
+from anabranch.engine.model import LimitKind
 
-__all__ = ["cli"]
+__all__ = ["list_limits", "list_queues", "pause", "pause_queue", "remove_limit", "resume", "resume_queue", "set_limit"]
 
-cli = typer.Typer()
-queues = typer.Typer(name="queues", help="List, pause and resume queues.")
-limits = typer.Typer(name="limits", help="List, set and remove limits on how many tasks run at once.")
-cli.add_typer(queues)
-cli.add_typer(limits)
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", autocompletion=complete_queue)]
-Kind = Annotated[
-    Literal["queue", "workflow", "handler", "key"],
-    typer.Argument(metavar="KIND", help="queue, workflow, handler or key."),
-]
+Kind = Annotated[LimitKind, typer.Argument(metavar="KIND", help="queue, workflow, handler or key.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="The reason, shown to others.")]
 
 
-@queues.command("list")
 def list_queues(json: Json = False) -> None:
     """List the queues that have tasks, workers or limits."""
     with connect() as client:
@@ -39,19 +31,16 @@ def list_queues(json: Json = False) -> None:
     print_table(["queue", *facts[1:], "state", "reason"], rows)
 
 
-@queues.command("pause")
 def pause_queue(queue: Queue, reason: Reason = "", json: Json = False) -> None:
     """Pause a queue: no more tasks start; running tasks continue."""
     pause("queue", queue, reason, json=json)
 
 
-@queues.command("resume")
 def resume_queue(queue: Queue, json: Json = False) -> None:
     """Resume a paused queue."""
     resume("queue", queue, json=json)
 
 
-@limits.command("list")
 def list_limits(json: Json = False) -> None:
     """List limits and pauses."""
     with connect() as client:
@@ -63,7 +52,6 @@ def list_limits(json: Json = False) -> None:
     print_table([*facts, "age"], ([*(one[name] for name in facts), age(one["set_at"])] for one in found))
 
 
-@limits.command("set")
 def set_limit(
     kind: Kind,
     name: Name,
@@ -81,7 +69,6 @@ def set_limit(
         print_line(f"at most {limit.most} tasks of the {kind} {name} run at once")
 
 
-@limits.command("remove")
 def remove_limit(kind: Kind, name: Name, json: Json = False) -> None:
     """Remove a limit; a pause stays."""
     with connect() as client:

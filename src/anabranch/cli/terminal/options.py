@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.completion import complete_job, complete_workflow
+from anabranch.cli.terminal.completers import complete_job, complete_workflow
 
 __all__ = [
     "After",

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from anabranch.cli.terminal.output import escape, format_progress, note, wants_colour
+from anabranch.cli.terminal.output import note
 
-__all__ = ["Bars", "show_jobs", "show_progress"]
+__all__ = ["Job", "current_step", "show_jobs", "show_progress"]
 
 Job = Mapping[str, Any]  # a job as the API returns it
 
@@ -21,8 +21,10 @@ def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
     if not sys.stderr.isatty():
         yield _Lines().show
         return
-    with _bars() as bars:
-        yield Bars(bars).show
+    from anabranch.cli.terminal.bars import NodeBars, open_bars  # rich takes long to import
+
+    with open_bars() as bars:
+        yield NodeBars(bars).show
 
 
 @contextmanager
@@ -34,22 +36,10 @@ def show_jobs(quiet: bool) -> Iterator[Callable[[str, Job], None]]:
     if not sys.stderr.isatty():
         yield _Steps().show
         return
-    with _bars() as bars:
-        yield _JobBars(bars).show
+    from anabranch.cli.terminal.bars import JobBars, open_bars
 
-
-@contextmanager
-def _bars() -> Iterator[Any]:  # rich's Progress, which is imported only where it is used
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True, no_color=not wants_colour(terminal=True), highlight=False)
-    columns = (
-        TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[state]}", markup=False),
-    )  # fmt: skip
-    with Progress(*columns, console=console) as bars:
-        yield bars
+    with open_bars() as bars:
+        yield JobBars(bars).show
 
 
 class _Lines:
@@ -69,26 +59,6 @@ class _Lines:
                 note(line)
 
 
-class Bars:
-    """A bar for each open node; it has no length until the tasks are counted."""
-
-    def __init__(self, bars: "Any") -> None:  # rich's Progress, which is imported only where it is used
-        self._bars = bars
-        self._ids: dict[str, Any] = {}
-
-    def show(self, job: Job) -> None:
-        for node in job["nodes"]:
-            name, tasks = node["name"], node["tasks"]
-            if not node["opened_at"]:
-                continue
-            if name not in self._ids:
-                # The default total of 100 would be drawn before the next line sets the real one.
-                self._ids[name] = self._bars.add_task(name, total=None, state="")
-            done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
-            state = format_progress(node.get("progress")) or node["state"]
-            self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=escape(state))
-
-
 class _Steps:
     """Prints the current step of each job, once for each step."""
 
@@ -96,30 +66,13 @@ class _Steps:
         self._said: dict[str, str] = {}
 
     def show(self, name: str, job: Job) -> None:
-        step = _step(job)
+        step = current_step(job)
         if self._said.get(name) != step:
             self._said[name] = step
             note(f"{name}: {step}")
 
 
-class _JobBars:
-    """A bar for each job, with one unit per node."""
-
-    def __init__(self, bars: Any) -> None:  # rich's Progress
-        self._bars = bars
-        self._ids: dict[str, Any] = {}
-
-    def show(self, name: str, job: Job) -> None:
-        if name not in self._ids:
-            self._ids[name] = self._bars.add_task(name, total=len(job["nodes"]), state="")
-        done = sum(node["state"] in ("completed", "skipped", "cancelled", "failed") for node in job["nodes"])
-        said = next(
-            (format_progress(node.get("progress")) for node in job["nodes"] if node["state"] == "running"), None
-        )
-        self._bars.update(self._ids[name], completed=done, state=escape(": ".join(filter(None, (_step(job), said)))))
-
-
-def _step(job: Job) -> str:
+def current_step(job: Job) -> str:
     """The running nodes of a job, or its status."""
     running = [node["name"] for node in job["nodes"] if node["state"] == "running"]
     return ", ".join(running) if running and job["status"] == "running" else str(job["status"])

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from anabranch.cli.connection import connect
+from anabranch.cli.stack.limits import pause, resume
 from anabranch.cli.terminal.options import Json, WorkflowName
 from anabranch.cli.terminal.output import in_one_line, note, print_json, print_line, print_table
+from anabranch.cli.workflows.definition import show_definition
 from anabranch.cli.workflows.registry import (
     describe,
     find_declaration,
@@ -19,14 +21,15 @@ from anabranch.cli.workflows.registry import (
     summarize,
     warn_of_refused,
 )
+from anabranch.cli.workflows.validation import validate_files, validate_registry
 from anabranch.errors import DefinitionError, InputError
+from anabranch.workflows.drawing.diagram import workflow_svg, workflow_text
+from anabranch.workflows.json_schema import workflow_schema
+from anabranch.workflows.yaml import load_yaml
 
-__all__ = ["cli"]
-
-cli = typer.Typer(name="workflows", help="List, show, check, draw, reload, pause and resume workflows.")
+__all__ = ["graph", "list_workflows", "pause_workflow", "reload", "resume_workflow", "schema", "show", "validate"]
 
 
-@cli.command("list")
 def list_workflows(json: Json = False) -> None:
     """List the workflows, and those that were refused."""
     registry = load()
@@ -39,27 +42,21 @@ def list_workflows(json: Json = False) -> None:
     _show_refused(registry.refused)
 
 
-@cli.command()
 def show(workflow: WorkflowName, json: Json = False) -> None:
     """Show a workflow: its inputs, nodes and output."""
     declared = find_declaration(load(), workflow)
     if json:
         print_json(describe(declared))
         return
-    from anabranch.cli.workflows.definition import show_definition
 
     show_definition(declared)
 
 
-@cli.command()
 def schema() -> None:
     """Print the JSON Schema of workflow files, for editors."""
-    from anabranch.workflows.json_schema import workflow_schema
-
     print_json(workflow_schema())
 
 
-@cli.command()
 def validate(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="[FILE]...", help="YAML files; by default all registered workflows.")
@@ -67,8 +64,6 @@ def validate(
     json: Json = False,
 ) -> None:
     """Validate workflows and print every mistake."""
-    from anabranch.cli.workflows.validation import validate_files, validate_registry
-
     registry = load()
     if files:
         warn_of_refused(registry)
@@ -84,16 +79,12 @@ def validate(
         print_line(str(report))
 
 
-@cli.command()
 def graph(
     workflow: Annotated[str, typer.Argument(metavar="WORKFLOW|FILE", help="A workflow's name, or its YAML file.")],
     svg: Annotated[bool, typer.Option("--svg", help="Draw it as SVG, not as text.")] = False,
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE, not to stdout.")] = None,
 ) -> None:
     """Draw a workflow."""
-    from anabranch.workflows.drawing.diagram import workflow_svg, workflow_text
-    from anabranch.workflows.yaml import load_yaml
-
     if "/" in workflow or workflow.endswith((".yaml", ".yml")):
         drawn = load_yaml(read_file(Path(workflow)), workflow).require()
     else:
@@ -105,7 +96,6 @@ def graph(
         _write(output, drawing)
 
 
-@cli.command()
 def reload(json: Json = False) -> None:
     """Let the running API reload the workflow files."""
     with connect() as client:
@@ -123,23 +113,17 @@ def reload(json: Json = False) -> None:
     note("Python code is not reloaded, and workers do not serve new queues: for those, restart the stack.")
 
 
-@cli.command("pause")
 def pause_workflow(
     workflow: WorkflowName,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, shown to others.")] = "",
     json: Json = False,
 ) -> None:
     """Pause a workflow: no more tasks of its jobs start; running tasks continue."""
-    from anabranch.cli.stack.limits import pause
-
     pause("workflow", workflow, reason, json=json)
 
 
-@cli.command("resume")
 def resume_workflow(workflow: WorkflowName, json: Json = False) -> None:
     """Resume a paused workflow."""
-    from anabranch.cli.stack.limits import resume
-
     resume("workflow", workflow, json=json)
 
 

@@ -1,21 +1,15 @@
 """`handlers`: the functions that tasks can call."""
 
-import typer
-
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import print_json, print_table
 from anabranch.cli.workflows.registry import load, warn_of_refused
+from anabranch.engine.worker.handler import describe_handler
 
-__all__ = ["cli"]
-
-cli = typer.Typer()
+__all__ = ["handlers"]
 
 
-@cli.command()
 def handlers(json: Json = False) -> None:
     """List the handlers that tasks can call."""
-    from anabranch.engine.worker.handler import describe_handler
-
     registry = load()
     found = [registry.handlers[name] for name in sorted(registry.handlers)]
     warn_of_refused(registry)

@@ -1,15 +1,17 @@
 """The handlers and workflows of the plugins on this machine, loaded without a stack."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from anabranch.canonical import Json, decode
+from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.output import note
+from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.errors import InputError, NotFound
-
-if TYPE_CHECKING:
-    from anabranch.canonical import Json
-    from anabranch.engine.plugin import Registry
-    from anabranch.workflows.stages import Declaration
+from anabranch.workflows.inputs import inputs_schema
+from anabranch.workflows.mistakes import nearest
+from anabranch.workflows.stages import Declaration
 
 __all__ = [
     "describe",
@@ -25,18 +27,13 @@ __all__ = [
 MAX_FILE_BYTES = 10_000_000  # the loader refuses a much smaller file
 
 
-def load() -> "Registry":
+def load() -> Registry:
     """The handlers and workflows of the installed and the configured plugins."""
-    from anabranch.cli.setup import prepare
-    from anabranch.engine.plugin import load_plugins
-
     return load_plugins(prepare(quiet=True).plugins)
 
 
-def find_declaration(registry: "Registry", workflow_id: str) -> "Declaration":
+def find_declaration(registry: Registry, workflow_id: str) -> Declaration:
     """The workflow with this id; NotFound names the nearest id and all known ones."""
-    from anabranch.workflows.mistakes import nearest
-
     try:
         return registry.declaration(workflow_id)
     except NotFound as error:
@@ -44,7 +41,7 @@ def find_declaration(registry: "Registry", workflow_id: str) -> "Declaration":
         raise NotFound(error.code, error.message, remedy=f"{hint} {error.remedy}".strip()) from error
 
 
-def summarize(declared: "Declaration") -> "dict[str, Json]":
+def summarize(declared: Declaration) -> dict[str, Json]:
     """A workflow as an entry of a list, the same as in the HTTP API."""
     workflow = declared.workflow
     return {
@@ -58,19 +55,17 @@ def summarize(declared: "Declaration") -> "dict[str, Json]":
     }
 
 
-def describe(declared: "Declaration") -> "dict[str, Json]":
+def describe(declared: Declaration) -> dict[str, Json]:
     """A workflow with its canonical definition and the JSON Schema of its inputs, the same as in the HTTP API."""
-    from anabranch.canonical import decode
-
     return {**summarize(declared), "inputs": schema_of(declared), "definition": decode(declared.workflow.text)}
 
 
-def list_refused(registry: "Registry") -> "list[Json]":
+def list_refused(registry: Registry) -> list[Json]:
     """The refused plugins and files, each with its reason."""
     return [{"name": name, "reason": reason} for name, reason in registry.refused.items()]
 
 
-def warn_of_refused(registry: "Registry") -> None:
+def warn_of_refused(registry: Registry) -> None:
     """Warn about refused plugins and files."""
     for name in registry.refused:
         note(f"warning: {name} can't be used; `anabranch workflows validate` shows why")
@@ -89,12 +84,8 @@ def read_file(file: Path) -> bytes:
         ) from error
 
 
-def schema_of(declared: "Declaration") -> "dict[str, Json]":
+def schema_of(declared: Declaration) -> dict[str, Json]:
     """The JSON Schema of a workflow's inputs; any object if it declares none."""
-    from pydantic.errors import PydanticInvalidForJsonSchema
-
-    from anabranch.workflows.inputs import inputs_schema
-
     anything: dict[str, Json] = {"type": "object"}
     if declared.model is None:
         return anything if declared.workflow.inputs is None else inputs_schema(declared.workflow.inputs)
