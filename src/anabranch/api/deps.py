@@ -15,8 +15,8 @@ from anabranch.api.health.measure import Requests
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.security.limits import Limits
 from anabranch.api.streaming.job_watcher import JobWatcher
-from anabranch.app import Gateway
 from anabranch.errors import AnabranchError, InputError
+from anabranch.gateway import Gateway
 from anabranch.serving.subapps import Serving
 from anabranch.settings import Settings
 

@@ -15,11 +15,11 @@ from pydantic import BaseModel
 
 from anabranch.api.answers.openapi import Responses
 from anabranch.api.schemas import EventView, JobView, LogView, TaskView
-from anabranch.app import Gateway
 from anabranch.canonical import decode
 from anabranch.engine.model import Job
 from anabranch.engine.views import JobDetail
 from anabranch.errors import AnabranchError
+from anabranch.gateway import Gateway
 from anabranch.settings import origins
 
 __all__ = ["BUNDLED", "pack"]

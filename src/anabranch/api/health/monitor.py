@@ -19,9 +19,9 @@ from anabranch.api.health.diagnosis import (
 )
 from anabranch.api.health.loop_beat import Tick
 from anabranch.api.streaming.shared_query import Watch
-from anabranch.app import Gateway
 from anabranch.engine.views import Gauges, StuckJobs, Vitals
 from anabranch.errors import AnabranchError
+from anabranch.gateway import Gateway
 
 __all__ = ["Monitor"]
 

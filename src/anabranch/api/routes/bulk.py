@@ -24,10 +24,10 @@ from anabranch.api.deps import (
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
 from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
-from anabranch.app import Gateway
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submission import Order
 from anabranch.errors import AnabranchError, InputError
+from anabranch.gateway import Gateway
 
 __all__ = ["router"]
 

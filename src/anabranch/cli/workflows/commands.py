@@ -14,7 +14,6 @@ from anabranch.cli.terminal.output import in_one_line, note, print_json, print_l
 from anabranch.cli.workflows.definition import show_definition
 from anabranch.cli.workflows.registry import (
     describe,
-    find_declaration,
     list_refused,
     load,
     read_file,
@@ -44,7 +43,7 @@ def list_workflows(json: Json = False) -> None:
 
 def show(workflow: WorkflowName, json: Json = False) -> None:
     """Show a workflow: its inputs, nodes and output."""
-    declared = find_declaration(load(), workflow)
+    declared = load().declaration(workflow)
     if json:
         print_json(describe(declared))
         return
@@ -88,7 +87,7 @@ def graph(
     if "/" in workflow or workflow.endswith((".yaml", ".yml")):
         drawn = load_yaml(read_file(Path(workflow)), workflow).require()
     else:
-        drawn = find_declaration(load(), workflow).workflow
+        drawn = load().declaration(workflow).workflow
     drawing = workflow_svg(drawn) if svg else workflow_text(drawn)
     if output is None:
         print_line(drawing.removesuffix("\n"))

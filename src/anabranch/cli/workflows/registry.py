@@ -8,14 +8,12 @@ from anabranch.canonical import Json, decode
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.output import note
 from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.errors import InputError, NotFound
+from anabranch.errors import InputError
 from anabranch.workflows.inputs import inputs_schema
-from anabranch.workflows.mistakes import nearest
 from anabranch.workflows.stages import Declaration
 
 __all__ = [
     "describe",
-    "find_declaration",
     "list_refused",
     "load",
     "read_file",
@@ -30,15 +28,6 @@ MAX_FILE_BYTES = 10_000_000  # the loader refuses a much smaller file
 def load() -> Registry:
     """The handlers and workflows of the installed and the configured plugins."""
     return load_plugins(prepare(quiet=True).plugins)
-
-
-def find_declaration(registry: Registry, workflow_id: str) -> Declaration:
-    """The workflow with this id; NotFound names the nearest id and all known ones."""
-    try:
-        return registry.declaration(workflow_id)
-    except NotFound as error:
-        hint = nearest(workflow_id, list(registry.declarations))
-        raise NotFound(error.code, error.message, remedy=f"{hint} {error.remedy}".strip()) from error
 
 
 def summarize(declared: Declaration) -> dict[str, Json]:
