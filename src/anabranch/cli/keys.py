@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -15,7 +15,7 @@ from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import age, note, print_json, print_line, print_table
+from anabranch.cli.terminal.output import age, note, print_json, print_line, print_result, print_table
 
 __all__ = ["create", "list_keys", "revoke"]
 
@@ -37,7 +37,7 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a key and print it; it is shown only once."""
-    lasts = None if expires is None else _read_time(expires)
+    lasts = None if expires is None else parse_duration(expires, "a valid lifetime")
     key = _create(KeyRequest(name, scope, lasts=lasts, **({} if owner is None else {"owner": owner})))
     if json:
         print_json(key)
@@ -71,10 +71,7 @@ def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")
             key = client.admin.revoke_key(id).raw
     else:
         key = _to_json(_on_database(lambda keys: keys.revoke(id, CREATED_BY)))
-    if json:
-        print_json(key)
-    else:
-        print_line(f"revoked {key['id']}")
+    print_result(key, f"revoked {key['id']}", json=json)
 
 
 def _create(wanted: KeyRequest) -> KeyJson:
@@ -118,10 +115,3 @@ def _to_json(key: Key, credential: Credential | None = None) -> KeyJson:
 
 def _text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")
-
-
-def _read_time(text: str) -> timedelta:
-    lasts = parse_duration(text)
-    if lasts is None:
-        raise UsageError("usage", f"{text!r} is not a valid lifetime", remedy="Write it like 90m, 12h or 30d.")
-    return lasts

@@ -17,7 +17,7 @@ from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import All, Json, Yes
-from anabranch.cli.terminal.output import note, print_json, print_line, print_row, print_table
+from anabranch.cli.terminal.output import note, print_json, print_result, print_row, print_table
 from anabranch.errors import Conflict, InputError, NotFound, Unavailable
 from anabranch.storage.addresses import parse_address, parse_folder
 from anabranch.storage.marks import adopt_storage
@@ -79,10 +79,7 @@ def cp(
             "usage", "neither argument is an address", remedy="Give one of them as an address, like silver://path."
         )
     size, digest = _copy(_open(), source, target, overwrite=overwrite)
-    if json:
-        print_json({"address": target, "size": size, "sha256": digest})
-    else:
-        print_line(f"{digest}  {target}")
+    print_result({"address": target, "size": size, "sha256": digest}, f"{digest}  {target}", json=json)
 
 
 def rm(
@@ -98,7 +95,7 @@ def rm(
         raise UsageError(
             "storage.unconfirmed", f"objects that would be removed: {removed}", remedy="Remove them with `--yes`."
         )
-    print_json({"removed": removed}) if json else print_line(f"removed {removed}")
+    print_result({"removed": removed}, f"removed {removed}", json=json)
 
 
 def audit(
@@ -111,8 +108,7 @@ def audit(
     json: Json = False,
 ) -> None:
     """Compare the tiers with the database: find missing and unreferenced objects."""
-    if (age := parse_duration(older_than)) is None:
-        raise UsageError("usage", f"{older_than!r} is not an age", remedy="Write it as 30d, 12h, 45m or 30s.")
+    age = parse_duration(older_than)
     if sweep and not yes:
         raise UsageError("storage.unconfirmed", "`--sweep` removes objects permanently", remedy="Confirm with `--yes`.")
     settings = prepare(quiet=True)

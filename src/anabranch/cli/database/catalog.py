@@ -9,7 +9,7 @@ from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.options import Json, Yes
-from anabranch.cli.terminal.output import coloured, print_json, print_line
+from anabranch.cli.terminal.output import coloured, print_result
 from anabranch.errors import Conflict
 from anabranch.plugins.stac.rebuild import check, rebuild
 
@@ -22,10 +22,11 @@ def check_catalog(json: Json = False) -> None:
     require_catalog(url)
     with connect(url, None, name="anabranch catalog") as connection:
         differences = check(connection)
-    if json:
-        print_json([asdict(difference) for difference in differences])
-    else:
-        print_line("\n".join(map(str, differences)) or coloured("ok"))
+    print_result(
+        [asdict(difference) for difference in differences],
+        "\n".join(map(str, differences)) or coloured("ok"),
+        json=json,
+    )
     if differences:
         raise Conflict(
             "catalog.differs",
@@ -48,7 +49,4 @@ def rebuild_catalog(yes: Yes = False, json: Json = False) -> None:
     require_catalog(url)
     with connect(url, None, name="anabranch catalog") as connection:
         rebuilt = rebuild(connection)
-    if json:
-        print_json(asdict(rebuilt))
-    else:
-        print_line(f"{rebuilt.items} items in {rebuilt.collections} collections")
+    print_result(asdict(rebuilt), f"{rebuilt.items} items in {rebuilt.collections} collections", json=json)

@@ -19,7 +19,7 @@ from anabranch.engine.ports import Survey
 from anabranch.engine.retention import Purge, Purged
 from anabranch.settings import Settings
 
-__all__ = ["purge", "read_age"]
+__all__ = ["purge"]
 
 
 def purge(
@@ -36,7 +36,7 @@ def purge(
 ) -> None:
     """Remove jobs that ended long ago, and other records past their retention."""
     settings = prepare(quiet=True)
-    age = read_age(older_than) if older_than else _default_age(settings)
+    age = parse_duration(older_than, code="database.age") if older_than else _default_age(settings)
     asyncio.run(_purge(settings, age, dry_run=dry_run, yes=yes, json=json))
 
 
@@ -82,11 +82,3 @@ def _default_age(settings: Settings) -> timedelta:
             "database.age", "`retention_days` is 0, so jobs are kept forever", remedy="Give an age with `--older-than`."
         )
     return timedelta(days=settings.retention_days)
-
-
-def read_age(text: str) -> timedelta:
-    """The age in an option; UsageError if it is not one."""
-    age = parse_duration(text)
-    if age is None:
-        raise UsageError("database.age", f"{text!r} is not an age", remedy="Write it as 30d, 12h, 45m, 30s or 2w.")
-    return age

@@ -11,11 +11,11 @@ from anabranch.adapters.postgres.schema.pgstac import Catalog, drop_catalog, fin
 from anabranch.adapters.postgres.schema.table_values import ROWS
 from anabranch.adapters.postgres.store.audit import audit
 from anabranch.cli.connection import database_url
-from anabranch.cli.database.purge import read_age
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
+from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import Json, Yes
-from anabranch.cli.terminal.output import coloured, note, print_json, print_line
+from anabranch.cli.terminal.output import coloured, note, print_json, print_line, print_result
 from anabranch.errors import AnabranchError, Conflict
 
 __all__ = [
@@ -87,7 +87,7 @@ def audit_state(
     json: Json = False,
 ) -> None:
     """Check the engine's state against its invariants; it may be running."""
-    found = audit(_url(), since=read_age(since) if since else None)
+    found = audit(_url(), since=parse_duration(since, code="database.age") if since else None)
     if json:
         print_json([asdict(violation) for violation in found])
     else:
@@ -120,10 +120,7 @@ def reset_database(yes: Yes = False, json: Json = False) -> None:
 def print_url(json: Json = False) -> None:
     """Print the database's URL, with its password if it has one."""
     found = _url()
-    if json:
-        print_json({"url": found})
-    else:
-        print_line(found)
+    print_result({"url": found}, found, json=json)
 
 
 def _describe_functions(found: Status) -> str:

@@ -9,7 +9,16 @@ from anabranch.cli.connection import connect
 from anabranch.cli.jobs.follow import follow, print_end
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.terminal.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
-from anabranch.cli.terminal.output import age, cut, format_error, note, print_json, print_line, print_table
+from anabranch.cli.terminal.output import (
+    age,
+    cut,
+    format_error,
+    note,
+    print_json,
+    print_line,
+    print_result,
+    print_table,
+)
 from anabranch.client import Client, Retry
 from anabranch.errors import InputError
 
@@ -31,10 +40,7 @@ def cancel(
     """Cancel a job: no more tasks start, and running tasks are asked to stop."""
     with connect() as client:
         cancelled = client.cancel(job, reason)
-    if json:
-        print_json(cancelled.raw)
-    else:
-        print_line(f"job {cancelled.job_id} {cancelled.status}")
+    print_result(cancelled.raw, f"job {cancelled.job_id} {cancelled.status}", json=json)
 
 
 def retry(
@@ -77,10 +83,8 @@ def signal(
     payload = read_parameters(param or (), params).values
     with connect() as client:
         accepted = client.signal(job, node, payload)
-    if json:
-        print_json({"job_id": job, "node": node, "accepted": accepted})
-    else:
-        print_line(f"{node} was signalled" if accepted else f"{node} was already signalled with the same payload")
+    said = f"{node} was signalled" if accepted else f"{node} was already signalled with the same payload"
+    print_result({"job_id": job, "node": node, "accepted": accepted}, said, json=json)
 
 
 def list_dead_letters(

@@ -7,7 +7,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.terminal.completers import complete_queue
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import age, note, print_json, print_line, print_table
+from anabranch.cli.terminal.output import age, note, print_json, print_result, print_table
 from anabranch.engine.model import LimitKind
 
 __all__ = ["list_limits", "list_queues", "pause", "pause_queue", "remove_limit", "resume", "resume_queue", "set_limit"]
@@ -63,20 +63,14 @@ def set_limit(
     with connect() as client:
         limit = client.set_limit(kind, name, most, reason)
     _warn(limit.warning)
-    if json:
-        print_json(limit.raw)
-    else:
-        print_line(f"at most {limit.most} tasks of the {kind} {name} run at once")
+    print_result(limit.raw, f"at most {limit.most} tasks of the {kind} {name} run at once", json=json)
 
 
 def remove_limit(kind: Kind, name: Name, json: Json = False) -> None:
     """Remove a limit; a pause stays."""
     with connect() as client:
         client.remove_limit(kind, name)
-    if json:
-        print_json({"kind": kind, "name": name, "most": None})
-    else:
-        print_line(f"the {kind} {name} no longer has a limit")
+    print_result({"kind": kind, "name": name, "most": None}, f"the {kind} {name} no longer has a limit", json=json)
 
 
 def pause(kind: str, name: str, reason: str, *, json: bool) -> None:
@@ -100,7 +94,8 @@ def _warn(warning: str | None) -> None:
 
 
 def _say(kind: str, name: str, *, json: bool, paused: bool) -> None:
-    if json:
-        print_json({"kind": kind, "name": name, "paused": paused})
-    else:
-        print_line(f"{kind} {name} {'is paused' if paused else 'is resumed'}")
+    print_result(
+        {"kind": kind, "name": name, "paused": paused},
+        f"{kind} {name} {'is paused' if paused else 'is resumed'}",
+        json=json,
+    )

@@ -6,7 +6,7 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import age, print_json, print_line, print_table
+from anabranch.cli.terminal.output import age, print_json, print_result, print_table
 
 __all__ = ["workers"]
 
@@ -49,7 +49,8 @@ def resume(session: SessionNumber, json: Json = False) -> None:
 def _drain(session: int, *, draining: bool, json: bool) -> None:
     with connect() as client:
         client.drain(session, draining=draining)
-    if json:
-        print_json({"id": session, "draining": draining})
-    else:
-        print_line(f"session {session} {'takes no more tasks' if draining else 'takes tasks again'}")
+    print_result(
+        {"id": session, "draining": draining},
+        f"session {session} {'takes no more tasks' if draining else 'takes tasks again'}",
+        json=json,
+    )

@@ -19,6 +19,7 @@ __all__ = [
     "note",
     "print_json",
     "print_line",
+    "print_result",
     "print_row",
     "print_table",
     "span",
@@ -43,6 +44,14 @@ def print_json(value: object, *, indent: int | None = 2) -> None:
 def print_line(text: str) -> None:
     """Print a line of data."""
     sys.stdout.write(f"{text}\n")
+
+
+def print_result(value: object, text: str, *, json: bool) -> None:
+    """Print a result: as JSON, or the text that describes it."""
+    if json:
+        print_json(value)
+    else:
+        print_line(text)
 
 
 def note(text: str) -> None:
