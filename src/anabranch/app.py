@@ -99,11 +99,11 @@ def join(settings: Settings, database_url: str) -> bool:
     try:
         join_storage(*open_marks(settings, database_url))
     except AnabranchError as error:
-        told = {"code": error.code, "reason": error.message, "remedy": error.remedy}
+        reason = {"code": error.code, "reason": error.message, "remedy": error.remedy}
         if isinstance(error, Denied) or not isinstance(error, Unavailable | Refused):
-            log.error("storage.refused", **told)
+            log.error("storage.refused", **reason)
             raise
-        log.warning("storage.waiting", **told)
+        log.warning("storage.waiting", **reason)
         return False
     return True
 
@@ -190,7 +190,7 @@ def open_store(
 
 
 def _clear_storage(resources: HandlerResources) -> None:
-    """Remove what workers of this machine had begun that were killed; tiers that can't be opened are told at once."""
+    """Remove what killed workers of this machine had begun; tiers that can't be opened raise at once."""
     resources.storage.clear()
     resources.sources.clear()
 

@@ -49,7 +49,7 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """Who acts, as events and rows tell it (P7): names may be given twice, and the id of a key may not."""
+        """Who acts, as events and rows show it (P7): names may be given twice, and the id of a key may not."""
         who = self.principal
         return f"{who.name} ({who.key_id})" if who.key_id else who.name
 

@@ -62,7 +62,7 @@ class Monitor:
         return vitals
 
     async def gauges(self) -> Gauges | AnabranchError:
-        """What the database knows for metrics, however many ask, once in a while; or why it does not tell."""
+        """What the database knows for metrics, however many ask, once in a while; or why they are not known."""
         return await self._gauges.try_get()
 
     async def disks(self) -> dict[str, int]:
