@@ -9,10 +9,10 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 
 from anabranch.api.schemas import View
 from anabranch.api.security.root_path import at_root
-from anabranch.app import Reloaded
 from anabranch.canonical import decode
 from anabranch.engine.plugin import Registry
 from anabranch.engine.worker.handler import describe_handler
+from anabranch.gateway import Reloaded
 from anabranch.workflows.handlers import Handler
 from anabranch.workflows.inputs import inputs_schema
 from anabranch.workflows.stages import Declaration

@@ -57,7 +57,7 @@ class SignalView(View):
 
     job_id: str
     node: str
-    accepted: bool = Field(description="False: the gate was told the same before.")
+    accepted: bool = Field(description="False: the gate was already signalled with the same payload.")
 
 
 class LimitView(View):
@@ -156,5 +156,5 @@ class ReplayView(View):
     def of(cls, replayed: Replayed) -> Self:
         """The view of a replay."""
         error = replayed.error
-        told = None if error is None else {"code": error.code, "message": error.message, "remedy": error.remedy or ""}
-        return cls(job_id=replayed.job_id, nodes=list(replayed.nodes), replayed=error is None, error=ErrorView.of(told))
+        said = None if error is None else {"code": error.code, "message": error.message, "remedy": error.remedy or ""}
+        return cls(job_id=replayed.job_id, nodes=list(replayed.nodes), replayed=error is None, error=ErrorView.of(said))

@@ -1,4 +1,4 @@
-"""What is asked and told of the database."""
+"""Requests and responses of the database's inspection."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -124,12 +124,12 @@ class FunctionsView(View):
     @classmethod
     def of(cls, found: Checked) -> Self:
         """The view of what a check found."""
-        told = [DifferenceView(**asdict(difference)) for difference in found.differences]
-        return cls(ok=not told, functions=len(Files().functions), called=found.called, differences=told)
+        differences = [DifferenceView(**asdict(difference)) for difference in found.differences]
+        return cls(ok=not differences, functions=len(Files().functions), called=found.called, differences=differences)
 
 
 class RedeployedView(View):
-    """What was made anew."""
+    """What was recreated."""
 
     redeployed: bool
     functions: int

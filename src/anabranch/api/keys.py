@@ -1,4 +1,4 @@
-"""What is asked and told of keys."""
+"""Requests and responses about keys."""
 
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -61,10 +61,10 @@ class NewKeyView(KeyView):
     """A key that was just made."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
-    key: str = Field(description="What its holder sends; it is told only here.")
+    key: str = Field(description="What its holder sends; it is shown only here.")
 
     @classmethod
-    def told(cls, key: Key, credential: Credential) -> Self:
+    def with_secret(cls, key: Key, credential: Credential) -> Self:
         """The view of a key with what its holder sends."""
         return cls(**_fields(key), key=credential.text)
 

@@ -155,7 +155,7 @@ class ProgressView(View):
 
     @property
     def share(self) -> float:
-        """The share that is done, where it can be told."""
+        """The share that is done, if it is known."""
         return min(max(self.done / self.total, 0.0), 1.0) if self.total else 0.0
 
 

@@ -33,7 +33,7 @@ class CodeView(View):
 
 @router.get("", responses=problems())
 async def list_codes() -> list[CodeView]:
-    """Every code that problems, jobs and commands tell."""
+    """Every code of problems, jobs and commands."""
     return [CodeView.of(code) for code in CODES]
 
 

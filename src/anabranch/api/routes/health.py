@@ -50,7 +50,7 @@ class Alive(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     status: Status
-    tick_age_seconds: float | None = Field(None, description="Not for strangers.")
+    tick_age_seconds: float | None = Field(None, description="Not for anonymous callers.")
 
 
 class Ready(BaseModel):

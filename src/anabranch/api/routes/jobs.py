@@ -15,8 +15,8 @@ from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.api.security.limits import Limits
-from anabranch.app import Gateway
 from anabranch.engine.model import TERMINAL
+from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
 
 __all__ = ["router"]
