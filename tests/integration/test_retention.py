@@ -16,7 +16,7 @@ from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_statement
 from anabranch.adapters.postgres.store.retention import BYTES, ROWS
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Claim, Report
+from anabranch.engine.model import Claim, Ended, Report
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission, Survey
 from anabranch.engine.retention import EVERY, Keep, Purge, Purged, Retention
@@ -179,7 +179,7 @@ async def test_e15_a_number_that_was_purged_is_not_given_again_while_an_older_jo
     await engine.finish(await engine.claim())
     clock.advance(91 * DAY)
     assert (await do(purge)).jobs == 1
-    _, rights = await engine.end(held, "failed")
+    _, rights = await engine.end(held, Ended.FAILED)
     await engine.advance(rights)
     third = await engine.submit(fan_out(1))
     assert third.created
@@ -193,7 +193,7 @@ async def test_o5_large_results_go_with_their_job_also_those_that_lost(
     for claim in await engine.claim():
         body = put_aside(results, claim, "1")
         put_aside(results, claim, "2, which came too late")
-        _, rights = await engine.store.report(engine.session, [Report(claim.fence, "referenced", body)])
+        _, rights = await engine.store.report(engine.session, [Report(claim.fence, Ended.REFERENCED, body)])
         await engine.advance(rights)
     await engine.finish(await engine.claim())
     clock.advance(89 * DAY)
@@ -251,7 +251,7 @@ async def test_o5_a_job_of_100000_tasks_goes_in_slices(
 async def end_wide_job(engine: EngineHarness, url: str, width: int) -> None:
     """A job of one wide node that has failed, as if some tasks were tried twice; straight into the tables."""
     await engine.submit(Workflow("wide", (Node("work", "do"),)))
-    await engine.end(await engine.claim(), "handed_back")
+    await engine.end(await engine.claim(), Ended.HANDED_BACK)
     tasks = f"from app.lanes l, generate_series(0, {width - 1}) g"
     for insert in (
         f"insert into app.items (lane, idx, parameters) select l.id, g, '{{}}' {tasks}",

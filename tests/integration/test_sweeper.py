@@ -13,7 +13,7 @@ from anabranch.api.health.diagnosis import Part, diagnose
 from anabranch.engine import sweeper
 from anabranch.engine.child_jobs import ChildJobs, collect_children
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Claim, InHand, JobState, LimitKind, SessionId, SessionKind
+from anabranch.engine.model import Claim, Ended, InHand, JobState, LimitKind, SessionId, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Submission, TakenRight
@@ -360,7 +360,7 @@ async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     await engine.submit(TIMED)
     await engine.submit(of("late", 2, timeout=MINUTE, total_timeout=10 * MINUTE, retry=Retry(max_attempts=1)))
     delayed, running = await engine.claim(2)
-    await engine.end([delayed], "retry", delay=10 * MINUTE)
+    await engine.end([delayed], Ended.RETRY, delay=10 * MINUTE)
     pulse = engine.store.pulse()
     pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
     clock.advance(hours * HOUR)
@@ -491,7 +491,7 @@ async def test_b8_a_claim_that_waits_holds_no_lane_that_it_cannot_take_from(
 ) -> None:
     """A lane that is held back by a limit which is gone, with a task that is due; another lane is waited for."""
     await engine.submit(of("held"))
-    await engine.end(await engine.claim(), "retry")
+    await engine.end(await engine.claim(), Ended.RETRY)
     ask(database_url, "update app.lanes set held = 'key gone', ripe = false, due_at = now() - interval '1 s'")
     (held,) = ask(database_url, "select id from app.lanes")[0]
     await engine.submit(of("other"))

@@ -9,6 +9,7 @@ import pytest
 
 from anabranch.adapters.objects.folder import Folder
 from anabranch.canonical import Json
+from anabranch.engine.model import Ended
 from anabranch.engine.worker import work_cleaner as clearing
 from anabranch.engine.worker.work_cleaner import WorkCleaner
 from anabranch.errors import ContractViolationError
@@ -88,7 +89,7 @@ async def test_w6_files_of_jobs_that_ended_go_and_others_stay(
     area = Folder(tmp_path)
     failed, done, running = [await submit(engine, area, run) for run in range(3)]
     first, second, _ = await engine.claim()
-    _, rights = await engine.end([first], "failed")
+    _, rights = await engine.end([first], Ended.FAILED)
     await engine.advance(rights)
     await engine.finish([second])
     cleared = WorkCleaner(engine.store, engine.session, area)

@@ -17,7 +17,7 @@ from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import describe_error
 from anabranch.engine.filling import Definitions
 from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose, RightId, RightView, SessionId
+from anabranch.engine.model import TERMINAL, ApplyResult, JobState, NodeState, Purpose, RightId, RightView, SessionId
 from anabranch.engine.outputs import Outputs
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, TakenRight
 from anabranch.engine.transitions import (
@@ -89,7 +89,7 @@ class Advancer:
                 continue
             self._in_hand.discard(right.id)
             self._in_hand.update(made.id for made in spent.rights)
-            applied += spent.applied is True
+            applied += spent.result is ApplyResult.APPLIED
             waiting.extend(spent.rights)
         return Spent(applied, left)
 
@@ -127,7 +127,7 @@ class Advancer:
         while True:
             view = await self._store.load_right(right, self._session)
             if view is None:
-                return Applied(None, ())
+                return Applied(ApplyResult.RIGHT_LOST, ())
             known.update(_ids(view))
             transitions = await self._plan(view)
             try:
@@ -135,10 +135,10 @@ class Advancer:
             except Refused as error:
                 transitions = _fail_job(view, describe_error(error))
                 applied = await self._store.apply(right, self._session, view, transitions)
-            if applied.applied:
+            if applied.result is ApplyResult.APPLIED:
                 self._ring(view, transitions)
-                return Applied(True, (*applied.rights, *await self._follow(view, transitions)))
-            if applied.applied is None:
+                return Applied(applied.result, (*applied.rights, *await self._follow(view, transitions)))
+            if applied.result is ApplyResult.RIGHT_LOST:
                 return applied
 
     async def _follow(self, view: RightView, transitions: Sequence[Transition]) -> list[TakenRight]:

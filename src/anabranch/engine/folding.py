@@ -6,15 +6,7 @@ from anabranch.canonical import Json
 from anabranch.errors import Permanent
 from anabranch.workflows.definition import Fold, Folding
 
-__all__ = ["fold_results", "read_folding"]
-
-
-def read_folding(given: Json) -> list[Folding] | None:
-    """The foldings of a lane's policy."""
-    if not isinstance(given, list):
-        return None
-    parts = (part for part in given if isinstance(part, dict))
-    return [Folding(str(part["name"]), Fold(str(part["fold"])), str(part["field"])) for part in parts]
+__all__ = ["fold_results"]
 
 
 def fold_results(results: Iterable[Json], folding: Sequence[Folding]) -> dict[str, Json]:

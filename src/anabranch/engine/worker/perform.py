@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from anabranch.canonical import Json, encode
 from anabranch.engine.environment import is_exhausted
 from anabranch.engine.failure import describe_error
-from anabranch.engine.folding import fold_results, read_folding
+from anabranch.engine.folding import fold_results
 from anabranch.engine.model import Claim, Purpose
 from anabranch.engine.plugin import Registry
 from anabranch.engine.worker.context import CURRENT, Context, TaskFacts, WorkerLink
@@ -59,8 +59,8 @@ class Call:
             checkpoint=claim.checkpoint,
             fence=claim.fence,
         )
-        folding = read_folding(claim.lane.policy.get("folding"))
-        return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous, folding)
+        lane = claim.lane
+        return cls(lane.purpose, claim.handler, lane.workflow, facts, previous, lane.shape.folding)
 
 
 @dataclass(slots=True)

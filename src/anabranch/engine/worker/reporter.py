@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from anabranch.canonical import Json, encode
-from anabranch.engine.model import Answer, InHand, Report, SessionId
+from anabranch.engine.model import Answer, Ended, InHand, Report, SessionId
 from anabranch.engine.ports import Refused, TaskQueue, Turn, Wanted
 from anabranch.errors import Unavailable
 
@@ -80,8 +80,8 @@ class Reporter:
         reason: dict[str, Json] = {"code": "task.unstorable", "message": error.message, "category": "bug"}
         for form in (
             report,
-            Report(report.attempt, "failed", encode(reason)),
-            Report(report.attempt, "crashed", encode(reason)),
+            Report(report.attempt, Ended.FAILED, encode(reason)),
+            Report(report.attempt, Ended.CRASHED, encode(reason)),
         ):
             try:
                 return await self._store.turn(self._session, [form], NOTHING)

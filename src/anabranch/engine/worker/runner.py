@@ -22,7 +22,7 @@ from anabranch.engine.child_jobs import ChildJobs, is_child_job
 from anabranch.engine.environment import Environment, is_exhausted
 from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
 from anabranch.engine.filling import Definitions, Given, fill_in
-from anabranch.engine.model import Claim, Purpose, Report, SessionId
+from anabranch.engine.model import Claim, Ended, Purpose, Report, SessionId
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store, TakenRight
 from anabranch.engine.worker.checkpoints import CheckpointWriter
@@ -74,7 +74,7 @@ class Held:
     @property
     def runs_too_long(self) -> bool:
         """Whether a quick handler runs longer than its time, or than any quick one may."""
-        limit = min(QUICK, _longest(self.claim)).total_seconds()
+        limit = min(QUICK, self.claim.lane.policy.timeout).total_seconds()
         return self.begun > 0 and not self.ended and time.monotonic() - self.begun > limit
 
     @property
@@ -170,7 +170,7 @@ class Runner:
     def is_quick(self, claim: Claim) -> bool:
         """Whether a task may run in the quick thread; one that crashed before runs alone in a child."""
         found = self._handler(claim)
-        return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not _previous(claim)
+        return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not claim.lane.shape.previous
 
     async def run(self, chunk: Sequence[Held]) -> Sequence[tuple[Held, Report | None]]:
         """Run attempts to their end: one of any kind, or several quick ones, of which some may have had no turn. None
@@ -317,7 +317,7 @@ class Runner:
         previous = await self._load_previous(claim)
         held.workflow = await self._define(claim)
         call = await asyncio.to_thread(Call.of, claim, _params(held), self._folder(claim), self.results, previous)
-        longest = _longest(claim)
+        longest = policy.timeout
         held.begun = time.monotonic()
         held.started = True
         if found is not None and found.runs is Runs.IN_LOOP and not claim.crashes:
@@ -334,9 +334,8 @@ class Runner:
                 return Outcome(error=describe_error(error))  # the handler cancelled itself
             except TimeoutError:
                 raise Overdue("task.timed_out", f"it ran longer than {longest.total_seconds():g} s", None) from None
-        silence = _seconds(policy, "heartbeat_timeout_seconds")
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
-        return await self._children.run(call, longest, silence, _Line(held, self._keeper), alone=alone)
+        return await self._children.run(call, longest, policy.heartbeat_timeout, _Line(held, self._keeper), alone=alone)
 
     def _check_descriptors(self, held: Held, performed: Outcome) -> None:
         """Raise when a handler in this process had no descriptors: that is the worker's trouble, for a while (E1)."""
@@ -349,7 +348,7 @@ class Runner:
         return await self._definitions.get(claim.lane.workflow_hash) if has_template else None
 
     async def _load_previous(self, claim: Claim) -> Sequence[Json] | None:
-        if (node := _previous(claim)) is None:
+        if (node := claim.lane.shape.previous) is None:
             return None
         path = self._folder(claim) + SPOOLED
         return await collect_results(self._store, self.results, claim.lane.job_id, node, path)
@@ -360,18 +359,20 @@ class Runner:
         claim, ran = held.claim, timedelta(seconds=seconds)
         in_time = performed.error is None and not held.cancelled
         if performed.interrupted or (held.given_up and not in_time):
-            return Report(claim.fence, "handed_back", log=performed.log)
+            return Report(claim.fence, Ended.HANDED_BACK, log=performed.log)
         if performed.error is not None or performed.result is None:
             return _failed(claim, dict(performed.error or {}), ran, performed.log, performed.metrics)
-        ended, body = "completed", performed.result
+        ended, body = Ended.COMPLETED, performed.result
         try:
             if claim.lane.purpose is not Purpose.PLAN and self.results.is_large(body):
-                ended, body = "referenced", self._put_aside(claim, body, pauses)
+                ended, body = Ended.REFERENCED, self._put_aside(claim, body, pauses)
         except TaskError as error:
             return _failed(claim, describe_error(error), ran, performed.log)
         except Unavailable as error:  # our own storage: that is not the handler's fault (E9)
             log.error("task.result_unstored", **claim.ids, reason=str(error))
-            return Report(claim.fence, "handed_back", encode(describe_error(error)), UNSTORED_DELAY, log=performed.log)
+            return Report(
+                claim.fence, Ended.HANDED_BACK, encode(describe_error(error)), UNSTORED_DELAY, log=performed.log
+            )
         return Report(claim.fence, ended, body, None, ran, performed.log, performed.metrics, performed.handed)
 
     def _put_aside(self, claim: Claim, body: str, pauses: Sequence[float]) -> str:
@@ -388,12 +389,12 @@ class Runner:
     def _died(self, held: Held, error: ChildDied, seconds: float) -> Report:
         claim = held.claim
         if held.given_up or held.stopping:  # whoever stops the worker may end its children first
-            return Report(claim.fence, "handed_back", log=error.log)
+            return Report(claim.fence, Ended.HANDED_BACK, log=error.log)
         log.error("task.crashed", **claim.ids, reason=str(error), orphaned=error.orphaned)
         last = claim.crashes + 1 >= CRASH_LIMIT
         body = encode(self._describe_crash(claim, error))
         # All children of a server die with it: the first time nobody can tell whose fault it was.
-        ended = "suspect" if error.orphaned and not claim.crashes else "failed" if last else "crashed"
+        ended = Ended.SUSPECT if error.orphaned and not claim.crashes else Ended.FAILED if last else Ended.CRASHED
         return Report(claim.fence, ended, body, None, timedelta(seconds=seconds), error.log)
 
     def _describe_crash(self, claim: Claim, error: ChildDied) -> dict[str, Json]:
@@ -434,29 +435,15 @@ def _remove(folder: str) -> None:
         Path(folder + SPOOLED).unlink(missing_ok=True)
 
 
-def _previous(claim: Claim) -> str | None:
-    node = claim.lane.policy.get("previous")
-    return node if isinstance(node, str) else None
-
-
-def _seconds(policy: dict[str, Json], key: str) -> timedelta | None:
-    seconds = policy.get(key)
-    return timedelta(seconds=seconds) if isinstance(seconds, int | float) else None
-
-
-def _longest(claim: Claim) -> timedelta:
-    return _seconds(claim.lane.policy, "timeout_seconds") or timedelta(minutes=30)
-
-
 def _stuck(held: Held) -> Report:
     """A thread can't be killed: what began in it runs alone in a child next time, what had not is free."""
     body = encode({"code": "task.timed_out", "message": "it blocked the worker's thread", "category": "transient"})
-    ended = "crashed" if held.started and not held.ended else "handed_back"
+    ended = Ended.CRASHED if held.started and not held.ended else Ended.HANDED_BACK
     return Report(held.claim.fence, ended, body)
 
 
 def _again(held: Held) -> Report:
-    return Report(held.claim.fence, "handed_back")
+    return Report(held.claim.fence, Ended.HANDED_BACK)
 
 
 def _for_others(held: Held, error: Unavailable) -> Report:
@@ -464,15 +451,15 @@ def _for_others(held: Held, error: Unavailable) -> Report:
     log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
     described = encode(describe_error(error))
     if error.code in MISSING:
-        return Report(held.claim.fence, "missing", described, MISSING[error.code])
+        return Report(held.claim.fence, Ended.MISSING, described, MISSING[error.code])
     seconds = min(2.0 ** (min(held.claim.attempt, 10) - 1), MAX_DELAY_SECONDS)
-    return Report(held.claim.fence, "handed_back", described, timedelta(seconds=seconds))
+    return Report(held.claim.fence, Ended.HANDED_BACK, described, timedelta(seconds=seconds))
 
 
 def _failed(
     claim: Claim, error: dict[str, Json], ran: timedelta, printed: str | None, metrics: str | None = None
 ) -> Report:
-    delay = next_delay(claim.lane.policy, claim.failures, error)
-    ended = "failed" if delay is None else "retry"
+    delay = next_delay(claim.lane.policy.retry, claim.failures, error)
+    ended = Ended.FAILED if delay is None else Ended.RETRY
     log.warning("task.failed", **claim.ids, end=ended, code=error.get("code"))
     return Report(claim.fence, ended, encode(error), delay, ran, printed, metrics)

@@ -14,7 +14,7 @@ from anabranch.engine.advancing import Advancer
 from anabranch.engine.child_jobs import is_child_job
 from anabranch.engine.failure import describe_error
 from anabranch.engine.lanes import is_internal_queue
-from anabranch.engine.model import Answer, Attempt, Claim, InHand, Purpose, Report, Said, TaskKey
+from anabranch.engine.model import Answer, Attempt, Claim, Ended, InHand, Purpose, Report, Said, TaskKey
 from anabranch.engine.ports import HeartbeatConnection, Refused, Store, TakenRight, Turn, Wanted
 from anabranch.engine.run_times import AHEAD, FAST, RunTimes
 from anabranch.engine.session import LiveSession
@@ -127,7 +127,7 @@ class TaskLoop:
             if ended or not all(held.ended for held in chunk):
                 del self._running[task]
                 task.cancel()
-                self._write([Report(held.claim.fence, "handed_back") for held in chunk])
+                self._write([Report(held.claim.fence, Ended.HANDED_BACK) for held in chunk])
                 self.dropped = True
 
     def abandon(self) -> None:
@@ -193,7 +193,7 @@ class TaskLoop:
                 waiting.remove(held)
         for chunk in self._running.values():
             chunk[:] = [held for held in chunk if held not in given]
-        self._write([Report(held.claim.fence, "handed_back") for held in given])
+        self._write([Report(held.claim.fence, Ended.HANDED_BACK) for held in given])
 
     def _wanted(self) -> Wanted:
         if not self._slots:
@@ -249,12 +249,12 @@ class TaskLoop:
             return
         self._moved = time.monotonic()
         if task.cancelled():
-            self._write([Report(held.claim.fence, "handed_back") for held in chunk])
+            self._write([Report(held.claim.fence, Ended.HANDED_BACK) for held in chunk])
         elif error := task.exception():
             for held in chunk:
                 log.error("worker.fault", **held.claim.ids, error=str(error), exc_info=error)
             body = encode({**describe_error(error), "category": "bug"})
-            self._write([Report(held.claim.fence, "failed", body) for held in chunk])
+            self._write([Report(held.claim.fence, Ended.FAILED, body) for held in chunk])
         self._dispatch()
         self._live.ring()
 

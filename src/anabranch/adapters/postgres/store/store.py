@@ -36,6 +36,7 @@ from anabranch.engine.items import Items
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import (
     Answer,
+    ApplyResult,
     Attempt,
     ChildJob,
     Claim,
@@ -45,10 +46,12 @@ from anabranch.engine.model import (
     Limit,
     LimitKind,
     Report,
+    RetryAnswer,
     RightId,
     RightView,
     SessionId,
     SessionKind,
+    SignalAnswer,
 )
 from anabranch.engine.ports import (
     Applied,
@@ -190,10 +193,10 @@ class PostgresStore:
                 for first, items in transition.source.items.arrays(STAGED_BYTES):
                     staged = (right.id, session, right.takes, transition.node, first, items)
                     if not await self._value("stage_items", *staged):
-                        return Applied(None, ())
+                        return Applied(ApplyResult.RIGHT_LOST, ())
         changes = encode([write_change(transition) for transition in transitions])
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
-        return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
+        return Applied(ApplyResult(row["applied"]), tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
 
     async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None:
         """What a reference to a node's output stands for, or None when there is no such thing."""
@@ -267,19 +270,21 @@ class PostgresStore:
         """Cancel child jobs whose task is over; how many, of a bounded batch."""
         return await self._sweep.cancel_orphans()
 
-    async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId) -> Verdict:
+    async def signal(
+        self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId
+    ) -> Verdict[SignalAnswer]:
         """Tell a gate what it waits for."""
         (row,) = await self._change("signal", job_id, node, encode(payload), by, session)
-        return read_verdict(row)
+        return read_verdict(SignalAnswer, row)
 
     async def retry(
         self, job_id: str, version: int, again: Again, session: SessionId, by: str | None = None
-    ) -> Verdict:
+    ) -> Verdict[RetryAnswer]:
         """Begin a new generation of a job, if it is as it was when it was read."""
         kept = sorted(again.kept)
         data = encode({"kept": list(kept)})
         (row,) = await self._database.call("retry", job_id, version, list(again.nodes), kept, data, session, by)
-        return read_verdict(row)
+        return read_verdict(RetryAnswer, row)
 
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
         """Trade a claim for a child job; None when the claim was lost."""
