@@ -26,18 +26,20 @@ from anabranch.audit import Leftovers
 from anabranch.canonical import Json
 from anabranch.controls import Controls
 from anabranch.engine.advancing import Advancer
+from anabranch.engine.live_session import LiveSession
 from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Refused, Submitted, TakenRight
 from anabranch.engine.retention import Keep, Purge
-from anabranch.engine.session import LiveSession, Part, keep_session
+from anabranch.engine.session import Part, keep_session
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.engine.worker.children import Children
+from anabranch.engine.worker.dispatcher import WorkerOptions
 from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
-from anabranch.engine.worker.worker import Worker, WorkerOptions
+from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Conflict, Denied, NotFound, Unavailable
 from anabranch.settings import AREAS, Settings, forget
 from anabranch.storage.marks import join_storage
@@ -262,8 +264,6 @@ class Gateway:
     async def close(self) -> None:
         """End the session and close the pools."""
         self._stop.set()
-        if self._live:
-            self._live.ring()
         if self._session:
             await self._session
         await self._store.close()
@@ -278,14 +278,12 @@ class Gateway:
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Lend the session to submissions while it lives."""
         self._live = live
-        self._advancer = Advancer(self._store, live.session, self._results)
-        live.rights = self._advancer.in_hand
+        self._advancer = Advancer(self._store, live.session, self._results, live.rights)
         keep = timedelta(hours=self.settings.idempotency_hours)
         self._submitter = Submitter(self._store, live.session, self.declaration, keep)
         self._has_session.set()
         try:
             while not stop.is_set():
-                live.check()
                 await live.wait(timedelta(seconds=1))
         finally:
             self._live = self._submitter = None

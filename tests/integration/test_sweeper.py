@@ -13,12 +13,12 @@ from anabranch.api.health.diagnosis import Part, diagnose
 from anabranch.engine import sweeper
 from anabranch.engine.child_jobs import ChildJobs, collect_children
 from anabranch.engine.filling import Definitions
+from anabranch.engine.live_session import LiveSession
 from anabranch.engine.model import Claim, Ended, InHand, JobState, LimitKind, SessionId, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Submission, TakenRight
 from anabranch.engine.retention import Keep, Purge
-from anabranch.engine.session import LiveSession
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock

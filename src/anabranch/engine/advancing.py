@@ -38,7 +38,7 @@ from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.results import Results
 from anabranch.workflows.definition import Workflow
 
-__all__ = ["Advancer", "end_orphans"]
+__all__ = ["Advancer", "BackgroundAdvances", "end_orphans"]
 
 log = structlog.get_logger()
 PAUSES_SECONDS = (0.1, 0.2, 0.5, 1, 1, 1, 1, 2, 2, 2, 2, 2)
@@ -56,18 +56,19 @@ class Spent:
 class Advancer:
     """Spends rights for one session; the last one out turns off the lights."""
 
-    def __init__(self, store: JobStore, session: SessionId, results: Results) -> None:
-        """For this session only: a new session needs a new one."""
+    def __init__(
+        self, store: JobStore, session: SessionId, results: Results, in_hand: set[RightId] | None = None
+    ) -> None:
+        """For this session only: a new session needs a new one.
+
+        `in_hand` gets the rights that are being spent or wait to be; the heartbeat renews them as long as they are.
+        """
         self._store = store
         self._outputs = Outputs(store, results)
         self._session = session
         self._bell = Bell(store)
         self._definitions = Definitions(store)
-        self._in_hand: set[RightId] = set()
-
-    def in_hand(self) -> Sequence[RightId]:
-        """The rights that are being spent or wait to be; the heart renews them, however long that takes."""
-        return list(self._in_hand)
+        self._in_hand = set() if in_hand is None else in_hand
 
     async def advance(self, rights: Sequence[TakenRight]) -> Spent:
         """Spend rights and those that come of them; those that can't be spent now are left over, still in hand."""
@@ -186,6 +187,42 @@ class Advancer:
             if isinstance(change, SetJob):
                 log.info("job.moved", **_ids(view), state=change.state)
         self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane | KeepLane)})
+
+
+class BackgroundAdvances:
+    """Spends rights beside the loop of their process, and wakes it when that is done."""
+
+    def __init__(self, advancer: Advancer, wake: asyncio.Event) -> None:
+        """With this advancer."""
+        self._advancer = advancer
+        self._wake = wake
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """How many go on."""
+        return len(self._tasks)
+
+    def start(self, rights: Sequence[TakenRight]) -> None:
+        """Begin to spend rights, if there are any."""
+        if rights:
+            task = asyncio.create_task(self._advance(rights))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def cancel(self) -> None:
+        """Stop spending: others have the rights now."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _advance(self, rights: Sequence[TakenRight]) -> None:
+        try:
+            await self._advancer.advance_patiently(rights)
+        except (AnabranchError, OSError) as error:  # an orchestrator takes the right when it is free again
+            log.warning("advance.interrupted", reason=str(error))
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._wake.set()
 
 
 async def end_orphans(store: JobStore) -> None:

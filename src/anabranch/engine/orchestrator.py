@@ -6,9 +6,9 @@ from datetime import timedelta
 import structlog
 
 from anabranch.engine.advancing import Advancer
+from anabranch.engine.live_session import LiveSession
 from anabranch.engine.ports import SessionGone, Store
 from anabranch.engine.retention import Purge, Retention
-from anabranch.engine.session import LiveSession
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import AnabranchError
 from anabranch.storage.results import Results
@@ -29,7 +29,7 @@ class Orchestrator:
         self._purge = purge
 
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
-        """Run until told to stop; SessionGone when the session was lost."""
+        """Run until asked to stop; SessionGone when the session was lost."""
         retention, sweeper = Retention(self._store.retention(), live.session), Sweeper(self._store, live.session)
         duties = [
             asyncio.create_task(retention.run(self._purge), name="retention"),
@@ -43,10 +43,8 @@ class Orchestrator:
             await asyncio.wait(duties)
 
     async def _serve(self, live: LiveSession, stop: asyncio.Event) -> None:
-        advancer = Advancer(self._store, live.session, self._results)
-        live.rights = advancer.in_hand
+        advancer = Advancer(self._store, live.session, self._results, live.rights)
         while not stop.is_set():
-            live.check()
             try:
                 if not await advancer.take_free():
                     await live.wait(POLL)

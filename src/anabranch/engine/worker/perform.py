@@ -34,6 +34,11 @@ class Call:
     previous: Sequence[Json] | None = None
     folding: Sequence[Folding] | None = None
 
+    @property
+    def id(self) -> tuple[str, int]:
+        """The attempt that it is for."""
+        return self.facts.task_id, self.facts.attempt
+
     @classmethod
     def of(
         cls,
