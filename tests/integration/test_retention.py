@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_statement
 from anabranch.adapters.postgres.store.retention import BYTES, ROWS
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
 from anabranch.engine.model import Claim, Ended, Report
@@ -406,13 +408,22 @@ async def test_o5_a_parent_waits_for_children_that_still_run(engine: EngineHarne
     assert await engine.state(child) == "running"
 
 
+@pytest.fixture
+async def forgetful(engine: EngineHarness, database_url: str) -> AsyncIterator[EngineHarness]:
+    """The engine with a store for which every definition was stored long ago."""
+    store = PostgresStore(database_url, name="forgetful", connections=4, known_for=timedelta(0))
+    await store.open()
+    yield EngineHarness(store, engine.reads, engine.session, engine.results)
+    await store.close()
+
+
 async def test_o5_the_parts_of_a_definition_stay_with_it_and_come_back_with_it(
-    engine: EngineHarness, purge: Purge, clock: Clock, database_url: str, monkeypatch: pytest.MonkeyPatch
+    forgetful: EngineHarness, purge: Purge, clock: Clock, database_url: str
 ) -> None:
     """A child that is yet to come needs its definition, also where a process believes to have kept it long ago."""
     kept = "select workflow from app.workflows order by 1"
-    _, child = await begin_parent(engine, n=1)
-    await engine.finish(await engine.claim())
+    _, child = await begin_parent(forgetful, n=1)
+    await forgetful.finish(await forgetful.claim())
     query(database_url, f"delete from app.jobs where job_id = '{child}'")
     clock.advance(2 * DAY)
     assert (await do(purge)).workflows == 0
@@ -420,10 +431,9 @@ async def test_o5_the_parts_of_a_definition_stay_with_it_and_come_back_with_it(
     assert (await do(purge)).workflows == 2
     assert query(database_url, kept) == []
 
-    monkeypatch.setattr("anabranch.adapters.postgres.store.store.monotonic", lambda: 1e12)
-    _, again = await begin_parent(engine, n=2)
-    await engine.finish(await engine.claim())
-    assert await engine.state(again) == "completed"
+    _, again = await begin_parent(forgetful, n=2)
+    await forgetful.finish(await forgetful.claim())
+    assert await forgetful.state(again) == "completed"
     assert query(database_url, kept) == [("child",), ("parent",)]
 
 

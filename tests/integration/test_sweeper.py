@@ -10,7 +10,6 @@ import pytest
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.adapters.postgres.store.vitals import PostgresSigns
 from anabranch.api.health.diagnosis import Part, diagnose
-from anabranch.engine import sweeper
 from anabranch.engine.child_jobs import ChildJobs, collect_children
 from anabranch.engine.filling import Definitions
 from anabranch.engine.live_session import LiveSession
@@ -193,15 +192,13 @@ class StuckStore(PostgresStore):
         return []
 
 
-async def test_a14_the_sweeper_waits_for_no_advance(
-    engine: EngineHarness, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sweeper, "EVERY", timedelta(seconds=0.05))
+async def test_a14_the_sweeper_waits_for_no_advance(engine: EngineHarness, database_url: str) -> None:
     store = StuckStore(database_url, name="stuck", connections=3)
     await store.open()
     session = await store.open_session(SessionKind.ORCHESTRATOR, [], 0, MINUTE)
     keep = Keep(None, MINUTE, MINUTE)
-    orchestrator = Orchestrator(store, engine.results, Purge(store.retention(), engine.results, keep))
+    purge, often = Purge(store.retention(), engine.results, keep), timedelta(seconds=0.05)
+    orchestrator = Orchestrator(store, engine.results, purge, sweep_every=often)
     serving = asyncio.create_task(orchestrator.serve(LiveSession(session), asyncio.Event()))
     victim = await engine.new_session()
     await engine.submit(fan_out(1))
@@ -334,10 +331,9 @@ TIMED = Workflow(
 )
 
 
-@pytest.fixture
-def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time passes for the sweeper itself, as for the database's clock while nobody moves it."""
-    monkeypatch.setattr(sweeper, "_now", lambda: 0.0)
+def sweeper_of(engine: EngineHarness) -> Sweeper:
+    """A sweeper for which no time passes, as for the database's clock while nobody moves it."""
+    return Sweeper(engine.store, engine.session, now=lambda: 0.0)
 
 
 async def clock_of(url: str) -> Part | None:
@@ -349,13 +345,12 @@ async def clock_of(url: str) -> Part | None:
         await signs.close()
 
 
-@pytest.mark.usefixtures("no_time")
 @pytest.mark.parametrize("hours", [1, -1])
 async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     engine: EngineHarness, database_url: str, clock: Clock, hours: int
 ) -> None:
     """Gates, waits, delays, leases and timeouts that were opened before the step; what comes after it stays."""
-    watching = Sweeper(engine.store, engine.session)
+    watching = sweeper_of(engine)
     await watching.sweep()
     await engine.submit(TIMED)
     await engine.submit(of("late", 2, timeout=MINUTE, total_timeout=10 * MINUTE, retry=Retry(max_attempts=1)))
@@ -380,7 +375,7 @@ async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     assert (part.status, f"{hours * 3600:+d} s" in part.detail) == ("degraded", True)
 
     await watching.sweep()  # it is seen once, by this process and by another
-    await Sweeper(engine.store, engine.session).sweep()
+    await sweeper_of(engine).sweep()
     assert ask(database_url, "select shifted from app.clock") == [(hours * HOUR,)]
     assert await engine.store.take_rights(engine.session, 10) == []
     clock.advance(10 * MINUTE)
@@ -389,11 +384,10 @@ async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     pulse.close()
 
 
-@pytest.mark.usefixtures("no_time")
 async def test_tf5_a_date_that_was_declared_stays_when_the_clock_steps(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
-    watching = Sweeper(engine.store, engine.session)
+    watching = sweeper_of(engine)
     await watching.sweep()
     until = (clock.now() + 2 * HOUR).isoformat()
     await engine.submit(Workflow("dated", (Node("wait", kind=Kind.WAIT, until=until),)))
@@ -402,11 +396,10 @@ async def test_tf5_a_date_that_was_declared_stays_when_the_clock_steps(
     assert ask(database_url, "select until - app.now() from app.waits") == [(HOUR,)]
 
 
-@pytest.mark.usefixtures("no_time")
 async def test_tf5_two_sweepers_move_what_is_scheduled_once(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
-    both = [Sweeper(engine.store, engine.session) for _ in range(2)]
+    both = [sweeper_of(engine) for _ in range(2)]
     for each in both:
         await each.sweep()
     await engine.submit(TIMED)
@@ -418,11 +411,10 @@ async def test_tf5_two_sweepers_move_what_is_scheduled_once(
     assert ask(database_url, "select until - app.now() from app.waits") == [(10 * MINUTE,)] * 2
 
 
-@pytest.mark.usefixtures("no_time")
 async def test_tf5_steps_in_rounds_that_follow_each_other_are_each_noted_once(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
-    watching = Sweeper(engine.store, engine.session)
+    watching = sweeper_of(engine)
     await watching.sweep()
     await engine.submit(TIMED)
     for hours in (-1, 2, -3, 2):
@@ -432,12 +424,11 @@ async def test_tf5_steps_in_rounds_that_follow_each_other_are_each_noted_once(
     assert ask(database_url, "select shifted from app.clock") == [(timedelta(0),)]
 
 
-@pytest.mark.usefixtures("no_time")
 @pytest.mark.parametrize("hours", [1, 24])
 async def test_tf5_what_was_noted_while_the_clock_was_ahead_between_two_rounds_is_moved(
     engine: EngineHarness, database_url: str, clock: Clock, hours: int
 ) -> None:
-    watching, pulse = Sweeper(engine.store, engine.session), engine.store.pulse()
+    watching, pulse = sweeper_of(engine), engine.store.pulse()
     await engine.submit(TIMED, name="before")
     await watching.sweep()
     clock.advance(hours * HOUR)
@@ -456,11 +447,10 @@ async def test_tf5_what_was_noted_while_the_clock_was_ahead_between_two_rounds_i
     pulse.close()
 
 
-@pytest.mark.usefixtures("no_time")
 async def test_tf5_a_sweeper_that_slept_moves_nothing(engine: EngineHarness, database_url: str, clock: Clock) -> None:
     """To a process that was stopped with its machine the clock seems to have stepped; others beat meanwhile."""
     other = await engine.new_session()
-    watching = Sweeper(engine.store, engine.session)
+    watching = sweeper_of(engine)
     await watching.sweep()
     await engine.submit(TIMED)
     pulse = engine.store.pulse()

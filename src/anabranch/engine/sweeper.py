@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import structlog
@@ -10,7 +11,7 @@ from anabranch.engine.model import SessionId
 from anabranch.engine.ports import ClockReading, TaskQueue
 from anabranch.errors import AnabranchError
 
-__all__ = ["Sweeper"]
+__all__ = ["EVERY", "Sweeper"]
 
 log = structlog.get_logger()
 EVERY = timedelta(seconds=5)
@@ -19,13 +20,27 @@ LOOKS_AHEAD = 6  # in how many rounds it is looked once for what was noted by a 
 STEP = timedelta(seconds=20)  # less is drift, or an answer that was slow
 
 
+def _read_steady_clock() -> float:
+    """Seconds by a clock that nobody sets and that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Sweeper:
     """A loop over state in bounded rounds; any number of them may run at once."""
 
-    def __init__(self, queue: TaskQueue, session: SessionId) -> None:
-        """For the process of this session."""
+    def __init__(
+        self,
+        queue: TaskQueue,
+        session: SessionId,
+        *,
+        every: timedelta = EVERY,
+        now: Callable[[], float] = _read_steady_clock,
+    ) -> None:
+        """For the process of this session; `now` are seconds by a clock that nobody sets."""
         self._queue = queue
         self._session = session
+        self._every = every
+        self._now = now
         self._seen: tuple[ClockReading, float] | None = None
         self._rounds = 0
 
@@ -38,12 +53,12 @@ class Sweeper:
                 log.warning("sweeper.interrupted", reason=error.message)
             except Exception:  # the loop must go on; without its heartbeat, health shows it
                 log.exception("sweeper.failed")
-            await asyncio.sleep(EVERY.total_seconds())
+            await asyncio.sleep(self._every.total_seconds())
 
     async def sweep(self) -> None:
         """Do one round."""
         await self._follow_clock()
-        swept = await self._queue.sweep(self._session, EVERY, GRACE)
+        swept = await self._queue.sweep(self._session, self._every, GRACE)
         if swept.expired or swept.released:
             log.warning("sweeper.took_over", sessions=swept.expired, tasks=swept.released)
 
@@ -69,15 +84,11 @@ class Sweeper:
 
     async def _read_clock(self) -> tuple[ClockReading, float] | None:
         """What the server's clock shows, and ours; None where the answer was too slow to compare them."""
-        asked = _now()
+        asked = self._now()
         reading = await self._queue.read_clock()
-        return (reading, _now()) if _now() - asked <= STEP.total_seconds() / 2 else None
+        answered = self._now()
+        return (reading, answered) if answered - asked <= STEP.total_seconds() / 2 else None
 
     async def _step_clock(self, step: timedelta, reading: ClockReading, elapsed: timedelta | None) -> None:
         if await self._queue.step_clock(self._session, step, reading.shifted, elapsed):
             log.warning("sweeper.clock_stepped", seconds=step.total_seconds())
-
-
-def _now() -> float:
-    """Seconds by a clock that nobody sets and that goes on while the machine sleeps, where there is one."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

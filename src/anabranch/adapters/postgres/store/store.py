@@ -78,7 +78,6 @@ __all__ = ["PostgresStore"]
 
 HEALED = 1000
 LOCK_WAITS = 2  # each as long as the server lets a statement wait for a lock
-KNOWN_SECONDS = 3600.0
 PART_MISSING = "AN002"
 STAGED_BYTES = 4_000_000
 
@@ -86,14 +85,27 @@ STAGED_BYTES = 4_000_000
 class PostgresStore:
     """Jobs, tasks and sessions in schema app, by its functions only."""
 
-    def __init__(self, url: str, *, name: str, stack: str = "", connections: int = 2, checked: bool = False) -> None:
-        """Nothing is opened yet. Sessions are those of `stack`; `checked` connections are tried before each use."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str,
+        stack: str = "",
+        connections: int = 2,
+        checked: bool = False,
+        known_for: timedelta = timedelta(hours=1),
+    ) -> None:
+        """Nothing is opened yet. Sessions are those of `stack`; `checked` connections are tried before each use.
+
+        A definition that was stored is taken to be there for the time `known_for`.
+        """
         self._url = url
         self._name = name
         self._stack = stack
         self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
         self._sweep = PostgresSweep(self._database)
         self._known: set[str] = set()
+        self._known_for = known_for
         self._known_until = 0.0
 
     async def open(self) -> None:
@@ -351,7 +363,7 @@ class PostgresStore:
         """Have definitions in the database; from time to time again, for retention removes what nobody asks for."""
         if monotonic() > self._known_until:
             self._known.clear()
-            self._known_until = monotonic() + KNOWN_SECONDS
+            self._known_until = monotonic() + self._known_for.total_seconds()
         if {one.hash for one in workflows} <= self._known:
             return
         kept: list[Json] = [
