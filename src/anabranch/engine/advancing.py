@@ -239,7 +239,7 @@ def _event(view: RightView) -> Event:
     match view.purpose:
         case Purpose.START:
             return Started()
-        case Purpose.GATE | Purpose.WAIT:  # a gate that was told in its last moment was told
+        case Purpose.GATE | Purpose.WAIT:  # a signal in the last moment counts
             return Signalled(view.node, view.signal[0]) if view.signal else TimeUp(view.node)
         case _:
             return LaneEnded(view.node, view.purpose, view.failed or 0, view.error, view.width or 0)

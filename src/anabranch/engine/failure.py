@@ -106,8 +106,8 @@ def _category(error: BaseException, message: str) -> str:
 def _has_status_429(error: Exception) -> bool:
     """Whether an exception of an HTTP client says so, as requests, httpx, aiohttp, urllib and cloud clients do."""
     try:
-        told = (error, getattr(error, "response", None))
-        found = {getattr(each, name, None) for each in told for name in ("status", "status_code", "code")}
+        sources = (error, getattr(error, "response", None))
+        found = {getattr(each, name, None) for each in sources for name in ("status", "status_code", "code")}
         return not found.isdisjoint({_TOO_MANY_REQUESTS, str(_TOO_MANY_REQUESTS)})
     except BaseException:  # noqa: BLE001  # a handler's own exception may do anything when it is looked at
         return False

@@ -72,7 +72,7 @@ class OpenLane:
 
 @dataclass(frozen=True)
 class KeepLane:
-    """Open a node's lane of an earlier generation anew: what completed is kept, all else is tried again."""
+    """Reopen a node's lane of an earlier generation: what completed is kept, all else is tried again."""
 
     node: str
     queue: str

@@ -257,7 +257,7 @@ class Attempt(NamedTuple):
 
 
 class InHand(NamedTuple):
-    """An attempt that a worker has, as its heart tells it."""
+    """An attempt that a worker has, as its heartbeat reports it."""
 
     attempt: Attempt
     started: bool
@@ -357,7 +357,7 @@ class Report:
 class RightView:
     """A right to advance with all that planning needs.
 
-    `failure` is why a job fails that still lets others finish; `signal` is what a gate was told, in a list of one;
+    `failure` is why a job fails that still lets others finish; `signal` is what a gate received, in a list of one;
     `kept` are the nodes that go on with the results they have; `is_child` says that another job waits for this one.
     """
 

@@ -64,10 +64,10 @@ AnswerT = TypeVar("AnswerT", RetryAnswer, SignalAnswer)
 
 
 class SessionGone(Conflict):
-    """The session was taken for dead: its tasks are with others, and the process must begin a new one."""
+    """The session expired: its tasks are with others, and the process must begin a new one."""
 
     def __init__(self, session: SessionId) -> None:
-        super().__init__("session.gone", f"session {session} was taken for dead")
+        super().__init__("session.gone", f"session {session} expired")
 
 
 class KeyTaken(Conflict):

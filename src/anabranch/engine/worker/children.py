@@ -40,11 +40,11 @@ class Listener(Protocol):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the handler is to be told that it is cancelled."""
+        """Whether the handler is to hear that it is cancelled."""
 
     @property
     def stopping(self) -> bool:
-        """Whether the handler is to be told that the worker stops."""
+        """Whether the handler is to hear that the worker stops."""
 
     def end(self) -> None:
         """Note that its answer is here."""
@@ -341,12 +341,12 @@ def _has_ended(pid: int) -> bool:
 
 
 def _fork(*given: object) -> tuple[ForkServerProcess, Connection, Connection]:
-    """A child, the line to it, and what it prints. A server that dies meanwhile is made anew by the next try."""
+    """A child, the line to it, and what it prints. A server that dies meanwhile is started again by the next try."""
     for _ in range(FORKS):
         try:
             return _try_to_fork(given)
         except (EOFError, ConnectionError):
-            time.sleep(FORK_PAUSE_SECONDS)  # until the system has told of its end
+            time.sleep(FORK_PAUSE_SECONDS)  # until the system has reported its end
     raise Unavailable("worker.no_children", "the server that forks the processes of handlers does not stay alive")
 
 

@@ -74,7 +74,7 @@ class Outcome:
 
     What it printed ends with where it failed, if it did.
 
-    Interrupted: it was told to stop, and did; there is neither. Whether the process that it ran in had no descriptors
+    Interrupted: it was asked to stop, and did; there is neither. Whether the process that it ran in had no descriptors
     left for it, only its worker can judge.
     """
 
@@ -119,10 +119,9 @@ async def perform_async(found: Handler, call: Call, voice: WorkerLink, resources
 
 def _failed(context: Context, voice: WorkerLink, error: BaseException) -> Outcome:
     interrupted = isinstance(error, Interrupted) and (voice.stopping or voice.cancelled)
-    told = None if interrupted else tell_traceback(error)
     return Outcome(
         error=describe_error(error),
-        log=told,
+        log=None if interrupted else tell_traceback(error),
         has_scratch=context.has_scratch,
         interrupted=interrupted,
         lacked_descriptors=is_exhausted(error, in_handler=True),

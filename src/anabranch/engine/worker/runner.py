@@ -310,7 +310,7 @@ class Runner:
         log.error("task.crashed", **claim.ids, reason=str(error), orphaned=error.orphaned)
         last = claim.crashes + 1 >= CRASH_LIMIT
         body = encode(self._describe_crash(claim, error))
-        # All children of a server die with it: the first time nobody can tell whose fault it was.
+        # All children of a server die with it: the first time it is unknown whose fault it was.
         ended = Ended.SUSPECT if error.orphaned and not claim.crashes else Ended.FAILED if last else Ended.CRASHED
         return Report(claim.fence, ended, body, None, timedelta(seconds=seconds), error.log)
 
