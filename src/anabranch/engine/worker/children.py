@@ -134,7 +134,8 @@ class Child:
         One that has not begun yet would not hear it; `call` repeats it when it does.
         """
         if self._begun and self.process.pid is not None and self.process.exitcode is None:
-            os.kill(self.process.pid, signum)
+            with suppress(ProcessLookupError):  # it ends at this moment
+                os.kill(self.process.pid, signum)
 
     @property
     def has_begun(self) -> bool:
