@@ -1,6 +1,6 @@
 """By which rules the tasks of a lane run, and what they are given: stored with the lane, in one JSON object."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -12,12 +12,13 @@ from anabranch.workflows.definition import DEFAULT_TIMEOUT, Backoff, Fold, Foldi
 __all__ = ["TaskPolicy", "TaskShape"]
 
 Span = TypeVar("Span", timedelta, None)
+Rules = TypeVar("Rules", "TaskPolicy", "TaskShape")
 _LIMITS = ("queue_timeout", "heartbeat_timeout", "total_timeout")
 _POLICY_KEYS = (
     "timeout_seconds", "max_attempts", "backoff", "initial_delay_seconds", "max_delay_seconds",
     *(f"{name}_seconds" for name in _LIMITS),
 )  # fmt: skip
-_SHAPE_KEYS = ("lineage", "previous", "workflow", "single", "indexed", "folding")
+_SHAPE_KEYS = ("lineage", "previous", "workflow", "single", "indexed")
 _BACKOFFS = {str(backoff): backoff for backoff in Backoff}
 _DEFAULT_RETRY = Retry()
 
@@ -42,10 +43,7 @@ class TaskPolicy:
     def from_json(cls, lane: Json) -> "TaskPolicy":
         """The policy of a stored lane. A value that can't be read is replaced by its default: one bad row must not
         keep a worker from the claims beside it (E10)."""
-        try:
-            return _read_policy(*_values(lane, _POLICY_KEYS))
-        except TypeError:  # an array or an object in place of a value
-            return cls()
+        return _read(_read_policy, lane, _POLICY_KEYS) or cls()
 
     def to_json(self) -> dict[str, Json]:
         """The policy as SQL functions and other releases read it."""
@@ -79,12 +77,8 @@ class TaskShape:
     @classmethod
     def from_json(cls, lane: Json) -> "TaskShape":
         """The shape of a stored lane; a value that can't be read is ignored (E10)."""
-        *words, folding = _values(lane, _SHAPE_KEYS)
-        try:
-            shape = _read_shape(*words)
-        except TypeError:
-            shape = cls()
-        return shape if folding is None else replace(shape, folding=_read_folding(folding))
+        shape = _read(_read_shape, lane, _SHAPE_KEYS) or cls()
+        return replace(shape, folding=_read_folding(lane)) if isinstance(lane, dict) and "folding" in lane else shape
 
     def to_json(self) -> dict[str, Json]:
         """The shape as SQL functions and other releases read it."""
@@ -94,8 +88,11 @@ class TaskShape:
         return written
 
 
-def _values(lane: Json, keys: Iterable[str]) -> list[Any]:  # JSON, of any type
-    return list(map(lane.get, keys)) if isinstance(lane, dict) else [None for _ in keys]
+def _read(make: Callable[..., Rules], lane: Json, keys: Iterable[str]) -> Rules | None:
+    try:
+        return make(*map(lane.get, keys)) if isinstance(lane, dict) else None
+    except TypeError:  # an array or an object in place of a value: it has no hash
+        return None
 
 
 @lru_cache(maxsize=1024, typed=True)  # the lanes of a workflow are alike, and there may be one for each task
@@ -124,11 +121,8 @@ def _read_seconds(given: Json, default: Span) -> timedelta | Span:
         return default
 
 
-def _read_folding(given: Json) -> tuple[Folding, ...] | None:
-    if not isinstance(given, list):
-        return None
-    parts = (part for part in given if isinstance(part, dict))
+def _read_folding(lane: Any) -> tuple[Folding, ...] | None:  # JSON, not checked yet
     try:
-        return tuple(Folding(str(part["name"]), Fold(str(part["fold"])), str(part["field"])) for part in parts)
-    except (KeyError, ValueError):
+        return tuple(Folding(part["name"], Fold(part["fold"]), part["field"]) for part in lane["folding"])
+    except (LookupError, TypeError, ValueError):
         return None
