@@ -27,9 +27,10 @@ from anabranch.engine.ports import Refused
 from anabranch.engine.retention import Keep, Purge
 from anabranch.engine.session import Part, keep_session
 from anabranch.engine.worker.children import Children
+from anabranch.engine.worker.dispatcher import WorkerOptions
 from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
-from anabranch.engine.worker.worker import Worker, WorkerOptions
+from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Denied, Unavailable
 from anabranch.settings import Settings, forget
 from anabranch.storage.locations import AREAS

@@ -7,7 +7,7 @@ from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json
 from anabranch.engine.advancing import end_orphans
-from anabranch.engine.model import TERMINAL, Job, JobState, Limit, LimitKind, SessionId
+from anabranch.engine.model import TERMINAL, Job, JobState, Limit, LimitKind, RetryAnswer, SessionId, SignalAnswer
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import Again, choose_again
 from anabranch.engine.views import JobDetail, NodeDetail
@@ -101,8 +101,8 @@ class Controls:
             if verdict.right:
                 self._start([verdict.right])
                 return _plan(job, again, nodes)
-            if verdict.word != "moved":
-                raise _unretryable(job, verdict.word)
+            if verdict.answer is not RetryAnswer.MOVED:
+                raise _unretryable(job, verdict.answer)
         raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
 
     async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str) -> bool:
@@ -112,10 +112,10 @@ class Controls:
         verdict = await self._store.signal(job.job_id, node, payload, by, self._session())
         if verdict.right:
             self._start([verdict.right])
-        if verdict.word in ("accepted", "same"):
-            return verdict.word == "accepted"
+        if verdict.answer in (SignalAnswer.ACCEPTED, SignalAnswer.SAME):
+            return verdict.answer is SignalAnswer.ACCEPTED
         gate, remedy = f"{node} of job {job.job_id[:12]}", f"See `anabranch events {job.job_id[:12]}`."
-        if verdict.word == "other":
+        if verdict.answer is SignalAnswer.OTHER:
             raise Conflict("gate.other", f"{gate} was told something else before, and that stands", remedy=remedy)
         raise Conflict("gate.ended", f"{gate} is over", remedy=remedy)
 
@@ -161,7 +161,7 @@ class Controls:
     async def _choose(self, job_id: str, wanted: Retry) -> tuple[Job, Again, list[NodeDetail]]:
         job = await self._reads.find(job_id)
         if job.state not in TERMINAL:
-            raise _unretryable(job, "open")
+            raise _unretryable(job, RetryAnswer.OPEN)
         workflow, nodes = await self._reads.workflow(job), await self._reads.nodes(job.id)
         states, failed = {node.name: node.state for node in nodes}, {node.name: node.failed for node in nodes}
         again = choose_again(workflow, states, failed, nodes=wanted.nodes, from_node=wanted.from_node)
@@ -179,14 +179,14 @@ def _again(node: NodeDetail, is_kept: bool) -> NodeAgain:
     return NodeAgain(node.name, True, None, 0)
 
 
-def _unretryable(job: Job, word: str) -> AnabranchError:
+def _unretryable(job: Job, answer: RetryAnswer) -> AnabranchError:
     name = f"job {job.job_id[:12]}"
-    if word == "open":
+    if answer is RetryAnswer.OPEN:
         remedy = f"Cancel it first: `anabranch cancel {job.job_id[:12]}`."
         return Conflict("retry.open", f"{name} is {job.state}: only what has ended can be retried", remedy=remedy)
-    if word == "child":
+    if answer is RetryAnswer.CHILD:
         return Conflict("retry.child", f"{name} was run by another job", remedy="Retry that one: its `parent`.")
-    if word == "older":
+    if answer is RetryAnswer.OLDER:
         remedy = "Retry the newest, or submit it again."
         return Conflict("retry.older", f"{name} is not the newest of its parameters", remedy=remedy)
     return NotFound("job.not_found", f"{name} is gone", remedy="List jobs with `anabranch jobs`.")

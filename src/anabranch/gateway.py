@@ -14,10 +14,11 @@ from anabranch.app import READS, joined, load_registry, open_results, open_store
 from anabranch.canonical import Json
 from anabranch.controls import Controls
 from anabranch.engine.advancing import Advancer
+from anabranch.engine.live_session import LiveSession
 from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submitted, TakenRight
-from anabranch.engine.session import LiveSession, keep_session
+from anabranch.engine.session import keep_session
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.errors import AnabranchError, Conflict, Denied, Unavailable
@@ -102,8 +103,6 @@ class Gateway:
     async def close(self) -> None:
         """End the session and close the pools."""
         self._stop.set()
-        if self._live:
-            self._live.ring()
         if self._session:
             await self._session
         await self._store.close()
@@ -118,14 +117,12 @@ class Gateway:
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Lend the session to submissions while it lives."""
         self._live = live
-        self._advancer = Advancer(self._store, live.session, self._results)
-        live.rights = self._advancer.in_hand
+        self._advancer = Advancer(self._store, live.session, self._results, live.rights)
         keep = timedelta(hours=self.settings.idempotency_hours)
         self._submitter = Submitter(self._store, live.session, self.declaration, keep)
         self._has_session.set()
         try:
             while not stop.is_set():
-                live.check()
                 await live.wait(timedelta(seconds=1))
         finally:
             self._live = self._submitter = None

@@ -12,7 +12,17 @@ from anabranch.adapters.postgres.store.audit import audit
 from anabranch.canonical import Json
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Answer, Claim, JobState, LimitKind, NodeState, Purpose
+from anabranch.engine.model import (
+    Answer,
+    Claim,
+    Ended,
+    JobState,
+    LimitKind,
+    NodeState,
+    Purpose,
+    RetryAnswer,
+    SignalAnswer,
+)
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission
 from anabranch.engine.retry import choose_again
@@ -33,7 +43,7 @@ def audited(database_url: str) -> Iterator[None]:
     assert [found for found in audit(database_url) if "_late_" not in found.check] == []
 
 
-async def retry(engine: EngineHarness, job_id: str, **choice: object) -> str:
+async def retry(engine: EngineHarness, job_id: str, **choice: object) -> RetryAnswer:
     """Retry a job as the API does; the verdict."""
     job = await engine.reads.find(job_id)
     workflow, nodes = await engine.reads.workflow(job), await engine.reads.nodes(job.id)
@@ -42,11 +52,11 @@ async def retry(engine: EngineHarness, job_id: str, **choice: object) -> str:
     verdict = await engine.store.retry(job_id, job.last_event, again, engine.session)
     if verdict.right:
         await engine.advance([verdict.right])
-    return verdict.word
+    return verdict.answer
 
 
 async def fail(engine: EngineHarness, claims: list[Claim]) -> None:
-    _, rights = await engine.end(claims, "failed")
+    _, rights = await engine.end(claims, Ended.FAILED)
     await engine.advance(rights)
 
 
@@ -137,11 +147,11 @@ class TestRetry:
     async def test_an_open_job_is_not_retried(self, engine: EngineHarness) -> None:
         job = await engine.submit(fan_out(1))
         again = choose_again(fan_out(1), {"work": NodeState.FAILED, "join": NodeState.PENDING}, {})
-        assert (await engine.store.retry(job.job_id, 3, again, engine.session)).word == "open"
+        assert (await engine.store.retry(job.job_id, 3, again, engine.session)).answer is RetryAnswer.OPEN
 
     async def test_a_right_of_the_old_generation_is_lost(self, engine: EngineHarness) -> None:
         job = await engine.submit(fan_out(2, on_failure=OnFailure.FINISH))
-        _, old = await engine.end(await engine.claim(), "failed")
+        _, old = await engine.end(await engine.claim(), Ended.FAILED)
         await engine.store.cancel(job.job_id, "test")
         assert await retry(engine, job.job_id) == "retried"
         assert await engine.advance(old) == 0
@@ -201,11 +211,11 @@ def gated(**more: object) -> Workflow:
     return Workflow("gated", (gate, after))
 
 
-async def signal(engine: EngineHarness, job_id: str, payload: dict[str, Json]) -> str:
+async def signal(engine: EngineHarness, job_id: str, payload: dict[str, Json]) -> SignalAnswer:
     verdict = await engine.store.signal(job_id, "gate", payload, "tester", engine.session)
     if verdict.right:
         await engine.advance([verdict.right])
-    return verdict.word
+    return verdict.answer
 
 
 class TestGates:
@@ -451,7 +461,7 @@ class TestChildJobs:
         job = await submit(engine, parent(retry=Retry(max_attempts=1)))
         await spawn(engine)
         gone: Json = {"href": "nowhere.json", "size": 1, "sha256": "0"}
-        _, rights = await engine.end(await engine.claim(), "referenced", gone)
+        _, rights = await engine.end(await engine.claim(), Ended.REFERENCED, gone)
         await engine.advance(rights)
         assert await engine.state(job) is JobState.FAILED
 
@@ -604,8 +614,8 @@ async def test_a_reason_stays_until_another_is_given(engine: EngineHarness) -> N
 async def test_e13_dead_letters_of_one_code_are_found_behind_many_others(engine: EngineHarness) -> None:
     await engine.submit(fan_out(10, on_failure=OnFailure.FINISH))
     claims = sorted(await engine.claim(), key=lambda claim: claim.key)
-    await engine.end(claims[:8], "failed", {"code": "a", "message": "no"})
-    await engine.end(claims[8:], "failed", {"code": "b", "message": "no"})
+    await engine.end(claims[:8], Ended.FAILED, {"code": "a", "message": "no"})
+    await engine.end(claims[8:], Ended.FAILED, {"code": "b", "message": "no"})
     found = await engine.reads.dead_letters(limit=6, code="b")
     assert [letter.index for letter in found] == [8, 9]
 

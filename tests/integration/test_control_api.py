@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from anabranch.api.main import create_app
-from anabranch.engine.model import Claim
+from anabranch.engine.model import Claim, Ended
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 
@@ -59,7 +59,7 @@ async def submit(api: httpx.AsyncClient, workflow: str) -> str:
 async def claim(engine: EngineHarness, count: int) -> list[Claim]:
     async with asyncio.timeout(30):
         while len(found := await engine.claim(count)) < count:
-            await engine.end(found, "handed_back")
+            await engine.end(found, Ended.HANDED_BACK)
             await asyncio.sleep(0.02)
     return found
 
@@ -77,7 +77,9 @@ async def fail_one(api: httpx.AsyncClient, engine: EngineHarness) -> str:
     job_id = await submit(api, "wide")
     first, *others = await claim(engine, 3)
     await engine.end(others)
-    _, rights = await engine.end([first], "failed", {"code": "test.broken", "message": "no", "category": "permanent"})
+    _, rights = await engine.end(
+        [first], Ended.FAILED, {"code": "test.broken", "message": "no", "category": "permanent"}
+    )
     await engine.advance(rights)
     await status(api, job_id, "failed")
     return job_id

@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.audit import GRACE, audit, checks
 from anabranch.cli.database.schema import audit_state
 from anabranch.cli.exit_codes import exit_code
-from anabranch.engine.model import LimitKind
+from anabranch.engine.model import Ended, LimitKind
 from anabranch.errors import AnabranchError
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Kind, Node, Workflow
@@ -41,7 +41,7 @@ async def busy(engine: EngineHarness, database_url: str) -> str:
     await engine.submit(fan_out(5), number=1)
     claims = await engine.claim(4)
     await engine.end(claims[:2])
-    await engine.end(claims[2:3], "retry", delay=timedelta(hours=1))
+    await engine.end(claims[2:3], Ended.RETRY, delay=timedelta(hours=1))
     await engine.submit(fan_out(2), priority=3, number=2)
     for _ in range(2):
         _, rights = await engine.end(await engine.claim(2))

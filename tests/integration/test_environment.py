@@ -17,7 +17,7 @@ from anabranch.api.health.diagnosis import diagnose
 from anabranch.canonical import encode
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Answer, Claim, InHand, JobState, LimitKind, Report, Said, SessionKind
+from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, LimitKind, Report, Said, SessionKind
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Refused, Submission, Wanted
 from anabranch.engine.worker.reporter import Reporter
@@ -58,7 +58,7 @@ def failing(url: str, table: str, sqlstate: str, of: str = "") -> Iterator[None]
 
 
 def tried(claims: list[Claim], body: str = "null") -> list[Report]:
-    return [Report(claim.fence, "completed", body) for claim in claims]
+    return [Report(claim.fence, Ended.COMPLETED, body) for claim in claims]
 
 
 @pytest.mark.parametrize("sqlstate", ["25006", "26000", "42703", "42501", "25P03", "58030", "XX000", "53100"])
@@ -117,8 +117,8 @@ async def test_a4_a_report_that_fits_in_no_form_keeps_nobody_from_reporting(
     assert turn.answers == [Answer.REFUSED, Answer.APPLIED, Answer.APPLIED]
 
 
-@pytest.mark.parametrize("ended", ["completed", "failed", "retry", "timed_out", "crashed"])
-async def test_a4_counters_stop_at_their_highest(engine: EngineHarness, database_url: str, ended: str) -> None:
+@pytest.mark.parametrize("ended", [Ended.COMPLETED, Ended.FAILED, Ended.RETRY, Ended.TIMED_OUT, Ended.CRASHED])
+async def test_a4_counters_stop_at_their_highest(engine: EngineHarness, database_url: str, ended: Ended) -> None:
     await engine.submit(fan_out(1))
     claims = await engine.claim()
     run_sql(database_url, "update app.claims set failures = 32767, crashes = 32767")
@@ -259,7 +259,7 @@ async def test_a15_a_task_that_no_worker_has_a_handler_for_leaves_no_rows(
     for _ in range(6):
         (claim,) = await engine.claim()
         assert claim.attempt == 1
-        reports = [Report(claim.fence, "missing", '{"code": "handler.missing"}', timedelta(seconds=1))]
+        reports = [Report(claim.fence, Ended.MISSING, '{"code": "handler.missing"}', timedelta(seconds=1))]
         await engine.store.report(engine.session, reports)
         ((delay,),) = run_sql(database_url, "select extract(epoch from due_at - app.now())::int from app.due")
         delays.append(delay)
@@ -275,7 +275,7 @@ async def test_a15_a_task_that_another_worker_can_run_waits_only_a_moment(
     await engine.store.open_session(*WORKER, handlers=["do"])
     await engine.submit(fan_out(1))
     (claim,) = await engine.claim()
-    await engine.store.report(engine.session, [Report(claim.fence, "missing", "{}", timedelta(seconds=1))])
+    await engine.store.report(engine.session, [Report(claim.fence, Ended.MISSING, "{}", timedelta(seconds=1))])
     assert run_sql(database_url, "select round(extract(epoch from due_at - app.now()))::int from app.due") == [(1,)]
 
 
@@ -288,7 +288,7 @@ async def test_a15_a_planned_handler_that_nobody_has_fails_after_a_while(
     for _ in range(20):
         for claim in await engine.claim():
             body = encode({"code": "handler.missing", "message": "no handler", "category": "permanent"})
-            await engine.store.report(engine.session, [Report(claim.fence, "missing", body)])
+            await engine.store.report(engine.session, [Report(claim.fence, Ended.MISSING, body)])
         await engine.let_pass(clock, timedelta(seconds=60))
     assert run_sql(
         database_url, "select outcome::text, error ->> 'code' from app.outcomes where idx = 0 and error is not null"

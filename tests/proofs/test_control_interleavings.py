@@ -13,7 +13,7 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.rows import write_batch
 from anabranch.canonical import encode
 from anabranch.engine.evaluator import plan
-from anabranch.engine.model import Claim, LimitKind, RightView
+from anabranch.engine.model import ApplyResult, Claim, Ended, LimitKind, RightView
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, LaneEnded, SetJob, SetNode, Transition
@@ -134,7 +134,7 @@ class Stage(Scene):
         first, second, third, fourth = (self.jobs[f"child{number}"] for number in range(4))
         for name in ("one", "two"):
             await self._end(tasks[first, name])
-        await self._end(tasks[second, "one"], "failed")
+        await self._end(tasks[second, "one"], Ended.FAILED)
         await self._end(tasks[third, "one"])
         _, rights = await harness.end([tasks[third, "two"]])
         ending = await harness.store.load_right(rights[0], harness.session)
@@ -154,7 +154,7 @@ class Stage(Scene):
             await harness.advance(rights)
         claims = await harness.claim(5)
         tasks = {(claim.lane.job_id, claim.lane.node): claim for claim in claims}
-        await self._end(tasks[self.jobs["orphans"], "bad"], "failed")
+        await self._end(tasks[self.jobs["orphans"], "bad"], Ended.FAILED)
         for number, (job, _) in enumerate(spawned):
             self.lanes[f"orphan{number}"] = tasks[job, "one"].key.lane
             self.jobs[f"orphan{number}"] = job
@@ -170,7 +170,7 @@ class Stage(Scene):
         self.lanes["old"] = late.key.lane
         await harness.claim(1, queues=["failed"], session=dead)
         await self._end(done)
-        await self._end(bad, "failed")
+        await self._end(bad, Ended.FAILED)
         await harness.store.end_session(dead, "test")
         return [late]
 
@@ -189,7 +189,7 @@ class Stage(Scene):
             call("apply the child's end", "apply", ending.id, own, ending.takes, ending.version, parent["end"]),
             call("take children", "take_children", other, 10),
             call("end child", "end_child", own, self._id("child0"), encode(_report(first)), None),
-            call("fail child", "end_child", other, self._id("child1"), encode(_report(second, "failed")), None),
+            call("fail child", "end_child", other, self._id("child1"), encode(_report(second, Ended.FAILED)), None),
             call("spawn", "spawn", own, *fifth.key, fifth.attempt, *new),
             call("report in the child", "report", own, _reports(parent["inner"])),
             call("report orphans", "report", own, _reports(orphaned)),
@@ -225,7 +225,7 @@ class Stage(Scene):
         assert spawned
         return spawned.job_id, spawned.rights
 
-    async def _end(self, claim: Claim, ended: str = "completed") -> None:
+    async def _end(self, claim: Claim, ended: Ended = Ended.COMPLETED) -> None:
         """End a task, and apply what comes of it and no more: no child is reported, no orphan cancelled."""
         store, session = self._harness.store, self._harness.session
         _, rights = await self._harness.end([claim], ended)
@@ -233,7 +233,7 @@ class Stage(Scene):
             view = await store.load_right(right, session)
             assert view
             workflow = await store.definition(view.workflow_hash)
-            assert (await store.apply(right, session, view, _plan(workflow, view))).applied
+            assert (await store.apply(right, session, view, _plan(workflow, view))).result is ApplyResult.APPLIED
 
     def _id(self, name: str) -> int:
         row = self._admin.execute("select id from app.jobs where job_id = %s", [self.jobs[name]]).fetchone()
@@ -253,7 +253,7 @@ def _planned(workflow: Workflow, view: RightView) -> str:
     return encode([{"do": names[type(change)], **vars(change)} for change in _plan(workflow, view)])
 
 
-def _report(claim: Claim, ended: str = "completed") -> dict[str, Any]:
+def _report(claim: Claim, ended: Ended = Ended.COMPLETED) -> dict[str, Any]:
     lane, place = claim.key
     return {"lane": lane, "idx": place, "attempt": claim.attempt, "ended": ended, "body": {"code": "x"}}
 

@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.canonical import encode
-from anabranch.engine.model import JobState, NodeState, RightView, SessionId
+from anabranch.engine.model import Ended, JobState, NodeState, RightView, SessionId
 from anabranch.engine.transitions import SetJob, SetNode, Transition
 from anabranch.workflows.definition import Node, OnFailure, Spread, Workflow
 from tests.support.engine import EngineHarness, fan_out, open_harness
@@ -61,9 +61,9 @@ class Stage(Scene):
             for name in held:
                 self.alter("claims", f"session = {holder}", f"(lane, idx) = {_place(claims[name])}")
         _, done = await harness.end([claims["done0"]])
-        _, bad = await harness.end([claims["bad0"]], "failed", session=d)
+        _, bad = await harness.end([claims["bad0"]], Ended.FAILED, session=d)
         _, lost = await harness.end([claims["lost0"]], session=b)
-        await harness.end([claims["right2"]], "retry")
+        await harness.end([claims["right2"]], Ended.RETRY)
         await harness.sweep()
         await harness.store.end_session(d, "test")
         views = [await harness.store.load_right(right, s) for right, s in ((done[0], a), (bad[0], d))]

@@ -30,6 +30,8 @@ from anabranch.canonical import Json, encode
 from anabranch.engine import model as engine
 from anabranch.engine.evaluator import plan
 from anabranch.engine.model import (
+    ApplyResult,
+    Ended,
     Event,
     InHand,
     JobState,
@@ -41,6 +43,7 @@ from anabranch.engine.model import (
     SessionKind,
     TaskKey,
 )
+from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.engine.ports import Hands, SessionGone, Spawned, TakenRight, Wanted
 from anabranch.engine.retry import choose_again
 from anabranch.engine.submission import Submission
@@ -158,7 +161,7 @@ class Planned(NamedTuple):
 
 priorities, mostly = st.sampled_from([5, 1, 3]), st.sampled_from([True] * 3 + [False])
 workers = st.sampled_from("ab")
-ends = st.sampled_from(["completed", "completed", "failed", "retry", "handed_back", "crashed"])
+ends = st.sampled_from([Ended.COMPLETED, Ended.COMPLETED, Ended.FAILED, Ended.RETRY, Ended.HANDED_BACK, Ended.CRASHED])
 
 
 class EngineMachine(RuleBasedStateMachine):
@@ -243,7 +246,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), how=ends, delay=st.sampled_from([0, 30]), advances=mostly)
     @precondition(lambda self: self.in_hand)
-    def report(self, data: st.DataObject, how: str, delay: int, advances: bool) -> None:
+    def report(self, data: st.DataObject, how: Ended, delay: int, advances: bool) -> None:
         """A session ends what it has; it may spend the rights that this makes, as a worker does at once."""
         batch = self._draw_batch(data)
         self._report(batch[0].session, batch, how, delay)
@@ -252,7 +255,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), how=ends)
     @precondition(lambda self: self.reported)
-    def report_again(self, data: st.DataObject, how: str) -> None:
+    def report_again(self, data: st.DataObject, how: Ended) -> None:
         attempt = data.draw(st.sampled_from(self.reported), "attempt")
         self._report(attempt.session, [attempt], how, 0)
 
@@ -261,7 +264,7 @@ class EngineMachine(RuleBasedStateMachine):
     def report_for_another(self, data: st.DataObject, worker: str) -> None:
         """Only the session that holds an attempt can end it."""
         attempt = data.draw(st.sampled_from(self.in_hand), "attempt")._replace(session=self.sessions[worker])
-        self._report(attempt.session, [attempt], "completed", 0)
+        self._report(attempt.session, [attempt], Ended.COMPLETED, 0)
 
     @rule(data=st.data(), limit=st.integers(1, 4))
     @precondition(lambda self: self.in_hand)
@@ -269,7 +272,7 @@ class EngineMachine(RuleBasedStateMachine):
         """Report and claim in one transaction; a dead session does neither."""
         batch, wanted = self._draw_batch(data), Wanted(["default"], limit, {})
         session, body = batch[0].session, self._body(batch[0])
-        reports = [self._report_of(attempt, "completed", body, 0) for attempt in batch]
+        reports = [self._report_of(attempt, Ended.COMPLETED, body, 0) for attempt in batch]
         if self.model.sessions[session].dead:
             with pytest.raises(SessionGone):
                 self.run(self.store.turn(SessionId(session), reports, wanted))
@@ -446,8 +449,8 @@ class EngineMachine(RuleBasedStateMachine):
         expected = (job.version == planned.view.version) if held else None
         taken = TakenRight(planned.view.id, planned.view.takes)
         applied = self.run(self.store.apply(taken, SessionId(planned.session), planned.view, planned.transitions))
-        note(f"  applied {planned!r}: {applied.applied}")
-        assert applied.applied is expected
+        note(f"  applied {planned!r}: {applied.result}")
+        assert applied.result is ApplyResult(expected)
         if expected:
             self.model.apply(planned.key, planned.session, planned.transitions)
 
@@ -476,7 +479,7 @@ class EngineMachine(RuleBasedStateMachine):
         batch = self._claim(worker, limit)
         for purpose in sorted({attempt.lane.purpose for attempt in batch}):
             alike = [attempt for attempt in batch if attempt.lane.purpose is purpose]
-            self._report(self.sessions[worker], alike, "completed", 0)
+            self._report(self.sessions[worker], alike, Ended.COMPLETED, 0)
         self._advance_all(self.sessions[worker])
 
     def _draw_batch(self, data: st.DataObject) -> list[Attempt]:
@@ -529,8 +532,8 @@ class EngineMachine(RuleBasedStateMachine):
             assert not is_due or len(self.model.limits) > 1, "E22"
         return taken
 
-    def _report(self, session: int, batch: Sequence[Attempt], how: str, delay: int) -> None:
-        body: Json = self._body(batch[0]) if how == "completed" else {"code": "test", "message": "no"}
+    def _report(self, session: int, batch: Sequence[Attempt], how: Ended, delay: int) -> None:
+        body: Json = self._body(batch[0]) if how is Ended.COMPLETED else {"code": "test", "message": "no"}
         self._read()
         reports = [self._report_of(attempt, how, body, delay) for attempt in batch]
         answers, _ = self.run(self.store.report(SessionId(session), reports))
@@ -546,7 +549,7 @@ class EngineMachine(RuleBasedStateMachine):
             return [{"key": f"k{i}", "parameters": {"of": self.results}} for i in range(count)]
         return {"result": self.results}
 
-    def _report_of(self, attempt: Attempt, how: str, body: Json, delay: int) -> Report:
+    def _report_of(self, attempt: Attempt, how: Ended, body: Json, delay: int) -> Report:
         return Report(self._attempt(attempt), how, encode(body), timedelta(seconds=delay))
 
     def _taken(self, key: LaneKey) -> TakenRight:
@@ -615,9 +618,9 @@ class ControlMachine(EngineMachine):
         attempt = data.draw(st.sampled_from(self._to_spawn()), "attempt")
         self._spawn(attempt)
 
-    @rule(worker=workers, how=st.sampled_from(["failed", "retry"]), reports=mostly)
+    @rule(worker=workers, how=st.sampled_from([Ended.FAILED, Ended.RETRY]), reports=mostly)
     @precondition(lambda self: self.model.ended_children())
-    def collect(self, worker: str, how: str, reports: bool) -> None:
+    def collect(self, worker: str, how: Ended, reports: bool) -> None:
         """Report for child jobs that ended, or die before that: then another does when the lease has ended."""
         self._collect(worker, how, reports=reports)
 
@@ -629,7 +632,7 @@ class ControlMachine(EngineMachine):
             if self.model.is_claimable(*QUEUES):
                 self._work(worker, 6)
             if self.model.ended_children():
-                self._collect(worker, "failed", reports=True)
+                self._collect(worker, Ended.FAILED, reports=True)
             for job_id, node in self._gates() if approves else ():
                 if node in self.model.jobs[self.names[job_id]].waits:
                     self._signal(job_id, node, {"says": True}, self.sessions[worker])
@@ -662,8 +665,8 @@ class ControlMachine(EngineMachine):
             return
         version = job.version - is_late
         verdict = self.run(self.store.retry(job_id, version, again, SessionId(session)))
-        note(f"  {verdict.word}: {', '.join(again.nodes)}; kept: {', '.join(again.kept)}")
-        assert verdict.word == self.model.retry(job.name, version, again, session)
+        note(f"  {verdict.answer}: {', '.join(again.nodes)}; kept: {', '.join(again.kept)}")
+        assert verdict.answer == self.model.retry(job.name, version, again, session)
         if starts:
             self._advance_all(session)
 
@@ -702,10 +705,10 @@ class ControlMachine(EngineMachine):
                 self._spawn(attempt)
         for purpose in sorted({attempt.lane.purpose for attempt in own}):
             alike = [attempt for attempt in own if attempt.lane.purpose is purpose]
-            self._report(self.sessions[worker], alike, "completed", 0)
+            self._report(self.sessions[worker], alike, Ended.COMPLETED, 0)
         self._advance_all(self.sessions[worker])
 
-    def _collect(self, worker: str, how: str, *, reports: bool) -> None:
+    def _collect(self, worker: str, how: Ended, *, reports: bool) -> None:
         session = SessionId(self.sessions[worker])
         found = {self.names[child.job_id]: child for child in self.run(self.store.take_children(session, 100))}
         expected = [] if self.model.sessions[session].dead else self.model.ended_children()
@@ -714,7 +717,7 @@ class ControlMachine(EngineMachine):
             job = self.model.jobs[name]
             job.reported_until = self.model.now + LEASE
             body: Json = {"result": name}
-            ended = "completed" if job.state is JobState.COMPLETED else how
+            ended = Ended.COMPLETED if job.state is JobState.COMPLETED else how
             report = Report(child.fence, ended, encode(body), timedelta(0))
             if reports:
                 self.run(self.store.end_child(child, report, session))
@@ -723,7 +726,7 @@ class ControlMachine(EngineMachine):
 
     def _signal(self, job_id: str, node: str, payload: dict[str, Json], session: int) -> None:
         verdict = self.run(self.store.signal(job_id, node, payload, "test", SessionId(session)))
-        assert verdict.word == self.model.signal(self.names[job_id], node, payload, session)
+        assert verdict.answer == self.model.signal(self.names[job_id], node, payload, session)
 
     def _to_spawn(self) -> list[Attempt]:
         return [attempt for attempt in self.in_hand if self.model.lanes[attempt.lane].is_of_jobs]
@@ -734,7 +737,7 @@ class ControlMachine(EngineMachine):
         name, lane = f"{attempt.lane!r}[{attempt.idx}]#{attempt.number}", self.model.lanes[attempt.lane]
         node = self.model.jobs[attempt.lane.job].workflow.node(lane.key.node)
         workflow = CHILDREN[node.workflow_hash]
-        facts = engine.LaneFacts("", "", "", "", "", Purpose.WORK, 0, 0, "", {}, {}, None)
+        facts = engine.LaneFacts("", "", "", "", "", Purpose.WORK, 0, 0, "", {}, TaskPolicy(), TaskShape(), None)
         claim = engine.Claim(*self._attempt(attempt), 0, 0, attempt.idx, "", None, None, facts)
         child = Submission(workflow, {"name": name}, name, 5, False, "c")
         before = self.model.task(attempt).child == name

@@ -11,7 +11,7 @@ from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, encode
 from anabranch.engine.advancing import Advancer
-from anabranch.engine.model import Answer, Claim, JobState, NodeState, Report, SessionId, SessionKind
+from anabranch.engine.model import Answer, Claim, Ended, JobState, NodeState, Report, SessionId, SessionKind
 from anabranch.engine.ports import Hands, Submission, Submitted, Swept, TakenRight
 from anabranch.storage.results import Results
 from anabranch.testing.clock import Clock
@@ -69,14 +69,14 @@ class EngineHarness:
     async def end(
         self,
         claims: Sequence[Claim],
-        ended: str = "completed",
+        ended: Ended = Ended.COMPLETED,
         body: Json = None,
         *,
         session: SessionId | None = None,
         delay: timedelta | None = None,
     ) -> tuple[list[Answer], list[TakenRight]]:
         """Report how attempts ended, and nothing more."""
-        text = encode({"code": "test", "message": "no"} if body is None and ended != "completed" else body)
+        text = encode({"code": "test", "message": "no"} if body is None and ended is not Ended.COMPLETED else body)
         reports = [Report(claim.fence, ended, text, delay) for claim in claims]
         return await self.store.report(session or self.session, reports)
 

@@ -15,7 +15,8 @@ from anabranch.engine.plugin import load_plugins
 from anabranch.engine.session import keep_session
 from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.engine.worker.children import Children
-from anabranch.engine.worker.worker import Worker, WorkerOptions
+from anabranch.engine.worker.dispatcher import WorkerOptions
+from anabranch.engine.worker.worker import Worker
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 

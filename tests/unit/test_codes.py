@@ -20,6 +20,7 @@ from anabranch.codes import CODES, Code, Kind, find_code
 from anabranch.engine import ports
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.errors import AnabranchError, TaskError
+from anabranch.workflows.definition import Retry
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "anabranch"
@@ -125,7 +126,7 @@ def test_e9_a_refusal_of_ours_is_never_retried_and_what_may_pass_is(code: Code) 
         if kind is None or kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exit_codes.RelayedError):
             continue
         error = kind("it is so", code=code.code) if issubclass(kind, TaskError) else kind(code.code, "it is so")
-        again = next_delay({"max_attempts": 5}, 0, describe_error(error)) is not None
+        again = next_delay(Retry(max_attempts=5), 0, describe_error(error)) is not None
         assert again <= (code.retryable or code.code in TRIED_AGAIN), name
         assert again >= (code.kind is Kind.TASK_AGAIN), name
 

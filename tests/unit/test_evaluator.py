@@ -180,7 +180,7 @@ def test_a_fan_in_is_the_engines_and_has_no_planner() -> None:
     joined = workflow(Node("a", "h", planned=True), Node("b", "h", ("a",), Spread.FAN_IN, planned=True))
     lane = plan(joined, {}, states(a="running", b="pending"), LaneEnded("a", Purpose.WORK, 0))[-1]
     assert isinstance(lane, OpenLane)
-    assert (lane.purpose, lane.source.count, lane.policy["previous"]) == (Purpose.WORK, 1, "a")
+    assert (lane.purpose, lane.source.count, lane.shape.previous) == (Purpose.WORK, 1, "a")
 
 
 def test_e1_a_failed_node_ends_the_job_and_every_node_behind_it() -> None:
@@ -331,14 +331,14 @@ def test_g8_what_is_marked_optional_may_be_missing() -> None:
     params: Json = {"x": "{{ nodes.a.output.tiles? }}", "y": "{{ default(nodes.a.output.size, 1) }}"}
     story = Story(workflow(task("a"), task("b", "a", params=params))).end("a", {})
     assert story.of("running") == ["b"]
-    assert story.lanes["b"].policy["values"] == {}
+    assert story.lanes["b"].values == {}
 
 
 def test_a_lane_carries_the_values_that_its_parameters_name_and_no_more() -> None:
     params: Json = {"x": "{{ nodes.a.output.path }}", "y": "{{ inputs.n }}"}
     story = Story(workflow(task("a"), task("b", "a", params=params)), n=1)
     story.end("a", {"path": "{{ inputs.n }}", "large": "..."})
-    assert story.lanes["b"].policy["values"] == {"nodes.a.output.path": "{{ inputs.n }}"}
+    assert story.lanes["b"].values == {"nodes.a.output.path": "{{ inputs.n }}"}
 
 
 def test_a_lane_carries_no_more_than_a_megabyte() -> None:
@@ -385,7 +385,7 @@ def test_e11_a_fan_out_of_no_items_completes_with_an_empty_list() -> None:
     story = Story(spread, items=[])
     assert story.lanes["f"].source.items == []
     story.end("f", {"items": [], "count": 0}, width=0)
-    assert story.lanes["g"].policy["previous"] == "f"
+    assert story.lanes["g"].shape.previous == "f"
     assert story.end("g", {"items": [], "count": 0}).job == SetJob(JobState.COMPLETED, results_of=("g",))
 
 
@@ -451,7 +451,7 @@ def test_on_failure_continue_hands_on_what_failed() -> None:
     )
     story = Story(lenient).end("a", failed=1)
     assert story.of("completed") == ["a"]
-    assert story.lanes["b"].policy["values"] == {"nodes.a.output.error.code": ERROR["code"]}
+    assert story.lanes["b"].values == {"nodes.a.output.error.code": ERROR["code"]}
     assert story.end("b").job.state is JobState.COMPLETED
 
 
@@ -534,20 +534,20 @@ def test_a_job_ends_with_its_last_lane_and_not_before() -> None:
 def test_g8_a_branch_that_was_taken_in_the_same_step_can_be_referred_to() -> None:
     fork = choice("fork", ("== 1", "a"), ("else", "a"))
     story = Story(workflow(fork, task("a", "fork", params={"n": "{{ nodes.fork.output.branch }}"})), x=1)
-    assert story.lanes["a"].policy["values"] == {"nodes.fork.output.branch": 0}
+    assert story.lanes["a"].values == {"nodes.fork.output.branch": 0}
 
 
 def test_on_failure_continue_hands_on_an_expression_that_failed() -> None:
     lenient = task("a", when="inputs.gone", on_failure=OnFailure.CONTINUE)
     story = Story(workflow(lenient, task("b", "a", params={"why": "{{ nodes.a.output.error.code }}"})))
-    assert story.lanes["b"].policy["values"] == {"nodes.a.output.error.code": "expression.failed"}
+    assert story.lanes["b"].values == {"nodes.a.output.error.code": "expression.failed"}
 
 
 def test_g8_what_still_runs_has_no_output() -> None:
     early = task("c", after_any=("a", "b"), params={"n": "{{ nodes.b.output.count? }}"})
     story = Story(workflow(task("a"), fan_out("b"), early), items=[1, 2, 3])
     story.outputs["b"] = {"items": [1], "count": 1, "failed": 0}
-    assert story.end("a").lanes["c"].policy["values"] == {}
+    assert story.end("a").lanes["c"].values == {}
 
 
 def test_g1_a_conditional_that_can_not_choose_fails_whatever_its_policy() -> None:
@@ -685,7 +685,7 @@ def test_a_limit_is_a_text_of_some_length(key: Json, right: bool) -> None:
 def test_a_node_that_runs_a_workflow_asks_for_its_definition_by_hash() -> None:
     node = Node("sub", kind=Kind.WORKFLOW, workflow="child", workflow_hash="abc", params={"n": "{{ inputs.n }}"})
     lane = Story(workflow(node), n=1).lanes["sub"]
-    assert (lane.queue, lane.handler, lane.policy["workflow"]) == ("plan:child", "anabranch.workflow", "abc")
+    assert (lane.queue, lane.handler, lane.shape.workflow) == ("plan:child", "anabranch.workflow", "abc")
 
 
 def begin_again(flow: Workflow, known: dict[str, NodeState], *kept: str, **taken: int) -> tuple[Transition, ...]:

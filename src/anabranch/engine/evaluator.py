@@ -165,8 +165,8 @@ class _Step:
         except InputError as error:
             self._give_up(node, {"code": error.code, "message": error.message, "remedy": error.remedy})
 
-    def _give_up(self, node: Node, told: Mapping[str, str]) -> None:
-        error: dict[str, Json] = {name: text for name, text in told.items() if text}
+    def _give_up(self, node: Node, given: Mapping[str, str]) -> None:
+        error: dict[str, Json] = {name: text for name, text in given.items() if text}
         error["category"] = "permanent"
         if (node.kind.has_tasks or node.kind.waits) and node.on_failure is OnFailure.CONTINUE:
             self._set(node, NodeState.COMPLETED, output={"error": error})

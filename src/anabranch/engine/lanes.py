@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from anabranch.canonical import Json
 from anabranch.engine.model import Purpose
+from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.errors import InputError
 from anabranch.workflows.bounds import MAX_TASKS
 from anabranch.workflows.definition import (
     DEFAULT_QUEUE,
-    DEFAULT_TIMEOUT,
     Kind,
     Node,
     OnFailure,
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 NO_LIMIT = 2**31 - 1
-INTERNAL_SECONDS = 300
+INTERNAL_POLICY = TaskPolicy(timedelta(minutes=5), Retry(max_attempts=1))
 CHILD_JOB = "anabranch.workflow"
 
 
@@ -58,7 +59,9 @@ class OpenLane:
     queue: str
     handler: str
     source: Source
-    policy: dict[str, Json]
+    policy: TaskPolicy
+    shape: TaskShape
+    values: dict[str, Json] | None = None
     with_parameters: bool = True
     tolerated: int = 0
     max_running: int | None = None
@@ -69,7 +72,7 @@ class OpenLane:
 
 @dataclass(frozen=True)
 class KeepLane:
-    """Open a node's lane of an earlier generation anew: what completed is kept, all else is tried again."""
+    """Reopen a node's lane of an earlier generation: what completed is kept, all else is tried again."""
 
     node: str
     queue: str
@@ -95,19 +98,18 @@ def work_queue(node: Node) -> str:
 
 def plan_lane(workflow: Workflow, node: Node) -> OpenLane:
     """The one task that asks a declaration's planner for the tasks of a node."""
-    previous = node.after[0] if node.after else None
-    return _internal(node, Purpose.PLAN, internal_queue(workflow.id), {"previous": previous})
+    shape = TaskShape(previous=node.after[0] if node.after else None)
+    return _internal(node, Purpose.PLAN, internal_queue(workflow.id), shape)
 
 
 def aggregate_lane(workflow: Workflow, node: Node) -> OpenLane:
     """The one task that asks a declaration to aggregate the results of a node."""
-    return _internal(node, Purpose.AGGREGATE, internal_queue(workflow.id), {"previous": node.name})
+    return _internal(node, Purpose.AGGREGATE, internal_queue(workflow.id), TaskShape(previous=node.name))
 
 
 def fan_in_lane(node: Node, source: str) -> OpenLane:
     """The one task that folds the results of a fan-out; every worker can do it."""
-    folding: list[Json] = [{"name": f.name, "fold": f.fold, "field": f.field} for f in node.folding]
-    return _internal(node, Purpose.AGGREGATE, INTERNAL, {"previous": source, "folding": folding})
+    return _internal(node, Purpose.AGGREGATE, INTERNAL, TaskShape(previous=source, folding=node.folding))
 
 
 def work_lane(
@@ -128,7 +130,9 @@ def work_lane(
         queue=work_queue(node),
         handler=CHILD_JOB if node.workflow else node.handler,
         source=source,
-        policy={**_policy(node), **_shape(node, planned=planned, values=values)},
+        policy=TaskPolicy.of(node),
+        shape=_shape(node, planned=planned),
+        values=None if node.params is None else dict(values or {}),
         with_parameters=not planned,
         tolerated=tolerated,
         max_running=node.max_running,
@@ -138,46 +142,28 @@ def work_lane(
     )
 
 
-def _internal(node: Node, purpose: Purpose, queue: str, policy: dict[str, Json]) -> OpenLane:
+def _internal(node: Node, purpose: Purpose, queue: str, shape: TaskShape) -> OpenLane:
     return OpenLane(
         node=node.name,
         purpose=purpose,
         queue=queue,
         handler=f"anabranch.{purpose}",
         source=Source("count", count=1),
-        policy={"timeout_seconds": INTERNAL_SECONDS, "max_attempts": 1, **policy},
+        policy=INTERNAL_POLICY,
+        shape=shape,
     )
 
 
-def _policy(node: Node) -> dict[str, Json]:
-    retry, timeout = node.retry or Retry(), node.timeout or DEFAULT_TIMEOUT
-    policy: dict[str, Json] = {
-        "timeout_seconds": timeout.total_seconds(),
-        "max_attempts": retry.max_attempts,
-        "backoff": retry.backoff,
-        "initial_delay_seconds": retry.initial_delay.total_seconds(),
-        "max_delay_seconds": retry.max_delay.total_seconds(),
-    }
-    for name in ("queue_timeout", "heartbeat_timeout", "total_timeout"):
-        if (limit := getattr(node, name)) is not None:
-            policy[f"{name}_seconds"] = limit.total_seconds()
-    return policy
-
-
-def _shape(node: Node, *, planned: bool, values: Mapping[str, Json] | None) -> dict[str, Json]:
-    """What the tasks are given besides their own parameters."""
-    shape: dict[str, Json] = {}
-    if node.lineage:
-        shape["lineage"] = node.after[0]
-    if node.spread is Spread.FAN_IN:
-        shape["previous"] = node.after[0]
-    if node.params is not None:
-        shape["values"] = dict(values or {})
-    if node.workflow:
-        shape["workflow"] = node.workflow_hash
-    if not planned and node.kind in (Kind.TASK, Kind.WORKFLOW):
-        shape["single" if node.spread in (Spread.SINGLE, Spread.FAN_IN) else "indexed"] = True
-    return shape
+def _shape(node: Node, *, planned: bool) -> TaskShape:
+    counts = not planned and node.kind in (Kind.TASK, Kind.WORKFLOW)
+    single = node.spread in (Spread.SINGLE, Spread.FAN_IN)
+    return TaskShape(
+        lineage=node.after[0] if node.lineage else None,
+        previous=node.after[0] if node.spread is Spread.FAN_IN else None,
+        workflow=node.workflow_hash if node.workflow else None,
+        single=counts and single,
+        indexed=counts and not single,
+    )
 
 
 def _heir_of(node: Node) -> str | None:

@@ -2,18 +2,21 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple, NewType
 
 from anabranch.canonical import Json
+from anabranch.engine.policy import TaskPolicy, TaskShape
 
 __all__ = [
     "TERMINAL",
     "Answer",
+    "ApplyResult",
     "Attempt",
     "Checkpoint",
     "ChildJob",
     "Claim",
+    "Ended",
     "Event",
     "InHand",
     "Job",
@@ -26,12 +29,14 @@ __all__ = [
     "NodeState",
     "Purpose",
     "Report",
+    "RetryAnswer",
     "RightId",
     "RightView",
     "Said",
     "Session",
     "SessionId",
     "SessionKind",
+    "SignalAnswer",
     "TaskKey",
     "Tombstone",
 ]
@@ -83,6 +88,50 @@ class SessionKind(StrEnum):
     WORKER = "worker"
     ORCHESTRATOR = "orchestrator"
     API = "api"
+
+
+class Ended(StrEnum):
+    """How an attempt ended. The last two are the sweeper's: no worker reports them."""
+
+    COMPLETED = "completed"
+    REFERENCED = "referenced"  # completed; the body says where the result is
+    FAILED = "failed"  # for good
+    RETRY = "retry"  # failed; again after its delay
+    CRASHED = "crashed"  # again, charged as a crash
+    SUSPECT = "suspect"  # again, alone in a process of its own
+    HANDED_BACK = "handed_back"  # again, free of charge
+    MISSING = "missing"  # the worker has no handler for it; again, and not even an attempt
+    TIMED_OUT = "timed_out"
+    LOST = "lost"
+
+
+class ApplyResult(Enum):
+    """What became of a plan."""
+
+    APPLIED = True
+    JOB_MOVED = False  # the job changed since it was read
+    RIGHT_LOST = None
+
+
+class RetryAnswer(StrEnum):
+    """What became of a retry."""
+
+    RETRIED = "retried"
+    MISSING = "missing"
+    OPEN = "open"  # the job has not ended
+    CHILD = "child"  # another job runs it
+    OLDER = "older"  # it is not the newest of its parameters
+    MOVED = "moved"  # it changed since it was read
+
+
+class SignalAnswer(StrEnum):
+    """What became of a signal to a gate."""
+
+    ACCEPTED = "accepted"
+    MISSING = "missing"
+    ENDED = "ended"  # the job or the gate is over
+    SAME = "same"  # it got an equal signal before
+    OTHER = "other"  # it got another signal before
 
 
 class Answer(StrEnum):
@@ -208,7 +257,7 @@ class Attempt(NamedTuple):
 
 
 class InHand(NamedTuple):
-    """An attempt that a worker has, as its heart tells it."""
+    """An attempt that a worker has, as its heartbeat reports it."""
 
     attempt: Attempt
     started: bool
@@ -244,7 +293,8 @@ class LaneFacts:
     tried: int
     handler: str
     parameters: dict[str, Json]
-    policy: dict[str, Json]
+    policy: TaskPolicy
+    shape: TaskShape
     values: dict[str, Json] | None
 
 
@@ -285,7 +335,7 @@ class Claim:
     @property
     def parameters(self) -> dict[str, Json]:
         """What a task without a template gets: the job's parameters, its own, and its index where the node counts."""
-        index: dict[str, Json] = {"index": self.index} if "indexed" in self.lane.policy else {}
+        index: dict[str, Json] = {"index": self.index} if self.lane.shape.indexed else {}
         return {**self.lane.parameters, **(self.item if isinstance(self.item, dict) else {}), **index}
 
 
@@ -294,7 +344,7 @@ class Report:
     """How an attempt ended: its result or error, what it measured and what it hands over, all as JSON text."""
 
     attempt: Attempt
-    ended: str
+    ended: Ended
     body: str | None = None
     delay: timedelta | None = None
     ran: timedelta | None = None
@@ -307,7 +357,7 @@ class Report:
 class RightView:
     """A right to advance with all that planning needs.
 
-    `failure` is why a job fails that still lets others finish; `signal` is what a gate was told, in a list of one;
+    `failure` is why a job fails that still lets others finish; `signal` is what a gate received, in a list of one;
     `kept` are the nodes that go on with the results they have; `is_child` says that another job waits for this one.
     """
 
@@ -351,7 +401,7 @@ class ChildJob:
     error: dict[str, Json] | None
     fence: Attempt
     failures: int
-    policy: dict[str, Json]
+    policy: TaskPolicy
     parent_id: str
     node: str
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,7 +12,7 @@ from anabranch.engine.model import SessionId
 from anabranch.engine.ports import ClockReading, TaskQueue
 from anabranch.errors import AnabranchError
 
-__all__ = ["Sweeper"]
+__all__ = ["EVERY", "Sweeper"]
 
 log = structlog.get_logger()
 EVERY = timedelta(seconds=5)
@@ -20,13 +21,27 @@ LOOKS_AHEAD = 6  # in how many rounds it is looked once for what was noted by a 
 STEP = timedelta(seconds=20)  # less is drift, or an answer that was slow
 
 
+def _read_steady_clock() -> float:
+    """Seconds by a clock that nobody sets and that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Sweeper:
     """A loop over state in bounded rounds; any number of them may run at once."""
 
-    def __init__(self, queue: TaskQueue, session: SessionId) -> None:
-        """For the process of this session."""
+    def __init__(
+        self,
+        queue: TaskQueue,
+        session: SessionId,
+        *,
+        every: timedelta = EVERY,
+        now: Callable[[], float] = _read_steady_clock,
+    ) -> None:
+        """For the process of this session; `now` are seconds by a clock that nobody sets."""
         self._queue = queue
         self._session = session
+        self._every = every
+        self._now = now
         self._seen: _Read | None = None
         self._rounds = 0
 
@@ -39,12 +54,12 @@ class Sweeper:
                 log.warning("sweeper.interrupted", reason=error.message)
             except Exception:  # the loop must go on; without its heartbeat, health shows it
                 log.exception("sweeper.failed")
-            await asyncio.sleep(EVERY.total_seconds())
+            await asyncio.sleep(self._every.total_seconds())
 
     async def sweep(self) -> None:
         """Do one round."""
         read = await self._follow_clock()
-        swept = await self._queue.sweep(self._session, EVERY, GRACE, read.latest)
+        swept = await self._queue.sweep(self._session, self._every, GRACE, lambda: read.latest(self._now()))
         if swept.expired or swept.released:
             log.warning("sweeper.took_over", sessions=swept.expired, tasks=swept.released)
 
@@ -67,8 +82,8 @@ class Sweeper:
         return read
 
     async def _read_clock(self) -> "_Read":
-        asked = _now()
-        return _Read(await self._queue.read_clock(), asked, _now())
+        asked = self._now()
+        return _Read(await self._queue.read_clock(), asked, self._now())
 
     async def _step_clock(self, step: timedelta, reading: ClockReading, elapsed: timedelta | None) -> None:
         if await self._queue.step_clock(self._session, step, reading.shifted, elapsed):
@@ -88,11 +103,6 @@ class _Read:
         """How many seconds the answer took: it may be as old."""
         return self.answered - self.asked
 
-    def latest(self) -> datetime:
-        """The latest time that the server's clock can show now, unless it has stepped since."""
-        return self.reading.at + timedelta(seconds=_now() - self.asked) + STEP
-
-
-def _now() -> float:
-    """Seconds by a clock that nobody sets and that goes on while the machine sleeps, where there is one."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+    def latest(self, now: float) -> datetime:
+        """The latest time that the server's clock can show, unless it has stepped since."""
+        return self.reading.at + timedelta(seconds=now - self.asked) + STEP

@@ -239,7 +239,7 @@ class Vitals:
 class Gauges:
     """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages.
 
-    `ended` are workflow, state and jobs; a workflow without a name stands for those that are not told apart.
+    `ended` are workflow, state and jobs; a workflow without a name stands for those that have no series of their own.
     """
 
     jobs: dict[str, int]

@@ -132,7 +132,7 @@ def call_handler(declared: Handler, context: Context) -> Any:  # what the handle
 
 
 def check_result(declared: Handler, value: object, metrics: dict[str, Json]) -> Json | TaskError:
-    """The handler's result as JSON can hold it, or the failure it tells of; what it measured goes to `metrics`."""
+    """The handler's result as JSON can hold it, or the failure it reports; what it measured goes to `metrics`."""
     if isinstance(value, HandlerResult):
         metrics.update(value.metrics)
         if not value.success:

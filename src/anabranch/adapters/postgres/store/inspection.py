@@ -86,7 +86,7 @@ class Inspection:
         return await self._alone(lambda: _check(self._url))
 
     async def redeploy(self) -> int:
-        """Make functions, views, triggers and grants anew; how many functions there are."""
+        """Deploy functions, views, triggers and grants again; how many functions there are."""
         await self._alone(lambda: redeploy(self._url, patience=PATIENCE))
         return len(Files().functions)
 

@@ -29,7 +29,7 @@ class PostgresKeys:
         self._database = database
 
     async def make(self, wanted: KeyRequest, made_by: str) -> tuple[Key, Credential]:
-        """A new key, and what its holder sends: it is told here and never again."""
+        """A new key, and what its holder sends: it is shown here and never again."""
         credential = Credential.make()
         await self._database.call(
             "make_key", credential.key_id, credential.digest, wanted.name, wanted.owner, wanted.scope, wanted.lasts,

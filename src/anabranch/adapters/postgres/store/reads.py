@@ -271,7 +271,7 @@ def _purged(gone: Tombstone) -> NotFound:
         "job.purged",
         f"job {gone.job_id} ({gone.workflow}) was purged at {gone.purged_at:%Y-%m-%dT%H:%M:%SZ};"
         f" it was {gone.state} at {gone.finished_at:%Y-%m-%dT%H:%M:%SZ}",
-        remedy="Submit it again to run it anew.",
+        remedy="Submit it again to run it.",
     )
 
 

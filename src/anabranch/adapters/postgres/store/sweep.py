@@ -33,7 +33,7 @@ MANY_LANES = 2**32
 
 @dataclass(frozen=True)
 class Act:
-    """A function of the schema that does up to `batch` things; one that goes by lanes can be told which."""
+    """A function of the schema that does up to `batch` things; one that goes by lanes can be given which."""
 
     name: str
     batch: int
