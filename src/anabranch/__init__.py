@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Transient,
         Unavailable,
     )
-    from anabranch.workflows.definition import Retry
+    from anabranch.workflows.nodes import Retry
     from anabranch.workflows.stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
 
 __all__ = [
@@ -67,7 +67,7 @@ _HOMES = (
     "anabranch.workflows.stages",
     "anabranch.engine.worker.handler",
     "anabranch.engine.model",
-    "anabranch.workflows.definition",
+    "anabranch.workflows.nodes",
 )
 
 

@@ -4,10 +4,25 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from anabranch.canonical import encode
+from anabranch.canonical import Json, encode
 from anabranch.cli.registry import schema_of, summarize
 from anabranch.cli.show import in_one_line, print_json, print_line, print_table
-from anabranch.workflows.definition import DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import (
+    DEFAULT_TIMEOUT,
+    FanInNode,
+    FanOutNode,
+    GateNode,
+    HandlerWork,
+    Node,
+    OnFailure,
+    Retry,
+    Spread,
+    StageNode,
+    Tolerance,
+    WaitNode,
+    Work,
+)
 from anabranch.workflows.stages import Declaration
 
 __all__ = ["show_definition"]
@@ -73,61 +88,68 @@ def _value(value: Any) -> str:  # JSON of any shape
 def _nodes(workflow: Workflow) -> Iterator[list[str | None]]:
     for node in workflow.nodes:
         after = [other.name for other in workflow.nodes if node.name in other.parents]
-        policies = "; ".join(_policies(node))
-        kind = node.kind if node.spread is Spread.SINGLE else node.spread
-        runs = node.handler or node.workflow or None
-        yield [node.name, kind, runs, node.queue, ", ".join(after) or None, policies or None]
+        kind = node.spread if isinstance(node, StageNode) and node.spread is not Spread.SINGLE else node.kind
+        queue = getattr(node if isinstance(node, FanInNode) else node.work, "queue", None)
+        runs = node.work.runs if node.work else None
+        yield [node.name, kind, runs, queue, ", ".join(after) or None, "; ".join(_policies(node)) or None]
 
 
 def _policies(node: Node) -> Iterator[str]:
     """The policies of a node that differ from the defaults."""
-    yield from _waits(node)
-    yield from _timeouts(node)
-    yield from _limits(node)
-    if node.retry not in (None, Retry()):
-        yield _retry(node.retry)
+    yield from _policies_of_kind(node)
+    if node.work is not None:
+        yield from _policies_of_work(node.work)
     if node.on_failure is not OnFailure.FAIL:
         yield f"on failure {node.on_failure}"
     if node.after_any:
         yield f"after any of {', '.join(node.after_any)}"
     if node.when is not None:
-        yield f"when {node.when if isinstance(node.when, str) else encode(node.when)}"
+        yield f"when {_spell(node.when)}"
 
 
-def _waits(node: Node) -> Iterator[str]:
-    for given, words in ((node.duration_seconds, "waits {} s"), (node.until, "waits until {}")):
-        if given is not None:
-            yield words.format(given if isinstance(given, str) else encode(given))
+def _policies_of_kind(node: Node) -> Iterator[str]:
+    match node:
+        case WaitNode(until=None):
+            yield f"waits {_spell(node.duration_seconds)} s"
+        case WaitNode():
+            yield f"waits until {_spell(node.until)}"
+        case GateNode(timeout=timedelta() as timeout):
+            yield f"timeout {timeout.total_seconds():g} s"
+        case FanInNode() if node.folding:
+            yield f"folds {', '.join(dict.fromkeys(folding.fold for folding in node.folding))}"
+        case FanOutNode():
+            yield from _limits(node)
+        case StageNode(max_running=int() as most):
+            yield f"{most} at once"
+        case _:
+            pass
 
 
-def _timeouts(node: Node) -> Iterator[str]:
-    if node.timeout != DEFAULT_TIMEOUT or node.kind is Kind.GATE:
-        yield from _span("timeout", node.timeout)
-    yield from _span("queue timeout", node.queue_timeout)
-    yield from _span("heartbeat timeout", node.heartbeat_timeout)
-    yield from _span("total timeout", node.total_timeout)
+def _policies_of_work(work: Work) -> Iterator[str]:
+    for key, limit in work.timeouts.items() if isinstance(work, HandlerWork) else ():
+        if key != "timeout_seconds" or limit != DEFAULT_TIMEOUT:
+            yield f"{key.removesuffix('_seconds').replace('_', ' ')} {limit.total_seconds():g} s"
+    if work.priority is not None:
+        yield f"priority {work.priority}"
+    if work.limit is not None:
+        yield f"limit {work.limit}"
+    if work.retry not in (None, Retry()):
+        yield _retry(work.retry)
 
 
-def _span(name: str, value: timedelta | None) -> Iterator[str]:
-    if value is not None:
-        yield f"{name} {value.total_seconds():g} s"
-
-
-def _limits(node: Node) -> Iterator[str]:
-    if node.priority is not None:
-        yield f"priority {node.priority}"
-    if node.limit is not None:
-        yield f"limit {node.limit}"
+def _limits(node: FanOutNode) -> Iterator[str]:
     if node.max_items is not None:
         yield f"at most {node.max_items} items"
     if node.max_running is not None:
         yield f"{node.max_running} at once"
     if node.batch_size is not None:
         yield f"batches of {node.batch_size}"
-    if node.folding:
-        yield f"folds {', '.join(dict.fromkeys(folding.fold for folding in node.folding))}"
     if node.tolerate != Tolerance():
         yield f"tolerates {node.tolerate.count or f'{node.tolerate.percent:g} %'}"
+
+
+def _spell(value: Json) -> str:
+    return value if isinstance(value, str) else encode(value)
 
 
 def _retry(retry: Retry) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from anabranch.canonical import Json
 from anabranch.errors import Permanent
-from anabranch.workflows.definition import Fold, Folding
+from anabranch.workflows.nodes import Fold, Folding
 
 __all__ = ["fold_results", "read_folding"]
 

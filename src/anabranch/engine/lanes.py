@@ -6,17 +6,25 @@ from dataclasses import dataclass
 from anabranch.canonical import Json
 from anabranch.engine.model import Purpose
 from anabranch.errors import InputError
-from anabranch.workflows.bounds import MAX_TASKS
-from anabranch.workflows.definition import (
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import (
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT,
+    FanInNode,
+    FanOutNode,
+    HandlerWork,
     Kind,
     Node,
     OnFailure,
     Retry,
     Spread,
-    Workflow,
+    StageNode,
+    TaskNode,
+    Work,
+    WorkflowWork,
+    WorkingNode,
 )
+from anabranch.workflows.rules import MAX_TASKS
 
 __all__ = [
     "CHILD_JOB",
@@ -90,10 +98,16 @@ def is_internal_queue(queue: str) -> bool:
 
 def work_queue(node: Node) -> str:
     """The queue of a node's own tasks."""
-    return internal_queue(node.workflow) if node.workflow else node.queue or DEFAULT_QUEUE
+    match node.work:
+        case WorkflowWork(workflow=workflow):
+            return internal_queue(workflow)
+        case HandlerWork(queue=queue):
+            return queue or DEFAULT_QUEUE
+        case None:
+            return DEFAULT_QUEUE
 
 
-def plan_lane(workflow: Workflow, node: Node) -> OpenLane:
+def plan_lane(workflow: Workflow, node: StageNode) -> OpenLane:
     """The one task that asks a declaration's planner for the tasks of a node."""
     previous = node.after[0] if node.after else None
     return _internal(node, Purpose.PLAN, internal_queue(workflow.id), {"previous": previous})
@@ -104,14 +118,14 @@ def aggregate_lane(workflow: Workflow, node: Node) -> OpenLane:
     return _internal(node, Purpose.AGGREGATE, internal_queue(workflow.id), {"previous": node.name})
 
 
-def fan_in_lane(node: Node, source: str) -> OpenLane:
+def fan_in_lane(node: FanInNode, source: str) -> OpenLane:
     """The one task that folds the results of a fan-out; every worker can do it."""
     folding: list[Json] = [{"name": f.name, "fold": f.fold, "field": f.field} for f in node.folding]
     return _internal(node, Purpose.AGGREGATE, INTERNAL, {"previous": source, "folding": folding})
 
 
 def work_lane(
-    node: Node,
+    node: WorkingNode,
     parameters: Mapping[str, Json],
     *,
     planned: bool = False,
@@ -121,18 +135,19 @@ def work_lane(
 ) -> OpenLane:
     """The tasks that a node is there for."""
     source = _source(node, parameters, planned=planned, items=items)
-    tolerated = node.tolerate.of(len(items or ())) if node.on_failure is OnFailure.FAIL else NO_LIMIT
+    tolerated = node.tolerate.of(len(items or ())) if isinstance(node, FanOutNode) else 0
+    work = node.work
     return OpenLane(
         node=node.name,
         purpose=Purpose.WORK,
         queue=work_queue(node),
-        handler=CHILD_JOB if node.workflow else node.handler,
+        handler=work.handler if isinstance(work, HandlerWork) else CHILD_JOB,
         source=source,
-        policy={**_policy(node), **_shape(node, planned=planned, values=values)},
+        policy={**_policy(work), **_shape(node, work, planned=planned, values=values)},
         with_parameters=not planned,
-        tolerated=tolerated,
-        max_running=node.max_running,
-        priority=node.priority,
+        tolerated=tolerated if node.on_failure is OnFailure.FAIL else NO_LIMIT,
+        max_running=node.max_running if isinstance(node, FanOutNode | StageNode) else None,
+        priority=work.priority,
         heir_of=_heir_of(node),
         limit_key=limit_key,
     )
@@ -149,8 +164,9 @@ def _internal(node: Node, purpose: Purpose, queue: str, policy: dict[str, Json])
     )
 
 
-def _policy(node: Node) -> dict[str, Json]:
-    retry, timeout = node.retry or Retry(), node.timeout or DEFAULT_TIMEOUT
+def _policy(work: Work) -> dict[str, Json]:
+    limits = work.timeouts if isinstance(work, HandlerWork) else {}
+    retry, timeout = work.retry or Retry(), limits.get("timeout_seconds", DEFAULT_TIMEOUT)
     policy: dict[str, Json] = {
         "timeout_seconds": timeout.total_seconds(),
         "max_attempts": retry.max_attempts,
@@ -158,46 +174,51 @@ def _policy(node: Node) -> dict[str, Json]:
         "initial_delay_seconds": retry.initial_delay.total_seconds(),
         "max_delay_seconds": retry.max_delay.total_seconds(),
     }
-    for name in ("queue_timeout", "heartbeat_timeout", "total_timeout"):
-        if (limit := getattr(node, name)) is not None:
-            policy[f"{name}_seconds"] = limit.total_seconds()
-    return policy
+    return policy | {key: limit.total_seconds() for key, limit in limits.items()}
 
 
-def _shape(node: Node, *, planned: bool, values: Mapping[str, Json] | None) -> dict[str, Json]:
+def _shape(node: Node, work: Work, *, planned: bool, values: Mapping[str, Json] | None) -> dict[str, Json]:
     """What the tasks are given besides their own parameters."""
     shape: dict[str, Json] = {}
-    if node.lineage:
+    spread = node.spread if isinstance(node, StageNode) else Spread.SINGLE
+    if isinstance(node, StageNode) and node.lineage:
         shape["lineage"] = node.after[0]
-    if node.spread is Spread.FAN_IN:
+    if spread is Spread.FAN_IN:
         shape["previous"] = node.after[0]
-    if node.params is not None:
+    if work.params is not None:
         shape["values"] = dict(values or {})
-    if node.workflow:
-        shape["workflow"] = node.workflow_hash
+    if isinstance(work, WorkflowWork):
+        shape["workflow"] = work.workflow_hash
     if not planned and node.kind in (Kind.TASK, Kind.WORKFLOW):
-        shape["single" if node.spread in (Spread.SINGLE, Spread.FAN_IN) else "indexed"] = True
+        shape["single" if spread in (Spread.SINGLE, Spread.FAN_IN) else "indexed"] = True
     return shape
 
 
 def _heir_of(node: Node) -> str | None:
     """The one node before; a node that fills in a template says by itself what its tasks get."""
-    return node.parents[0] if len(node.parents) == 1 and node.kind is Kind.TASK and node.params is None else None
+    is_filled = not isinstance(node, TaskNode) or node.params is not None
+    return node.parents[0] if len(node.parents) == 1 and not is_filled else None
 
 
-def _source(node: Node, parameters: Mapping[str, Json], *, planned: bool, items: Sequence[Json] | None) -> Source:
+def _source(
+    node: WorkingNode, parameters: Mapping[str, Json], *, planned: bool, items: Sequence[Json] | None
+) -> Source:
     if planned:
         return Source("plan", node=node.name, purpose=Purpose.PLAN)
     if items is not None:
         return Source("items", items=items)
-    if node.spread is Spread.MATCH_PREVIOUS:
-        return Source("match", node=node.after[0], purpose=Purpose.WORK)
-    if node.spread is Spread.DYNAMIC:
-        return Source("count", count=_count(node, parameters))
-    return Source("count", count=node.count if node.spread is Spread.FIXED else 1)
+    match node:
+        case StageNode(spread=Spread.MATCH_PREVIOUS):
+            return Source("match", node=node.after[0], purpose=Purpose.WORK)
+        case StageNode(spread=Spread.DYNAMIC):
+            return Source("count", count=_count(node, parameters))
+        case StageNode(spread=Spread.FIXED):
+            return Source("count", count=node.count)
+        case _:
+            return Source("count", count=1)
 
 
-def _count(node: Node, parameters: Mapping[str, Json]) -> int:
+def _count(node: StageNode, parameters: Mapping[str, Json]) -> int:
     count = parameters.get(node.count_param or "")
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_TASKS:
         raise InputError(
