@@ -30,7 +30,7 @@ from anabranch.workflows.reading import Read, read
 from anabranch.workflows.rules import Model, declared_keys
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.validation import find_handler_mistakes, find_workflow_mistakes, in_order
-from anabranch.workflows.yaml_tree import Tree, TreeError, read_tree
+from anabranch.workflows.yaml_tree import FileMistake, Tree, TreeError, read_tree
 
 __all__ = ["FileMistake", "Loaded", "load_yaml"]
 
@@ -38,22 +38,6 @@ UNNAMED = "unnamed"
 EDGES = ("type", "next", "depends_on", "branches")  # the keys that say which node comes after which
 
 M = TypeVar("M", bound=Model)
-
-
-@dataclass(frozen=True)
-class FileMistake:
-    """A mistake at its place in a file."""
-
-    file: str
-    line: int
-    column: int
-    message: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        """As compilers say it, in whole sentences."""
-        said = " ".join(part if part[-1] in ".?!…" else f"{part}." for part in (self.message, self.hint) if part)
-        return f"{self.file}:{self.line}:{self.column}: {said}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +79,7 @@ def load_yaml(text: str | bytes, file: str, handlers: Mapping[str, Handler] | No
     try:
         tree = read_tree(text, file)
     except TreeError as error:
-        return Loaded(None, tuple(FileMistake(file, m.line, m.column, m.message, m.hint) for m in error.mistakes))
+        return Loaded(None, error.mistakes)
     draft = _Draft(tree.value)
     workflow = draft.read()
     found = draft.mistakes[:MAX_MISTAKES] + find_workflow_mistakes(workflow, is_whole=draft.is_whole)
