@@ -19,8 +19,9 @@ from anabranch.engine.retry import choose_again
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
-from anabranch.workflows.nodes import Branch, Kind, OnFailure, Retry, Spread, Tolerance
+from anabranch.workflows.nodes import Branch, Kind, OnFailure, Spread, Tolerance
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.nodes import make_node
 from tests.support.replay import replay

@@ -24,8 +24,9 @@ from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
-from anabranch.workflows.nodes import Kind, OnFailure, Retry, Spread
+from anabranch.workflows.nodes import Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.nodes import make_node
 

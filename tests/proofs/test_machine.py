@@ -49,8 +49,9 @@ from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
-from anabranch.workflows.nodes import Kind, OnFailure, Retry, Spread, WorkflowWork
+from anabranch.workflows.nodes import Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry, WorkflowWork
 from tests.support.machine import LEASE, Model
 from tests.support.machine_parts import Attempt, LaneKey, Session
 from tests.support.nodes import make_node

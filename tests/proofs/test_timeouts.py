@@ -10,7 +10,8 @@ from anabranch.engine.ports import Hands
 from anabranch.engine.views import TaskDetail
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.nodes import OnFailure, Retry, Spread
+from anabranch.workflows.nodes import OnFailure, Spread
+from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness
 from tests.support.nodes import make_node
 

@@ -3,16 +3,8 @@
 from dataclasses import fields
 from typing import Any
 
-from anabranch.workflows.nodes import (
-    NODES,
-    AnyNode,
-    FanOutNode,
-    HandlerWork,
-    Kind,
-    Spread,
-    StageNode,
-    WorkflowWork,
-)
+from anabranch.workflows.nodes import NODES, AnyNode, FanOutNode, Kind, Spread, StageNode
+from anabranch.workflows.work import HandlerWork, WorkflowWork
 
 __all__ = ["make_node"]
 

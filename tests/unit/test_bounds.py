@@ -10,9 +10,10 @@ from anabranch.canonical import decode
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import DefinitionError, InputError
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.nodes import Kind, Retry, Spread
+from anabranch.workflows.nodes import Kind, Spread
 from anabranch.workflows.stages import Declaration, declare
 from anabranch.workflows.validation import require_sound
+from anabranch.workflows.work import Retry
 from anabranch.workflows.yaml import load_yaml
 from tests.support.nodes import make_node
 

@@ -17,9 +17,10 @@ from anabranch.plugins.demo import handlers as demo
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.mistakes import MAX_MISTAKES
-from anabranch.workflows.nodes import NODES, Retry
+from anabranch.workflows.nodes import NODES
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry
 from anabranch.workflows.yaml import FileMistake, Loaded, load_yaml
 from tests.support.broken import BROKEN
 from tests.support.nodes import make_node

@@ -18,19 +18,9 @@ from anabranch.errors import DefinitionError
 from anabranch.plugins.demo import handlers as demo
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.inputs import Input
-from anabranch.workflows.nodes import (
-    Backoff,
-    Branch,
-    ConditionalNode,
-    EndNode,
-    FanInNode,
-    Fold,
-    Folding,
-    Kind,
-    OnFailure,
-    Retry,
-    Tolerance,
-)
+from anabranch.workflows.nodes import Branch, ConditionalNode, EndNode, FanInNode, Folding, Kind, OnFailure, Tolerance
+from anabranch.workflows.values import Fold
+from anabranch.workflows.work import Backoff, Retry
 from anabranch.workflows.yaml import load_yaml
 from tests.support.nodes import make_node
 

@@ -16,8 +16,9 @@ from anabranch.workflows import inputs
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.json_schema import workflow_schema
-from anabranch.workflows.nodes import NODES, Branch, DependsOn, HandlerWork, Kind, Retry, WorkflowWork
+from anabranch.workflows.nodes import NODES, Branch, DependsOn, Kind
 from anabranch.workflows.rules import declared_keys
+from anabranch.workflows.work import HandlerWork, Retry, WorkflowWork
 from anabranch.workflows.yaml import load_yaml
 from tests.support.broken import BROKEN
 

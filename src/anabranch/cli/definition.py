@@ -9,21 +9,18 @@ from anabranch.cli.registry import schema_of, summarize
 from anabranch.cli.show import in_one_line, print_json, print_line, print_table
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import (
-    DEFAULT_TIMEOUT,
     FanInNode,
     FanOutNode,
     GateNode,
-    HandlerWork,
     Node,
     OnFailure,
-    Retry,
     Spread,
     StageNode,
     Tolerance,
     WaitNode,
-    Work,
 )
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import DEFAULT_TIMEOUT, HandlerWork, Retry, Work
 
 __all__ = ["show_definition"]
 

@@ -8,23 +8,18 @@ from anabranch.engine.model import Purpose
 from anabranch.errors import InputError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import (
-    DEFAULT_QUEUE,
-    DEFAULT_TIMEOUT,
     FanInNode,
     FanOutNode,
-    HandlerWork,
     Kind,
     Node,
     OnFailure,
-    Retry,
     Spread,
     StageNode,
     TaskNode,
-    Work,
-    WorkflowWork,
     WorkingNode,
 )
 from anabranch.workflows.rules import MAX_TASKS
+from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, HandlerWork, Retry, Work, WorkflowWork
 
 __all__ = [
     "CHILD_JOB",

@@ -20,9 +20,10 @@ from anabranch.workflows.definition import Workflow
 from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import Mistake
 from anabranch.workflows.nesting import nest
-from anabranch.workflows.nodes import DEFAULT_QUEUE, AnyNode, FanInNode, FanOutNode, HandlerWork
+from anabranch.workflows.nodes import AnyNode, FanInNode, FanOutNode
 from anabranch.workflows.stages import Declaration, classes_in, declare
 from anabranch.workflows.validation import find_handler_mistakes
+from anabranch.workflows.work import DEFAULT_QUEUE, HandlerWork
 from anabranch.workflows.yaml import Loaded, load_yaml
 
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]

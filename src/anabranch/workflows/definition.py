@@ -11,9 +11,10 @@ from pydantic.json_schema import SkipJsonSchema
 from anabranch.canonical import Json, canonical, decode, sha256
 from anabranch.workflows.expressions import Template, read_template
 from anabranch.workflows.inputs import Input
-from anabranch.workflows.nodes import AnyNode, Kind, Mapped, Node, WorkflowWork
+from anabranch.workflows.nodes import AnyNode, Kind, Node
 from anabranch.workflows.rules import PRIORITIES, Check, Model, Whole, declared, filled
 from anabranch.workflows.values import ID_PATTERN, OUTPUT, read_text
+from anabranch.workflows.work import Mapped, WorkflowWork
 
 __all__ = ["Workflow"]
 

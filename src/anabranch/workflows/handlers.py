@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from anabranch.workflows.nodes import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
+from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
 
 __all__ = ["Handler", "Runs"]
 

@@ -49,7 +49,7 @@ def guess(word: str, known: Sequence[str]) -> str | None:
 def nearest(word: str, known: Sequence[str]) -> str:
     """A hint at what may have been meant."""
     close = guess(word, known)
-    return f"Did you mean {close!r}?" if close else ""
+    return f"Did you mean {str(close)!r}?" if close else ""
 
 
 def article(noun: str) -> str:

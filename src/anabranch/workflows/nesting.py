@@ -10,10 +10,11 @@ from anabranch.workflows.expressions import ExpressionError, check, read_templat
 from anabranch.workflows.expressions.templates import Fixed
 from anabranch.workflows.inputs import Input, find_value_mistakes, fits_type
 from anabranch.workflows.mistakes import Mistake, Path, article, guess, nearest, quote
-from anabranch.workflows.nodes import AnyNode, FanOutNode, WorkflowNode, WorkflowWork
+from anabranch.workflows.nodes import AnyNode, FanOutNode, WorkflowNode
 from anabranch.workflows.scope import Before, Scope
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.validation import find_model_mistakes
+from anabranch.workflows.work import WorkflowWork
 
 __all__ = ["MAX_DEPTH", "Nested", "nest"]
 

@@ -1,7 +1,6 @@
 """The nodes of a workflow: one model for each kind, joined as a union."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -18,25 +17,20 @@ from anabranch.workflows.mistakes import refuse
 from anabranch.workflows.rules import (
     DECLARED,
     FILLED,
-    MAX_ATTEMPTS,
     MAX_TASKS,
-    PRIORITIES,
     Check,
     Model,
-    Seconds,
     Whole,
     declared,
     declared_keys,
     filled,
 )
+from anabranch.workflows.work import HandlerWork, Mapped, Text, Time, WorkflowWork
 
 __all__ = [
-    "DEFAULT_QUEUE",
-    "DEFAULT_TIMEOUT",
     "NAME",
     "NODES",
     "AnyNode",
-    "Backoff",
     "Branch",
     "ConditionalNode",
     "DependsOn",
@@ -44,30 +38,22 @@ __all__ = [
     "EndNode",
     "FanInNode",
     "FanOutNode",
-    "Fold",
     "Folding",
     "GateNode",
-    "HandlerWork",
     "Kind",
-    "Mapped",
     "Node",
     "OnFailure",
-    "Retry",
     "Spread",
     "StageNode",
     "StartNode",
     "TaskNode",
     "Tolerance",
     "WaitNode",
-    "Work",
     "WorkflowNode",
-    "WorkflowWork",
     "WorkingNode",
 ]
 
 NAME = f"{FILLED}name"  # the alias of a node's name, which is a key of the file, and not in its mapping
-DEFAULT_QUEUE = "default"
-DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 
 class Kind(StrEnum):
@@ -113,54 +99,8 @@ class OnFailure(StrEnum):
     CONTINUE = "continue"
 
 
-class Backoff(StrEnum):
-    """How the delay between attempts grows."""
-
-    FIXED = "fixed"
-    LINEAR = "linear"
-    EXPONENTIAL = "exponential"
-
-
-class Fold(StrEnum):
-    """How a fan-in makes one value of many."""
-
-    COLLECT = "collect"
-    CONCAT = "concat"
-    SUM = "sum"
-    FIRST = "first"
-    LAST = "last"
-
-
-Text = Annotated[str | None, Check(values.read_text, {"type": "string", "minLength": 1})]
 Names = Annotated[tuple[str, ...], Check(values.read_names, values.NAMES_SCHEMA)]
-Mapped = Annotated[dict[str, Json] | None, Check(values.read_any, {"type": "object"})]
-Time = Annotated[timedelta | None, Seconds()]
 Count = Annotated[int | None, Whole()]
-
-
-@dataclass(frozen=True)
-class Retry(Model):
-    """How often a task is tried, and how long it waits in between; without `max_attempts` the error's kind decides."""
-
-    max_attempts: Annotated[int | None, Whole(1, MAX_ATTEMPTS)] = declared(
-        None, "How many attempts there are: 1 is no retry.", examples=[3]
-    )
-    backoff: Backoff = declared(Backoff.EXPONENTIAL, "How the delay grows.")
-    initial_delay: Annotated[timedelta, Seconds(zero=True)] = declared(
-        timedelta(seconds=5), "The delay before the second attempt.", "initial_delay_seconds"
-    )
-    max_delay: Annotated[timedelta, Seconds(zero=True)] = declared(
-        timedelta(seconds=300), "The longest delay.", "max_delay_seconds"
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_delays(cls, given: Any, info: ValidationInfo) -> Any:  # whatever is validated
-        if info.context is DECLARED and isinstance(given, dict):
-            first, longest = given.get("initial_delay_seconds"), given.get("max_delay_seconds")
-            if isinstance(first, int | float) and isinstance(longest, int | float) and 0 <= longest < first:
-                raise refuse("max_delay_seconds is less than initial_delay_seconds", "", "max_delay_seconds")
-        return given
 
 
 @dataclass(frozen=True)
@@ -196,7 +136,7 @@ class Folding(Model):
     """One member of a fan-in's output: a fold over the results, or over a part of each."""
 
     name: str
-    fold: Fold
+    fold: values.Fold
     field: str = ""
 
 
@@ -235,80 +175,6 @@ class Edges(Model):
     depends_on: Annotated[DependsOn, Check(values.read_dependencies, {})] = declared(
         DependsOn(), "What it waits for: a node or a list, of which all must be done; or all_of and any_of."
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work(Model):
-    """What the tasks of a node do. One with `params` fills them in; without, a task gets the job's parameters."""
-
-    assumed: ClassVar[Mapping[str, Json]] = {"params": {}}
-
-    params: Mapped = declared(
-        None, "The parameters; text in them may hold expressions.", examples=[{"size": "{{ inputs.size }}"}]
-    )
-    retry: Retry | None = declared(
-        None, "How often a task is tried, in place of the handler's.", examples=[{"max_attempts": 3}]
-    )
-    priority: Annotated[int | None, Whole(*PRIORITIES)] = declared(
-        None, "How urgent its tasks are, in place of the workflow's: 1 comes first."
-    )
-    limit: Annotated[Json, Check(values.read_limit, {"type": "string", "minLength": 1})] = declared(
-        None, "A key whose tasks are limited together, by `anabranch limits`; it may be an expression."
-    )
-
-    @cached_property
-    def template(self) -> Template | None:
-        """The parameters, parsed."""
-        return None if self.params is None else read_template(self.params)
-
-    @cached_property
-    def limit_template(self) -> Template | None:
-        """The key of its limit, parsed."""
-        return None if self.limit is None else read_template(self.limit)
-
-
-@dataclass(frozen=True, kw_only=True)
-class HandlerWork(Work):
-    """A task that calls a handler; queue, timeout and retry are the handler's where it has none."""
-
-    handler: Annotated[str, Check(values.read_text, {"type": "string", "minLength": 1})] = Field(
-        description="The handler that does the work.", examples=["echo"]
-    )
-    queue: Text = declared(None, "The queue of its tasks, in place of the handler's.")
-    timeout: Time = declared(None, "How long one attempt may run, in place of the handler's.", "timeout_seconds")
-    queue_timeout: Time = declared(None, "How long a task may wait for a worker, in seconds.", "queue_timeout_seconds")
-    heartbeat_timeout: Time = declared(
-        None, "How long a handler that reports progress may be silent, in seconds.", "heartbeat_timeout_seconds"
-    )
-    total_timeout: Time = declared(
-        None, "How long all attempts of a task together may take, in seconds.", "total_timeout_seconds"
-    )
-
-    @property
-    def runs(self) -> str:
-        """The name of what is run."""
-        return self.handler
-
-    @property
-    def timeouts(self) -> dict[str, timedelta]:
-        """The timeouts that it has, by the keys of a file."""
-        held = ((key, getattr(self, name)) for key, name in declared_keys(HandlerWork).items())
-        return {key: value for key, value in held if isinstance(value, timedelta)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkflowWork(Work):
-    """A task that runs a job of another workflow: of the definition with the hash, known once all workflows are."""
-
-    workflow: Annotated[str, Check(values.read_workflow_id, {"type": "string", "pattern": values.ID_PATTERN})] = Field(
-        description="The id of the workflow that is run.", examples=["process_raster"]
-    )
-    workflow_hash: SkipJsonSchema[str] = filled("workflow_hash", "")
-
-    @property
-    def runs(self) -> str:
-        """The name of what is run."""
-        return self.workflow
 
 
 @dataclass(frozen=True, kw_only=True)

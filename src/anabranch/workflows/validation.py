@@ -14,19 +14,11 @@ from anabranch.errors import DefinitionError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.handlers import Handler, Runs
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
-from anabranch.workflows.nodes import (
-    ConditionalNode,
-    EndNode,
-    FanOutNode,
-    HandlerWork,
-    Kind,
-    Node,
-    Spread,
-    StageNode,
-)
+from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, Kind, Node, Spread, StageNode
 from anabranch.workflows.rules import find_number_mistakes
 from anabranch.workflows.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
 from anabranch.workflows.values import ID, ID_HINT
+from anabranch.workflows.work import HandlerWork
 
 __all__ = ["find_handler_mistakes", "find_model_mistakes", "find_workflow_mistakes", "in_order", "require_sound"]
 

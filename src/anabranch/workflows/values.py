@@ -3,18 +3,29 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from anabranch.canonical import Json
 from anabranch.workflows.mistakes import nearest, quote, refuse, show
 from anabranch.workflows.rules import MAX_WHOLE, Seconds, Whole
 
+
+class Fold(StrEnum):
+    """How a fan-in makes one value of many."""
+
+    COLLECT = "collect"
+    CONCAT = "concat"
+    SUM = "sum"
+    FIRST = "first"
+    LAST = "last"
+
+
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 ID_PATTERN = f"^{ID.pattern}$"
 ID_HINT = "Begin with a letter or _, go on with letters, digits, _, . and -; at most 63."
 MAX_KEY = 255
-FOLDS = ("collect", "concat", "sum", "first", "last")
-OUTPUT = {"size": "{{ nodes.check.output.size }}"}
+OUTPUT: Json = {"size": "{{ nodes.check.output.size }}"}
 
 NAMES_SCHEMA: dict[str, list[Json]] = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}]
@@ -28,13 +39,13 @@ TOLERANCE_SCHEMA: Mapping[str, Json] = {
 }
 FOLDING_SCHEMA: Mapping[str, Json] = {
     "anyOf": [
-        {"enum": list(FOLDS)},
+        {"enum": [*map(str, Fold)]},
         {
             "type": "object",
             "propertyNames": {"not": {"enum": ["count", "failed"]}},
             "additionalProperties": {
                 "type": "object",
-                "propertyNames": {"enum": list(FOLDS)},
+                "propertyNames": {"enum": [*map(str, Fold)]},
                 "additionalProperties": {"type": "string", "minLength": 1},
                 "minProperties": 1,
                 "maxProperties": 1,
@@ -143,9 +154,9 @@ def read_folding(value: Any) -> list[Json]:
     """What a fan-in makes: one fold of the results, or several by name, each of a field, in the order of names."""
     if isinstance(value, dict):
         return [_named_fold(name, part) for name, part in sorted(value.items())]
-    if value not in FOLDS:
-        hint = nearest(value, FOLDS) if isinstance(value, str) else ""
-        raise refuse(f"{{key}} is one of {', '.join(FOLDS)}, not {show(value)}", hint)
+    if value not in list(Fold):
+        hint = nearest(value, list(Fold)) if isinstance(value, str) else ""
+        raise refuse(f"{{key}} is one of {', '.join(Fold)}, not {show(value)}", hint)
     return [{"name": "items" if value in ("collect", "concat") else value, "fold": value}]
 
 
@@ -155,11 +166,13 @@ def _named_fold(name: str, value: Any) -> Json:
     if not isinstance(value, dict) or len(value) != 1:
         raise refuse(f"{{key}} is a fold and its field, like {{sum: size}}, not {show(value)}", _FOLD_HINT, name)
     ((fold, part),) = value.items()
-    if fold not in FOLDS:
-        raise refuse(f"there is no fold {quote(fold)}", nearest(fold, FOLDS) or _FOLD_HINT, name, fold, of_value=False)
+    if fold not in list(Fold):
+        raise refuse(
+            f"there is no fold {quote(fold)}", nearest(fold, list(Fold)) or _FOLD_HINT, name, fold, of_value=False
+        )
     if not isinstance(part, str) or not part:
         raise refuse(f"{{key}} is a field of the results, not {show(part)}", "", name, fold)
     return {"name": name, "fold": fold, "field": part}
 
 
-_FOLD_HINT = f"Folds: {', '.join(FOLDS)}."
+_FOLD_HINT = f"Folds: {', '.join(Fold)}."

@@ -1,6 +1,6 @@
 """A DAG written in YAML becomes a Workflow. Every mistake of a file is found at once, with its line and column (G4)."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -12,24 +12,12 @@ from anabranch.workflows.handlers import Handler
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote, show
 from anabranch.workflows.nesting import nest
-from anabranch.workflows.nodes import (
-    NAME,
-    NODES,
-    AnyNode,
-    ConditionalNode,
-    Edges,
-    FanOutNode,
-    GateNode,
-    HandlerWork,
-    Kind,
-    Node,
-    Work,
-    WorkflowWork,
-)
+from anabranch.workflows.nodes import NAME, NODES, AnyNode, ConditionalNode, Edges, FanOutNode, GateNode, Kind, Node
 from anabranch.workflows.reading import Read, read
 from anabranch.workflows.rules import Model, declared_keys
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.validation import find_handler_mistakes, find_workflow_mistakes, in_order
+from anabranch.workflows.work import HandlerWork, Work, WorkflowWork
 from anabranch.workflows.yaml_tree import FileMistake, Tree, TreeError, read_tree
 
 __all__ = ["FileMistake", "Loaded", "load_yaml"]
@@ -119,7 +107,7 @@ class _Draft:
     def read(self) -> Workflow:
         """The workflow, as far as it can be understood."""
         own = {key: value for key, value in self.given.items() if key not in ("inputs", "nodes")}
-        found = self._read(Workflow, own, "a workflow", (), beside=("inputs", "nodes"))
+        found = self._take(read(Workflow, own, "a workflow", beside=("inputs", "nodes")))
         named = {**{key: value for key, value in own.items() if key not in found.refused}, "workflow_id": UNNAMED}
         top = found.value or read(Workflow, named, "a workflow").value or Workflow(UNNAMED)
         nodes = {name: self._node(name, value) for name, value in self._nodes(found.refused).items()}
@@ -131,19 +119,7 @@ class _Draft:
             nodes=self._linked(nodes),
         )
 
-    def _read(
-        self,
-        model: type[M],
-        given: Mapping[str, Any],  # a part of the file
-        what: str,
-        path: Path,
-        *,
-        beside: Sequence[str] = (),
-        elsewhere: Callable[[str], str] = lambda _: "",
-    ) -> Read[M]:
-        if len(self.mistakes) >= MAX_MISTAKES:
-            return Read(None)
-        found = read(model, given, what, path, beside=beside, elsewhere=elsewhere)
+    def _take(self, found: Read[M]) -> Read[M]:
         self.mistakes += found.mistakes
         self.is_whole = self.is_whole and found.refused.isdisjoint(EDGES)
         return found
@@ -176,12 +152,14 @@ class _Draft:
         if value is not None and not isinstance(value, dict):
             self._note(("inputs", name), f"input {quote(name)} is not a mapping", "Write {type: string}.")
             return Input()
-        return self._read(Input, value or {}, "an input", ("inputs", name)).value or Input()
+        return self._take(read(Input, value or {}, "an input", ("inputs", name))).value or Input()
 
     def _node(self, name: str, given: Json) -> AnyNode:
         """A node; a gate, of which nothing more is asked, where it can't be understood."""
         path: Path = ("nodes", name)
         given = {} if given is None and name in ("START", "END") else given
+        if len(self.mistakes) >= MAX_MISTAKES:
+            return self._unread(name)
         if not isinstance(given, dict):
             self._note(path, f"node {quote(name)} is not a mapping", "Write {handler: echo}.")
             return self._unread(name)
@@ -193,7 +171,9 @@ class _Draft:
         own = {key: value for key, value in given.items() if key not in ("type", *model.edges)}
         is_task_read = model is not FanOutNode or self._read_task(own, path)
         what, beside = f"a node of type {kind}", ("type", *model.edges)
-        found = self._read(model, {**own, NAME: name}, what, path, beside=beside, elsewhere=partial(_belongs, kind))
+        found = self._take(
+            read(model, {**own, NAME: name}, what, path, beside=beside, elsewhere=partial(_belongs, kind))
+        )
         node = _without_params(found)
         if node is None or not is_task_read or "condition_field" in found.refused:
             return self._unread(name)
@@ -208,7 +188,7 @@ class _Draft:
     def _kind(self, name: str, given: Mapping[str, Json]) -> Kind | None:
         """The type of a node; None: it can't be known, and nothing more is said of the node."""
         kind = given.get("type")
-        if kind is None and name.upper() in ("START", "END") and "handler" not in given:
+        if kind is None and (name in ("START", "END") or (name.upper() in ("START", "END") and "handler" not in given)):
             if name != name.upper():
                 hint = f"Write it in capitals, {name.upper()}, or give it its type."
                 self._note(("nodes", name), f"{quote(name)} is a task without a handler", hint, of_value=False)
@@ -230,13 +210,13 @@ class _Draft:
         if not isinstance(task, dict):
             return True
         model = WorkflowWork if "workflow" in task else HandlerWork
-        found = self._read(model, task, "the task of a fan_out", (*path, "task"), elsewhere=_beside_task)
+        found = self._take(read(model, task, "the task of a fan_out", (*path, "task"), elsewhere=_beside_task))
         own["task"] = _without_params(found) or HandlerWork(handler="")
         return found.value is not None
 
     def _note_edges(self, name: str, given: Mapping[str, Json]) -> None:
         path: Path = ("nodes", name)
-        found = self._read(Edges, given, "a node", path)
+        found = self._take(read(Edges, given, "a node", path))
         if "next" not in found.refused:
             self._leads.append((name, _places(given.get("next"), (*path, "next"))))
         if "depends_on" in found.refused:
