@@ -1,26 +1,16 @@
 """A workflow as `workflows show` prints it."""
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from typing import Any
 
 from anabranch.canonical import Json, encode
 from anabranch.cli.registry import schema_of, summarize
 from anabranch.cli.show import in_one_line, print_json, print_line, print_table
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.nodes import (
-    FanInNode,
-    FanOutNode,
-    GateNode,
-    Node,
-    OnFailure,
-    Spread,
-    StageNode,
-    Tolerance,
-    WaitNode,
-)
+from anabranch.workflows.nodes import FanInNode, Kind, Node, Spread, StageNode
+from anabranch.workflows.rules import declared_values
 from anabranch.workflows.stages import Declaration
-from anabranch.workflows.work import DEFAULT_TIMEOUT, HandlerWork, Retry, Work
+from anabranch.workflows.work import DEFAULT_TIMEOUT
 
 __all__ = ["show_definition"]
 
@@ -36,6 +26,11 @@ BOUNDS = {
     "maxItems": "at most {} items",
     "enum": "one of {}",
 }
+
+_ELSEWHERE = {
+    "branches", "condition_field", "description", "handler", "output", "parallelism", "params", "queue", "source",
+    "task", "task_type", "workflow",
+}  # fmt: skip
 
 
 def show_definition(declared: Declaration) -> None:
@@ -92,64 +87,16 @@ def _nodes(workflow: Workflow) -> Iterator[list[str | None]]:
 
 
 def _policies(node: Node) -> Iterator[str]:
-    """The policies of a node that differ from the defaults."""
-    yield from _policies_of_kind(node)
-    if node.work is not None:
-        yield from _policies_of_work(node.work)
-    if node.on_failure is not OnFailure.FAIL:
-        yield f"on failure {node.on_failure}"
+    """What a node declares, but for the defaults and what other columns show."""
+    declared = declared_values(node) | (declared_values(node.work) if node.work else {})
+    if declared.get("timeout_seconds") == DEFAULT_TIMEOUT.total_seconds() and node.kind is not Kind.GATE:
+        del declared["timeout_seconds"]  # it is resolved from the handler's, which is rarely another
     if node.after_any:
         yield f"after any of {', '.join(node.after_any)}"
-    if node.when is not None:
-        yield f"when {_spell(node.when)}"
-
-
-def _policies_of_kind(node: Node) -> Iterator[str]:
-    match node:
-        case WaitNode(until=None):
-            yield f"waits {_spell(node.duration_seconds)} s"
-        case WaitNode():
-            yield f"waits until {_spell(node.until)}"
-        case GateNode(timeout=timedelta() as timeout):
-            yield f"timeout {timeout.total_seconds():g} s"
-        case FanInNode() if node.folding:
-            yield f"folds {', '.join(dict.fromkeys(folding.fold for folding in node.folding))}"
-        case FanOutNode():
-            yield from _limits(node)
-        case StageNode(max_running=int() as most):
-            yield f"{most} at once"
-        case _:
-            pass
-
-
-def _policies_of_work(work: Work) -> Iterator[str]:
-    for key, limit in work.timeouts.items() if isinstance(work, HandlerWork) else ():
-        if key != "timeout_seconds" or limit != DEFAULT_TIMEOUT:
-            yield f"{key.removesuffix('_seconds').replace('_', ' ')} {limit.total_seconds():g} s"
-    if work.priority is not None:
-        yield f"priority {work.priority}"
-    if work.limit is not None:
-        yield f"limit {work.limit}"
-    if work.retry not in (None, Retry()):
-        yield _retry(work.retry)
-
-
-def _limits(node: FanOutNode) -> Iterator[str]:
-    if node.max_items is not None:
-        yield f"at most {node.max_items} items"
-    if node.max_running is not None:
-        yield f"{node.max_running} at once"
-    if node.batch_size is not None:
-        yield f"batches of {node.batch_size}"
-    if node.tolerate != Tolerance():
-        yield f"tolerates {node.tolerate.count or f'{node.tolerate.percent:g} %'}"
+    yield from (f"{key} {_spell(value)}" for key, value in declared.items() if key not in _ELSEWHERE and value != {})
 
 
 def _spell(value: Json) -> str:
-    return value if isinstance(value, str) else encode(value)
-
-
-def _retry(retry: Retry) -> str:
-    attempts = f"{retry.max_attempts} attempts" if retry.max_attempts else "attempts by the error"
-    delays = f"{retry.initial_delay.total_seconds():g} to {retry.max_delay.total_seconds():g} s"
-    return f"{attempts}, {retry.backoff} {delays}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_spell(part)}" for key, part in value.items())
+    return " and ".join(map(_spell, value)) if isinstance(value, list) else _value(value)

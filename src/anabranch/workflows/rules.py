@@ -39,6 +39,7 @@ __all__ = [
     "Whole",
     "declared",
     "declared_keys",
+    "declared_values",
     "filled",
     "find_number_mistakes",
 ]
@@ -180,6 +181,21 @@ def _find_keys(model: type) -> dict[str, str]:
     named = {name: field.validation_alias or name for name, field in fields.items()}
     choices = ((alias.choices if isinstance(alias, AliasChoices) else [alias], name) for name, alias in named.items())
     return {str(key): name for keys, name in choices for key in keys if not str(key).startswith(FILLED)}
+
+
+def declared_values(model: Model) -> dict[str, Json]:
+    """What a model holds but for defaults, under the keys of a declaration."""
+    fields = model.__pydantic_fields__  # type: ignore[attr-defined]  # by pydantic
+    held = ((key, getattr(model, name), fields[name].default) for key, name in declared_keys(type(model)).items())
+    return {key: _plain(value) for key, value, default in held if value != default}
+
+
+def _plain(value: Any) -> Json:  # of a field
+    if isinstance(value, Model):
+        return declared_values(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 def find_number_mistakes(value: Any, prefix: str = "") -> Iterator[str]:
