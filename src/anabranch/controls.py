@@ -12,8 +12,9 @@ from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import Again, choose_again
 from anabranch.engine.views import JobDetail, NodeDetail
 from anabranch.errors import AnabranchError, Conflict, NotFound, Unavailable
-from anabranch.workflows.definition import Kind, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.mistakes import nearest
+from anabranch.workflows.nodes import Kind
 
 __all__ = ["Controls", "NodeAgain", "Replayed", "Retry", "RetryPlan"]
 

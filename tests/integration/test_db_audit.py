@@ -15,12 +15,14 @@ from anabranch.cli.exit_codes import exit_code
 from anabranch.engine.model import Ended, LimitKind
 from anabranch.errors import AnabranchError
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Kind
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
-GATED = Workflow("gated", (Node("ask", "", kind=Kind.GATE),))
+GATED = Workflow("gated", (make_node("ask", "", kind=Kind.GATE),))
 
 
 def change(url: str, statement: str) -> list[TupleRow]:

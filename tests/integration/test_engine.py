@@ -14,8 +14,10 @@ from anabranch.engine.model import Answer, Ended, InHand, JobState, NodeState, S
 from anabranch.engine.ports import Hands, SessionGone
 from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Node, OnFailure, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import OnFailure, Spread
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -268,7 +270,7 @@ async def test_e13_what_was_due_in_a_closed_lane_is_removed(engine: EngineHarnes
 
 
 async def test_e7_a_cancel_and_last_reports_at_once_do_not_deadlock(engine: EngineHarness) -> None:
-    wide = Workflow("wide", tuple(Node(f"n{number}", "h") for number in range(8)))
+    wide = Workflow("wide", tuple(make_node(f"n{number}", "h") for number in range(8)))
     for round_ in range(5):
         job = await engine.submit(wide, round=round_)
         claims = await engine.claim()
@@ -305,8 +307,8 @@ async def test_match_previous_has_the_same_indexes_and_lineage(engine: EngineHar
     lineage = Workflow(
         "lineage",
         (
-            Node("first", "a", spread=Spread.FIXED, count=3),
-            Node("second", "b", ("first",), Spread.MATCH_PREVIOUS, lineage=True),
+            make_node("first", "a", spread=Spread.FIXED, count=3),
+            make_node("second", "b", ("first",), Spread.MATCH_PREVIOUS, lineage=True),
         ),
     )
     await engine.submit(lineage)
@@ -320,7 +322,7 @@ async def test_match_previous_has_the_same_indexes_and_lineage(engine: EngineHar
 
 
 async def test_two_branches_that_end_at_once_open_their_join_once(engine: EngineHarness) -> None:
-    diamond = Workflow("diamond", (Node("a", "h"), Node("b", "h"), Node("c", "h", ("a", "b"))))
+    diamond = Workflow("diamond", (make_node("a", "h"), make_node("b", "h"), make_node("c", "h", ("a", "b"))))
     job = await engine.submit(diamond)
     ended = [await engine.end([claim]) for claim in await engine.claim()]
     await asyncio.gather(*(engine.advance(rights) for _, rights in ended))

@@ -23,10 +23,12 @@ from anabranch.engine.ports import Hands, Refused, Submission, Wanted
 from anabranch.engine.worker.reporter import Reporter
 from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, OnFailure, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import AnyNode, Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
 from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.nodes import make_node
 from tests.support.stack import Stack
 
 pytestmark = pytest.mark.postgres
@@ -152,8 +154,8 @@ async def test_a2_writers_do_not_connect_to_a_server_that_only_reads(database_ur
 
 
 async def test_a3_a_claim_is_bounded_in_bytes(engine: EngineHarness) -> None:
-    made = Node("made", "make", spread=Spread.FIXED, count=12)
-    used = Node("used", "use", ("made",), Spread.MATCH_PREVIOUS, lineage=True)
+    made = make_node("made", "make", spread=Spread.FIXED, count=12)
+    used = make_node("used", "use", ("made",), Spread.MATCH_PREVIOUS, lineage=True)
     await engine.submit(Workflow("lineage", (made, used)))
     await engine.finish(await engine.claim(), body="x" * 2_000_000)
     taken = await engine.claim(100)
@@ -162,7 +164,7 @@ async def test_a3_a_claim_is_bounded_in_bytes(engine: EngineHarness) -> None:
 
 
 async def test_a3_one_task_that_is_too_large_is_taken_alone(engine: EngineHarness) -> None:
-    large = Workflow("large", (Node("work", "do"),))
+    large = Workflow("large", (make_node("work", "do"),))
     await engine.submit(large, data="x" * 9_000_000)
     await engine.submit(fan_out(2), data="x")
     assert [len(await engine.claim(10)) for _ in range(3)] == [1, 2, 0]
@@ -189,7 +191,7 @@ async def test_a3_a_lane_that_cannot_be_claimed_is_held_and_others_go_on(
 
 
 async def test_a3_a_lane_at_its_limit_is_not_blamed_for_another(engine: EngineHarness, database_url: str) -> None:
-    full = Workflow("full", (Node("work", "do"),))
+    full = Workflow("full", (make_node("work", "do"),))
     await engine.submit(full, name="runs")
     await engine.claim(1)
     waiting, bad = await engine.submit(full, name="waits"), await engine.submit(fan_out(2), name="bad")
@@ -282,7 +284,7 @@ async def test_a15_a_task_that_another_worker_can_run_waits_only_a_moment(
 async def test_a15_a_planned_handler_that_nobody_has_fails_after_a_while(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
-    await engine.submit(Workflow("planned", (Node("work", "do", spread=Spread.SINGLE, planned=True),)))
+    await engine.submit(Workflow("planned", (make_node("work", "do", spread=Spread.SINGLE, planned=True),)))
     (planner,) = await engine.claim(queues=["plan:planned"])
     await engine.finish([planner], body=[{"key": "0", "handler": "mispelt", "parameters": {}}])
     for _ in range(20):
@@ -377,7 +379,7 @@ async def test_a9_what_was_taken_ahead_goes_back_when_its_handlers_turn_slow(sta
     await stack.wait(job_id)
 
 
-def nested(child: Workflow, node: Node) -> Declaration:
+def nested(child: Workflow, node: AnyNode) -> Declaration:
     declared = {child.id: Declaration(child), "parent": Declaration(Workflow("parent", (node,)))}
     return nest(declared).declarations["parent"]
 
@@ -390,9 +392,11 @@ async def submit_parent(engine: EngineHarness, declared: Declaration) -> str:
 
 
 async def test_b16_a_child_shares_the_place_of_the_parent_that_waits_for_it(engine: EngineHarness) -> None:
-    work = Node("work", "do", spread=Spread.FIXED, count=2, limit="{{ inputs.key }}")
+    work = make_node("work", "do", spread=Spread.FIXED, count=2, limit="{{ inputs.key }}")
     child = Workflow("child", (work,), inputs=None)
-    parent = nested(child, Node("sub", kind=Kind.WORKFLOW, workflow="child", params={"key": "scarce"}, limit="scarce"))
+    parent = nested(
+        child, make_node("sub", kind=Kind.WORKFLOW, workflow="child", params={"key": "scarce"}, limit="scarce")
+    )
     await engine.store.limit(LimitKind.KEY, "scarce", {"most": 1}, "test")
     await submit_parent(engine, parent)
     (claim,) = await engine.claim(queues=["plan:child"])
@@ -409,8 +413,8 @@ async def test_b16_a_child_shares_the_place_of_the_parent_that_waits_for_it(engi
 async def test_tf3_definitions_that_a_restore_took_away_are_stored_again(
     engine: EngineHarness, database_url: str
 ) -> None:
-    child = Workflow("child", (Node("work", "do"),), inputs=None)
-    parent = nested(child, Node("sub", kind=Kind.WORKFLOW, workflow="child", params={}))
+    child = Workflow("child", (make_node("work", "do"),), inputs=None)
+    parent = nested(child, make_node("sub", kind=Kind.WORKFLOW, workflow="child", params={}))
     await submit_parent(engine, parent)
     run_sql(database_url, "delete from app.jobs; delete from app.workflows")
     await submit_parent(engine, parent)
@@ -450,7 +454,7 @@ async def test_a_job_says_which_limit_holds_it_back_and_which_pause(engine: Engi
 
 
 async def test_a_job_says_at_which_gate_or_time_it_waits(engine: EngineHarness) -> None:
-    gate, pause = Node("gate", kind=Kind.GATE), Node("pause", kind=Kind.WAIT, until="2100-01-01T00:00:00Z")
+    gate, pause = make_node("gate", kind=Kind.GATE), make_node("pause", kind=Kind.WAIT, until="2100-01-01T00:00:00Z")
     job = await engine.submit(Workflow("waits", (gate, pause)))
     assert (await engine.reads.job(job.job_id)).waiting_for == (
         "node gate: waits for a signal",
@@ -459,9 +463,9 @@ async def test_a_job_says_at_which_gate_or_time_it_waits(engine: EngineHarness) 
 
 
 async def test_a_job_says_which_queue_nobody_serves_and_which_handler_nobody_has(engine: EngineHarness) -> None:
-    far = await engine.submit(Workflow("far", (Node("work", "do", queue="far"),)))
+    far = await engine.submit(Workflow("far", (make_node("work", "do", queue="far"),)))
     assert (await engine.reads.job(far.job_id)).waiting_for == ("node work: no worker serves the queue far",)
-    near = await engine.submit(Workflow("near", (Node("work", "do"),)))
+    near = await engine.submit(Workflow("near", (make_node("work", "do"),)))
     assert (await engine.reads.job(near.job_id)).waiting_for == ("node work: no worker has the handler do",)
 
 

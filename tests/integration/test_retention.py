@@ -26,11 +26,13 @@ from anabranch.errors import Conflict, NotFound
 from anabranch.storage.results import Results
 from anabranch.storage.tiers import Page
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind
 from anabranch.workflows.stages import Declaration
 from tests.support.crew import audit
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -252,7 +254,7 @@ async def test_o5_a_job_of_100000_tasks_goes_in_slices(
 
 async def end_wide_job(engine: EngineHarness, url: str, width: int) -> None:
     """A job of one wide node that has failed, as if some tasks were tried twice; straight into the tables."""
-    await engine.submit(Workflow("wide", (Node("work", "do"),)))
+    await engine.submit(Workflow("wide", (make_node("work", "do"),)))
     await engine.end(await engine.claim(), Ended.HANDED_BACK)
     tasks = f"from app.lanes l, generate_series(0, {width - 1}) g"
     for insert in (
@@ -351,7 +353,7 @@ async def test_o5_dead_sessions_and_unused_definitions_go(
     await run(engine, n=1)
     await engine.store.end_session(await engine.new_session(), "test")
     holder = await engine.new_session()
-    await engine.submit(Workflow("other", (Node("only", "do"),)))
+    await engine.submit(Workflow("other", (make_node("only", "do"),)))
     assert await engine.claim(session=holder)
     await engine.store.end_session(holder, "test")
     clock.advance(31 * DAY)
@@ -365,8 +367,8 @@ async def test_o5_dead_sessions_and_unused_definitions_go(
 
 PARENT = nest(
     {
-        "child": Declaration(Workflow("child", (Node("work", "do"),))),
-        "parent": Declaration(Workflow("parent", (Node("sub", kind=Kind.WORKFLOW, workflow="child"),))),
+        "child": Declaration(Workflow("child", (make_node("work", "do"),))),
+        "parent": Declaration(Workflow("parent", (make_node("sub", kind=Kind.WORKFLOW, workflow="child"),))),
     }
 ).declarations["parent"]
 

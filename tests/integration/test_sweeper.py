@@ -21,10 +21,13 @@ from anabranch.engine.retention import Keep, Purge
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -39,7 +42,7 @@ def ask(url: str, query: str, *arguments: object) -> list[Any]:
 
 
 def of(name: str, count: int = 1, **more: object) -> Workflow:
-    return Workflow(name, (Node("work", "do", spread=Spread.FIXED, count=count, **more),))  # type: ignore[arg-type]
+    return Workflow(name, (make_node("work", "do", spread=Spread.FIXED, count=count, **more),))  # type: ignore[arg-type]
 
 
 async def let_pass(engine: EngineHarness, clock: Clock, time: timedelta, held: list[Claim]) -> None:
@@ -325,8 +328,8 @@ HOUR = timedelta(hours=1)
 TIMED = Workflow(
     "timed",
     (
-        Node("gate", kind=Kind.GATE, timeout=10 * MINUTE),
-        Node("wait", kind=Kind.WAIT, duration_seconds=600),
+        make_node("gate", kind=Kind.GATE, timeout=10 * MINUTE),
+        make_node("wait", kind=Kind.WAIT, duration_seconds=600),
     ),
 )
 
@@ -390,7 +393,7 @@ async def test_tf5_a_date_that_was_declared_stays_when_the_clock_steps(
     watching = sweeper_of(engine)
     await watching.sweep()
     until = (clock.now() + 2 * HOUR).isoformat()
-    await engine.submit(Workflow("dated", (Node("wait", kind=Kind.WAIT, until=until),)))
+    await engine.submit(Workflow("dated", (make_node("wait", kind=Kind.WAIT, until=until),)))
     clock.advance(HOUR)
     await watching.sweep()
     assert ask(database_url, "select until - app.now() from app.waits") == [(HOUR,)]
@@ -540,12 +543,12 @@ async def test_b10_a_job_that_a_handler_publishes_for_is_busy_and_not_unreachabl
     assert await engine.store.cancel(job.job_id, "test") == (JobState.CANCELLED, True)
 
 
-CHILD = Workflow("child", (Node("inner", "do"),))
+CHILD = Workflow("child", (make_node("inner", "do"),))
 
 
 async def begin_children(engine: EngineHarness, count: int) -> str:
     """A job whose node runs a child job for each item, each of which has ended."""
-    node = Node("subs", kind=Kind.FAN_OUT, workflow="child", source=list(range(count)), params={"n": "{{ item }}"})
+    node = make_node("subs", kind=Kind.FAN_OUT, workflow="child", source=list(range(count)), params={"n": "{{ item }}"})
     nested = nest({"child": Declaration(CHILD), "parent": Declaration(Workflow("parent", (node,)))})
     declared = nested.declarations["parent"]
     submission = Submission(declared.workflow, {}, "test", 5, False, "c", parts=declared.parts)

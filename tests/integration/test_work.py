@@ -17,8 +17,9 @@ from anabranch.storage.task_storage import Writer
 from anabranch.storage.tiers import Storage
 from anabranch.storage.work_files import WorkFiles
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Node, Workflow
+from anabranch.workflows.definition import Workflow
 from tests.support.engine import EngineHarness
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -30,7 +31,7 @@ def names(area: Folder) -> set[str]:
 
 async def submit(engine: EngineHarness, area: Folder, run: int) -> str:
     """A job of one task, and its file."""
-    job_id = (await engine.submit(Workflow("one", (Node("only", "do"),)), run=run)).job_id
+    job_id = (await engine.submit(Workflow("one", (make_node("only", "do"),)), run=run)).job_id
     area.put(str(attempt_key(job_id, "only", 0, 1, "file")), b"")
     return job_id
 

@@ -17,38 +17,40 @@ from anabranch.engine.model import ApplyResult, Claim, Ended, LimitKind, RightVi
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, LaneEnded, SetJob, SetNode, Transition
-from anabranch.workflows.definition import Kind, Node, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind, Spread
 from anabranch.workflows.stages import Declaration
 from tests.support.engine import EngineHarness, open_harness
 from tests.support.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
-CHILD = Workflow("child", (Node("one", "do"), Node("two", "do")))
-RUNS = Node("subs", kind=Kind.FAN_OUT, workflow="child", params={"n": "{{ item }}"}, source=list(range(6)))
+CHILD = Workflow("child", (make_node("one", "do"), make_node("two", "do")))
+RUNS = make_node("subs", kind=Kind.FAN_OUT, workflow="child", params={"n": "{{ item }}"}, source=list(range(6)))
 PARENT = Workflow(
     "parent",
     (
         RUNS,
-        Node("gate", kind=Kind.GATE, timeout=timedelta(hours=1)),
-        Node("wait", kind=Kind.WAIT, duration_seconds=60),
-        Node("limited", "do", spread=Spread.FIXED, count=4, queue="limited", limit="scarce"),
-        Node("join", "do", ("subs", "gate", "wait", "limited")),
+        make_node("gate", kind=Kind.GATE, timeout=timedelta(hours=1)),
+        make_node("wait", kind=Kind.WAIT, duration_seconds=60),
+        make_node("limited", "do", spread=Spread.FIXED, count=4, queue="limited", limit="scarce"),
+        make_node("join", "do", ("subs", "gate", "wait", "limited")),
     ),
 )
-ORPHANS = Workflow("orphans", (RUNS, Node("bad", "do")), priority=1)
+ORPHANS = Workflow("orphans", (RUNS, make_node("bad", "do")), priority=1)
 FAILED = Workflow(
     "failed",
     (
-        Node("work", "do", spread=Spread.FIXED, count=4, queue="failed"),
-        Node("gate", kind=Kind.GATE, after=("work",)),
+        make_node("work", "do", spread=Spread.FIXED, count=4, queue="failed"),
+        make_node("gate", kind=Kind.GATE, after=("work",)),
     ),
 )
 LIMITED = Workflow(
     "limited",
     (
-        Node(
+        make_node(
             "limited",
             "do",
             spread=Spread.FIXED,

@@ -50,12 +50,15 @@ from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, Needs, Transition
 from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry, WorkflowWork
 from tests.support.engine import FOREVER
 from tests.support.machine import LEASE, Model
 from tests.support.machine_parts import Attempt, LaneKey, Session
+from tests.support.nodes import make_node
 from tests.support.replay import Replayed, replay
 
 pytestmark = pytest.mark.postgres
@@ -65,55 +68,58 @@ SHORT = timedelta(seconds=60)
 
 FAN_OUT = Workflow(
     "fan_out",
-    (Node("work", "do", spread=Spread.FIXED, count=3), Node("join", "do", ("work",), Spread.FAN_IN)),
+    (make_node("work", "do", spread=Spread.FIXED, count=3), make_node("join", "do", ("work",), Spread.FAN_IN)),
 )
 DIAMOND = Workflow(
     "diamond",
     (
-        Node("top", "do", timeout=SHORT, retry=Retry(max_attempts=2, initial_delay=timedelta(0))),
-        Node("left", "do", ("top",), Spread.FIXED, count=2),
-        Node("right", "do", ("top",), timeout=SHORT, retry=Retry(initial_delay=timedelta(0))),
-        Node("join", "do", ("left", "right")),
+        make_node("top", "do", timeout=SHORT, retry=Retry(max_attempts=2, initial_delay=timedelta(0))),
+        make_node("left", "do", ("top",), Spread.FIXED, count=2),
+        make_node("right", "do", ("top",), timeout=SHORT, retry=Retry(initial_delay=timedelta(0))),
+        make_node("join", "do", ("left", "right")),
     ),
 )
 WINDOW = Workflow(
     "window",
     (
-        Node("work", "do", spread=Spread.FIXED, count=5, max_running=2),
-        Node("match", "do", ("work",), Spread.MATCH_PREVIOUS),
+        make_node("work", "do", spread=Spread.FIXED, count=5, max_running=2),
+        make_node("match", "do", ("work",), Spread.MATCH_PREVIOUS),
     ),
 )
 LENIENT = Workflow(
     "lenient",
     (
-        Node("finish", "do", spread=Spread.FIXED, count=2, on_failure=OnFailure.FINISH),
-        Node("goon", "do", spread=Spread.FIXED, count=2, max_running=1, on_failure=OnFailure.CONTINUE),
-        Node("nothing", "do", ("goon",), Spread.FIXED, count=0),
-        Node("join", "do", ("finish", "nothing")),
+        make_node("finish", "do", spread=Spread.FIXED, count=2, on_failure=OnFailure.FINISH),
+        make_node("goon", "do", spread=Spread.FIXED, count=2, max_running=1, on_failure=OnFailure.CONTINUE),
+        make_node("nothing", "do", ("goon",), Spread.FIXED, count=0),
+        make_node("join", "do", ("finish", "nothing")),
     ),
 )
 PLANNED = Workflow(
-    "planned", (Node("first", "do"), Node("many", "do", ("first",), Spread.FAN_OUT, planned=True, aggregated=True))
+    "planned",
+    (make_node("first", "do"), make_node("many", "do", ("first",), Spread.FAN_OUT, planned=True, aggregated=True)),
 )
 GATED = Workflow(
     "gated",
     (
-        Node("first", "do", limit="scarce"),
-        Node("gate", kind=Kind.GATE, after=("first",), timeout=SHORT, on_failure=OnFailure.FINISH),
-        Node("open", kind=Kind.GATE),
-        Node("wait", kind=Kind.WAIT, after=("first",), duration_seconds=30),
-        Node("past", kind=Kind.WAIT, after=("open",), duration_seconds=0),
-        Node("last", "do", ("gate", "wait", "past"), Spread.FIXED, count=2, limit="scarce"),
+        make_node("first", "do", limit="scarce"),
+        make_node("gate", kind=Kind.GATE, after=("first",), timeout=SHORT, on_failure=OnFailure.FINISH),
+        make_node("open", kind=Kind.GATE),
+        make_node("wait", kind=Kind.WAIT, after=("first",), duration_seconds=30),
+        make_node("past", kind=Kind.WAIT, after=("open",), duration_seconds=0),
+        make_node("last", "do", ("gate", "wait", "past"), Spread.FIXED, count=2, limit="scarce"),
     ),
 )
-INNER = Workflow("inner", (Node("work", "do", spread=Spread.FIXED, count=2), Node("gate", kind=Kind.GATE)))
-MIDDLE = Workflow("middle", (Node("sub", kind=Kind.WORKFLOW, workflow="inner", params={}),))
+INNER = Workflow("inner", (make_node("work", "do", spread=Spread.FIXED, count=2), make_node("gate", kind=Kind.GATE)))
+MIDDLE = Workflow("middle", (make_node("sub", kind=Kind.WORKFLOW, workflow="inner", params={}),))
 OUTER = Workflow(
     "outer",
     (
-        Node("subs", kind=Kind.FAN_OUT, workflow="inner", params={}, source=[1, 2, 3], limit="scarce", max_running=2),
-        Node("sub", kind=Kind.WORKFLOW, workflow="middle", params={}, on_failure=OnFailure.CONTINUE),
-        Node("join", "do", ("subs",)),
+        make_node(
+            "subs", kind=Kind.FAN_OUT, workflow="inner", params={}, source=[1, 2, 3], limit="scarce", max_running=2
+        ),
+        make_node("sub", kind=Kind.WORKFLOW, workflow="middle", params={}, on_failure=OnFailure.CONTINUE),
+        make_node("join", "do", ("subs",)),
     ),
 )
 NESTED = nest({flow.id: Declaration(flow) for flow in (INNER, MIDDLE, OUTER)}).declarations
@@ -736,7 +742,8 @@ class ControlMachine(EngineMachine):
         self._read()
         name, lane = f"{attempt.lane!r}[{attempt.idx}]#{attempt.number}", self.model.lanes[attempt.lane]
         node = self.model.jobs[attempt.lane.job].workflow.node(lane.key.node)
-        workflow = CHILDREN[node.workflow_hash]
+        assert isinstance(node.work, WorkflowWork)
+        workflow = CHILDREN[node.work.workflow_hash]
         facts = engine.LaneFacts("", "", "", "", "", Purpose.WORK, 0, 0, "", {}, TaskPolicy(), TaskShape(), None)
         claim = engine.Claim(*self._attempt(attempt), 0, 0, attempt.idx, "", None, None, facts)
         child = Submission(workflow, {"name": name}, name, 5, False, "c")

@@ -8,8 +8,10 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import query_text
 from anabranch.engine.model import Ended
 from anabranch.engine.views import TaskDetail
-from anabranch.workflows.definition import Node, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Spread
 from tests.support.engine import EngineHarness, open_harness
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -101,8 +103,8 @@ async def test_a_page_of_a_large_job_reads_about_what_it_shows(
 
 
 def wide(width: int) -> Workflow:
-    work = Node("work", "do", spread=Spread.FIXED, count=width)
-    return Workflow("wide", (work, Node("join", "join", ("work",), Spread.FAN_IN)))
+    work = make_node("work", "do", spread=Spread.FIXED, count=width)
+    return Workflow("wide", (work, make_node("join", "join", ("work",), Spread.FAN_IN)))
 
 
 async def listed(

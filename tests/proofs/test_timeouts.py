@@ -9,8 +9,11 @@ from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, Sessi
 from anabranch.engine.ports import Hands
 from anabranch.engine.views import TaskDetail
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Node, OnFailure, Retry, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import OnFailure, Spread
+from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness
+from tests.support.nodes import make_node
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("clock")]
 
@@ -18,7 +21,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 def of(count: int = 1, **more: object) -> Workflow:
-    return Workflow("timed", (Node("work", "do", spread=Spread.FIXED, count=count, **more),))  # type: ignore[arg-type]
+    return Workflow("timed", (make_node("work", "do", spread=Spread.FIXED, count=count, **more),))  # type: ignore[arg-type]
 
 
 async def let_pass(engine: EngineHarness, clock: Clock, time: timedelta, held: list[Claim], *, started: bool) -> None:

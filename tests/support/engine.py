@@ -15,7 +15,9 @@ from anabranch.engine.model import Answer, Claim, Ended, JobState, NodeState, Re
 from anabranch.engine.ports import Hands, Submission, Submitted, Swept, TakenRight
 from anabranch.storage.results import Results
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Node, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Spread
+from tests.support.nodes import make_node
 
 __all__ = ["EngineHarness", "fan_out", "open_harness"]
 
@@ -25,8 +27,8 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 
 def fan_out(count: int, **more: object) -> Workflow:
     """A workflow of `count` tasks and one task that joins them."""
-    work = Node("work", "do", spread=Spread.FIXED, count=count, **more)  # type: ignore[arg-type]  # fields of Node
-    return Workflow("fan_out", (work, Node("join", "join", ("work",), Spread.FAN_IN)))
+    work = make_node("work", "do", spread=Spread.FIXED, count=count, **more)  # type: ignore[arg-type]  # fields of Node
+    return Workflow("fan_out", (work, make_node("join", "join", ("work",), Spread.FAN_IN)))
 
 
 class EngineHarness:

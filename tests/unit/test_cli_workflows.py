@@ -96,8 +96,8 @@ def test_a_workflow_is_shown_with_its_inputs_nodes_and_policies(said: Said) -> N
     assert "n      integer  -        required, at least 1, at most 1000000  How many.\n" in shown
     rows = {line.split()[0]: line for line in shown.splitlines() if line}
     assert rows["one"].split(maxsplit=5)[1:5] == ["task", "echo", "default", "two"]
-    assert rows["one"].endswith("timeout 9 s; 2 attempts, exponential 5 to 300 s")
-    assert rows["two"].endswith("on failure continue")
+    assert rows["one"].endswith("retry max_attempts 2; timeout_seconds 9")
+    assert rows["two"].endswith("on_failure continue")
 
 
 def test_a_workflow_as_json_is_its_definition_and_the_schema_of_its_inputs(said: Said) -> None:

@@ -20,7 +20,7 @@ from anabranch.codes import CODES, Code, Kind, find_code
 from anabranch.engine import ports
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.errors import AnabranchError, TaskError
-from anabranch.workflows.definition import Retry
+from anabranch.workflows.work import Retry
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "anabranch"

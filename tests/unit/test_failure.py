@@ -8,7 +8,7 @@ import pytest
 
 from anabranch import ContractViolationError, Permanent, Resource, TaskError, Throttled, Transient
 from anabranch.engine.failure import describe_error, next_delay
-from anabranch.workflows.definition import Backoff, Retry
+from anabranch.workflows.work import Backoff, Retry
 
 FIXED = Retry(None, Backoff.FIXED, timedelta(seconds=10), timedelta(seconds=60))
 

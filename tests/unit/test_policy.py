@@ -8,15 +8,18 @@ from anabranch.adapters.postgres.store.rows import write_change
 from anabranch.canonical import Json
 from anabranch.engine.lanes import fan_in_lane, plan_lane, work_lane
 from anabranch.engine.policy import TaskPolicy, TaskShape
-from anabranch.workflows.definition import Backoff, Fold, Folding, Kind, Node, Retry, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import FanInNode, Folding, Spread, StageNode, WorkflowNode
+from anabranch.workflows.values import Fold
+from anabranch.workflows.work import Backoff, Retry
 
 SECOND = timedelta(seconds=1)
 RETRY = Retry(4, Backoff.LINEAR, 2 * SECOND, 60 * SECOND)
-NODE = Node(
-    "b",
-    "h",
-    ("a",),
-    Spread.FIXED,
+NODE = StageNode(
+    name="b",
+    handler="h",
+    after=("a",),
+    spread=Spread.FIXED,
     count=3,
     timeout=90 * SECOND,
     retry=RETRY,
@@ -24,7 +27,6 @@ NODE = Node(
     heartbeat_timeout=6 * SECOND,
     total_timeout=7 * SECOND,
     lineage=True,
-    params={"x": 1},
 )
 STORED: dict[str, Json] = {
     "timeout_seconds": 90.0,
@@ -40,26 +42,29 @@ STORED: dict[str, Json] = {
 }
 
 
-def test_the_policy_of_a_node_is_stored_in_one_object_with_its_shape_and_values() -> None:
-    lane = work_lane(NODE, {}, values={"nodes.a.output": 5})
-    assert write_change(lane)["policy"] == {**STORED, "values": {"nodes.a.output": 5}}
+def test_the_policy_of_a_node_is_stored_in_one_object_with_its_shape() -> None:
+    lane = work_lane(NODE, {})
+    assert write_change(lane)["policy"] == STORED
     assert (TaskPolicy.from_json(STORED), TaskShape.from_json(STORED)) == (lane.policy, lane.shape)
 
 
 def test_a_task_of_one_and_a_job_as_a_task_are_marked_so() -> None:
-    lane = work_lane(Node("a", kind=Kind.WORKFLOW, workflow="child", workflow_hash="abc"), {})
-    assert write_change(lane)["policy"] == {**TaskPolicy().to_json(), "workflow": "abc", "single": True}
+    lane = work_lane(
+        WorkflowNode(name="a", workflow="child", workflow_hash="abc", params={}), {}, values={"inputs.n": 5}
+    )
+    given = {"workflow": "abc", "single": True, "values": {"inputs.n": 5}}
+    assert write_change(lane)["policy"] == {**TaskPolicy().to_json(), **given}
 
 
 def test_the_tasks_of_the_engine_itself_are_tried_once() -> None:
-    node = Node("b", "h", ("a",), Spread.FAN_OUT)
-    lane = plan_lane(Workflow("w", (Node("a", "h"), node)), node)
+    node = StageNode(name="b", handler="h", after=("a",), spread=Spread.FAN_OUT)
+    lane = plan_lane(Workflow("w", (StageNode(name="a", handler="h"), node)), node)
     assert (lane.policy.retry.max_attempts, lane.shape) == (1, TaskShape(previous="a"))
 
 
 def test_the_foldings_of_a_fan_in_are_read_as_they_were_written() -> None:
     parts = (Folding("all", Fold.COLLECT), Folding("sum", Fold.SUM, "n"))
-    lane = fan_in_lane(Node("f", after=("a",), kind=Kind.FAN_IN, folding=parts), "a")
+    lane = fan_in_lane(FanInNode(name="f", after=("a",), folding=parts), "a")
     policy = write_change(lane)["policy"]
     assert isinstance(policy, dict)
     assert policy["folding"] == [

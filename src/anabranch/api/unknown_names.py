@@ -27,5 +27,6 @@ def _known(kind: LimitKind, registry: Registry, queues: Sequence[QueueDetail]) -
         return registry.handlers
     if kind is LimitKind.QUEUE:
         return {*registry.queues, *(queue.name for queue in queues if queue.workers or queue.ready or queue.running)}
-    keys = {node.limit for workflow in registry.workflows for node in workflow.nodes if node.limit is not None}
+    works = [node.work for workflow in registry.workflows for node in workflow.nodes if node.work is not None]
+    keys = {work.limit for work in works if work.limit is not None}
     return None if any("{{" in str(key) for key in keys) else {str(key) for key in keys}

@@ -11,7 +11,7 @@ from datetime import timedelta
 from anabranch.canonical import Json
 from anabranch.errors import AnabranchError, ContractViolationError, TaskError, Throttled
 from anabranch.redaction import hide_secrets
-from anabranch.workflows.definition import Backoff, Retry
+from anabranch.workflows.work import Backoff, Retry
 
 __all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]
 

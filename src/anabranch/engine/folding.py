@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from anabranch.canonical import Json
 from anabranch.errors import Permanent
-from anabranch.workflows.definition import Fold, Folding
+from anabranch.workflows.nodes import Folding
+from anabranch.workflows.values import Fold
 
 __all__ = ["fold_results"]
 

@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from anabranch.canonical import Json
-from anabranch.workflows.definition import DEFAULT_TIMEOUT, Backoff, Fold, Folding, Node, Retry
+from anabranch.workflows.nodes import Folding
+from anabranch.workflows.values import Fold
+from anabranch.workflows.work import DEFAULT_TIMEOUT, Backoff, HandlerWork, Retry, Work
 
 __all__ = ["TaskPolicy", "TaskShape"]
 
@@ -34,10 +36,12 @@ class TaskPolicy:
     total_timeout: timedelta | None = None
 
     @classmethod
-    def of(cls, node: Node) -> "TaskPolicy":
+    def of(cls, work: Work) -> "TaskPolicy":
         """The policy of a node's own tasks."""
-        limits = {name: getattr(node, name) for name in _LIMITS}
-        return cls(node.timeout or DEFAULT_TIMEOUT, node.retry or _DEFAULT_RETRY, **limits)
+        retry = work.retry or _DEFAULT_RETRY
+        if not isinstance(work, HandlerWork):
+            return cls(retry=retry)
+        return cls(work.timeout or DEFAULT_TIMEOUT, retry, **{name: getattr(work, name) for name in _LIMITS})
 
     @classmethod
     def from_json(cls, lane: Json) -> "TaskPolicy":

@@ -1,14 +1,16 @@
 """A workflow as `workflows show` prints it."""
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from typing import Any
 
-from anabranch.canonical import encode
+from anabranch.canonical import Json, encode
 from anabranch.cli.terminal.output import in_one_line, print_json, print_line, print_table
 from anabranch.cli.workflows.registry import schema_of, summarize
-from anabranch.workflows.definition import DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import FanInNode, Kind, Node, Spread, StageNode
+from anabranch.workflows.rules import declared_values
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import DEFAULT_TIMEOUT
 
 __all__ = ["show_definition"]
 
@@ -24,6 +26,11 @@ BOUNDS = {
     "maxItems": "at most {} items",
     "enum": "one of {}",
 }
+
+_ELSEWHERE = {
+    "branches", "condition_field", "description", "handler", "output", "parallelism", "params", "queue", "source",
+    "task", "task_type", "workflow",
+}  # fmt: skip
 
 
 def show_definition(declared: Declaration) -> None:
@@ -73,64 +80,23 @@ def _value(value: Any) -> str:  # JSON of any shape
 def _nodes(workflow: Workflow) -> Iterator[list[str | None]]:
     for node in workflow.nodes:
         after = [other.name for other in workflow.nodes if node.name in other.parents]
-        policies = "; ".join(_policies(node))
-        kind = node.kind if node.spread is Spread.SINGLE else node.spread
-        runs = node.handler or node.workflow or None
-        yield [node.name, kind, runs, node.queue, ", ".join(after) or None, policies or None]
+        kind = node.spread if isinstance(node, StageNode) and node.spread is not Spread.SINGLE else node.kind
+        queue = getattr(node if isinstance(node, FanInNode) else node.work, "queue", None)
+        runs = node.work.runs if node.work else None
+        yield [node.name, kind, runs, queue, ", ".join(after) or None, "; ".join(_policies(node)) or None]
 
 
 def _policies(node: Node) -> Iterator[str]:
-    """The policies of a node that differ from the defaults."""
-    yield from _waits(node)
-    yield from _timeouts(node)
-    yield from _limits(node)
-    if node.retry not in (None, Retry()):
-        yield _retry(node.retry)
-    if node.on_failure is not OnFailure.FAIL:
-        yield f"on failure {node.on_failure}"
+    """What a node declares, but for the defaults and what other columns show."""
+    declared = declared_values(node) | (declared_values(node.work) if node.work else {})
+    if declared.get("timeout_seconds") == DEFAULT_TIMEOUT.total_seconds() and node.kind is not Kind.GATE:
+        del declared["timeout_seconds"]  # it is resolved from the handler's, which is rarely another
     if node.after_any:
         yield f"after any of {', '.join(node.after_any)}"
-    if node.when is not None:
-        yield f"when {node.when if isinstance(node.when, str) else encode(node.when)}"
+    yield from (f"{key} {_spell(value)}" for key, value in declared.items() if key not in _ELSEWHERE and value != {})
 
 
-def _waits(node: Node) -> Iterator[str]:
-    for given, words in ((node.duration_seconds, "waits {} s"), (node.until, "waits until {}")):
-        if given is not None:
-            yield words.format(given if isinstance(given, str) else encode(given))
-
-
-def _timeouts(node: Node) -> Iterator[str]:
-    if node.timeout != DEFAULT_TIMEOUT or node.kind is Kind.GATE:
-        yield from _span("timeout", node.timeout)
-    yield from _span("queue timeout", node.queue_timeout)
-    yield from _span("heartbeat timeout", node.heartbeat_timeout)
-    yield from _span("total timeout", node.total_timeout)
-
-
-def _span(name: str, value: timedelta | None) -> Iterator[str]:
-    if value is not None:
-        yield f"{name} {value.total_seconds():g} s"
-
-
-def _limits(node: Node) -> Iterator[str]:
-    if node.priority is not None:
-        yield f"priority {node.priority}"
-    if node.limit is not None:
-        yield f"limit {node.limit}"
-    if node.max_items is not None:
-        yield f"at most {node.max_items} items"
-    if node.max_running is not None:
-        yield f"{node.max_running} at once"
-    if node.batch_size is not None:
-        yield f"batches of {node.batch_size}"
-    if node.folding:
-        yield f"folds {', '.join(dict.fromkeys(folding.fold for folding in node.folding))}"
-    if node.tolerate != Tolerance():
-        yield f"tolerates {node.tolerate.count or f'{node.tolerate.percent:g} %'}"
-
-
-def _retry(retry: Retry) -> str:
-    attempts = f"{retry.max_attempts} attempts" if retry.max_attempts else "attempts by the error"
-    delays = f"{retry.initial_delay.total_seconds():g} to {retry.max_delay.total_seconds():g} s"
-    return f"{attempts}, {retry.backoff} {delays}"
+def _spell(value: Json) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_spell(part)}" for key, part in value.items())
+    return " and ".join(map(_spell, value)) if isinstance(value, list) else _value(value)
