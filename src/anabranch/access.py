@@ -6,9 +6,9 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
+from anabranch.enums import Scope
 from anabranch.errors import AnabranchError, InputError
 from anabranch.redaction import KEY
 
@@ -32,20 +32,6 @@ LONGEST = timedelta(days=3650)
 
 class NotAuthenticated(AnabranchError):
     """The caller is nobody that is known."""
-
-
-class Scope(StrEnum):
-    """What a principal may do; each includes those before it."""
-
-    READ = "read"
-    SUBMIT = "submit"
-    OPERATE = "operate"
-    ADMIN = "admin"
-
-    def includes(self, other: "Scope") -> bool:
-        """Whether who has this one may do what needs the other."""
-        order = list(Scope)
-        return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from anabranch.cli.follow import explain_unavailable, require_success
 from anabranch.cli.main import call
 from anabranch.cli.progress import Bars, show_progress
 from anabranch.cli.show import coloured, escape, format_progress, print_json, print_table
-from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
+from anabranch.client import Graph, NotAllowed, TimedOut
+from anabranch.contract.answer import read
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
 from anabranch.embedded.processes import Process, boot_id, identify
 from anabranch.embedded.supervisor import Supervisor
@@ -475,8 +476,14 @@ def test_a_status_shows_no_number_that_is_not_known(
 def test_a_status_draws_the_graph_with_states(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nodes = (GraphNode("a", "a", "task", "do", "completed"), GraphNode("b", "b", "task", "do", "running"))
-    graph = Graph(nodes, (GraphEdge("a", "b", ""),), {"nodes": []})
+    place = {"kind": "task", "note": "do", "x": 0, "y": 0, "width": 9, "height": 9}
+    drawn = {
+        "job_id": "abc", "status": "running", "width": 9, "height": 9, "svg": "",
+        "nodes": [{"id": "a", "label": "a", "state": "completed", **place},
+                  {"id": "b", "label": "b", "state": "running", **place}],
+        "edges": [{"tail": "a", "head": "b", "label": "", "points": []}],
+    }  # fmt: skip
+    graph = read(Graph, drawn)
     client = SimpleNamespace(job=lambda _: SimpleNamespace(raw=job(*NODES)), graph=lambda _: graph)
     monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
     assert call(["status", "abc", "--graph"]) == 0
@@ -485,7 +492,7 @@ def test_a_status_draws_the_graph_with_states(
     assert "│ ▸ b │" in shown
     assert shown.splitlines()[-1] == "✓ completed  ▸ running"
     assert call(["status", "abc", "--graph", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"nodes": []}
+    assert json.loads(capsys.readouterr().out) == drawn
 
 
 def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
@@ -615,7 +622,9 @@ class Empty(BaseHTTPRequestHandler):
     """An API with two workflows and no jobs."""
 
     def do_GET(self) -> None:
-        flows = [{"workflow_id": name, "version": 1, "description": "", "hash": ""} for name in ("echo", "diamond")]
+        links = dict.fromkeys(("self", "inputs", "graph", "submit"), "/")
+        known = {"name": "", "version": 1, "description": "", "nodes": 1, "origin": "", "hash": "", "links": links}
+        flows = [{"workflow_id": name, **known} for name in ("echo", "diamond")]
         self.send_response(200)
         self.end_headers()
         items = flows if "workflows" in self.path else []

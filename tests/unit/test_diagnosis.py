@@ -10,7 +10,6 @@ import pytest
 from anabranch.api.health.diagnosis import (
     Onsets,
     Part,
-    Status,
     diagnose,
     diagnose_disk,
     diagnose_jobs,
@@ -18,6 +17,7 @@ from anabranch.api.health.diagnosis import (
     worst,
 )
 from anabranch.api.streaming.shared_query import Watch
+from anabranch.contract.stack import Status
 from anabranch.engine.views import Duty, Horizon, StuckJobs, Vitals
 from anabranch.errors import Unavailable
 

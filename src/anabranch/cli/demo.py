@@ -16,8 +16,7 @@ from anabranch.cli.setup import prepare
 from anabranch.cli.show import note, print_json, print_line
 
 if TYPE_CHECKING:
-    from anabranch.client import Client
-    from anabranch.client.answers import JobStatus
+    from anabranch.client import Client, JobStatus
 
 __all__ = ["cli"]
 

@@ -115,8 +115,6 @@ class Transport(HttpProtocol):
 
     def call(self, call: Call[Answer]) -> Answer:
         """Send a request, and return the parsed answer."""
-        if call.into:
-            return self._download(call, call.into)
         content = call.body.pieces() if isinstance(call.body, FileBody) else call.body
         with self._reached():
             answer = self._http.request(**self._request(call), content=content)
@@ -131,14 +129,14 @@ class Transport(HttpProtocol):
             self._check(call, answer)
             yield answer.iter_lines()
 
-    def _download(self, call: Call[Answer], file: Path) -> Answer:
+    def download(self, call: Call[Any], file: Path) -> None:
+        """Send a request, and write the answer to a file."""
         with write_atomically(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
             if not answer.is_success:
                 answer.read()
             self._check(call, answer)
             for piece in answer.iter_bytes():
                 aside.write(piece)
-        return call.read(file)
 
 
 class AsyncTransport(HttpProtocol):
@@ -157,8 +155,6 @@ class AsyncTransport(HttpProtocol):
 
     async def call(self, call: Call[Answer]) -> Answer:
         """Send a request, and return the parsed answer."""
-        if call.into:
-            return await self._download(call, call.into)
         content = call.body.pieces_async() if isinstance(call.body, FileBody) else call.body
         with self._reached():
             answer = await self._http.request(**self._request(call), content=content)
@@ -174,7 +170,8 @@ class AsyncTransport(HttpProtocol):
                 self._check(call, answer)
                 yield answer.aiter_lines()
 
-    async def _download(self, call: Call[Answer], file: Path) -> Answer:
+    async def download(self, call: Call[Any], file: Path) -> None:
+        """Send a request, and write the answer to a file."""
         with write_atomically(file) as aside, self._reached():
             async with self._http.stream(**self._request(call)) as answer:
                 if not answer.is_success:
@@ -182,7 +179,6 @@ class AsyncTransport(HttpProtocol):
                 self._check(call, answer)
                 async for piece in answer.aiter_bytes():
                     aside.write(piece)
-        return call.read(file)
 
 
 def _import_httpx() -> None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple, NewType
 
 from anabranch.canonical import Json
+from anabranch.enums import JobState, LimitKind, NodeState, SessionKind
 
 __all__ = [
     "TERMINAL",
@@ -40,28 +41,6 @@ SessionId = NewType("SessionId", int)
 RightId = NewType("RightId", int)
 
 
-class JobState(StrEnum):
-    """Where a job stands."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    WAITING = "waiting"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class NodeState(StrEnum):
-    """Where a node stands; `running` means opened."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
-
-
 TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 ACTS = frozenset({"job.submitted", "job.cancelled", "job.retried", "gate.signalled"})
 
@@ -75,14 +54,6 @@ class Purpose(StrEnum):
     AGGREGATE = "aggregate"
     GATE = "gate"
     WAIT = "wait"
-
-
-class SessionKind(StrEnum):
-    """What kind of process a session is."""
-
-    WORKER = "worker"
-    ORCHESTRATOR = "orchestrator"
-    API = "api"
 
 
 class Answer(StrEnum):
@@ -354,15 +325,6 @@ class ChildJob:
     policy: dict[str, Json]
     parent_id: str
     node: str
-
-
-class LimitKind(StrEnum):
-    """What a limit is for."""
-
-    QUEUE = "queue"
-    WORKFLOW = "workflow"
-    HANDLER = "handler"
-    KEY = "key"
 
 
 @dataclass(frozen=True)
