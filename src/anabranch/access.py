@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from anabranch.enums import Scope
-from anabranch.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError, InputError, Kind
 from anabranch.redaction import KEY
 
 __all__ = [
@@ -32,6 +32,8 @@ LONGEST = timedelta(days=3650)
 
 class NotAuthenticated(AnabranchError):
     """The caller is nobody that is known."""
+
+    kind = Kind.NOT_ALLOWED
 
 
 @dataclass(frozen=True)

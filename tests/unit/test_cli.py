@@ -75,11 +75,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (InputError("job.parameters", ""), 5),
         (DefinitionError("workflow.invalid", ""), 5),
         (Conflict("stack.running", ""), 6),
-        (SessionGone(1), 6),  # type: ignore[arg-type]  # any number is a session here
+        (SessionGone(1), 9),  # type: ignore[arg-type]  # any number is a session here
         (JobFailed("job.failed", ""), 7),
+        (JobFailed("storage.not_found", ""), 7),
         (TimedOut("job.timed_out", ""), 8),
         (Unavailable("stack.down", ""), 9),
-        (Permanent("no"), 1),
+        (Permanent("no"), 7),
         (RelayedError("stack.port_taken", "", remedy="", exit_code=6), 6),
     ],
 )

@@ -29,9 +29,9 @@ from anabranch.cli import (
     workflows,
 )
 from anabranch.cli.doctor import command as doctor
-from anabranch.cli.exit_codes import INTERNAL, INTERRUPTED, UsageError, exit_code, print_error
+from anabranch.cli.exit_codes import INTERRUPTED, UsageError, exit_code, print_error
 from anabranch.cli.show import note, print_line
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, Kind
 
 __all__ = ["call", "cli", "main"]
 
@@ -97,7 +97,7 @@ def main() -> None:
     except BrokenPipeError:
         code = BROKEN_PIPE_EXIT
     except OSError as error:
-        code = code or INTERNAL
+        code = code or Kind.INTERNAL.exit_code
         note(f"error: stdout can't be written: {error.strerror}")
     finally:
         # The interpreter flushes once more at exit, and would fail again.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Conflict, InputError, Kind, NotFound, Unavailable
 
 __all__ = ["NotAllowed", "TimedOut", "error_of"]
 
@@ -11,9 +11,13 @@ __all__ = ["NotAllowed", "TimedOut", "error_of"]
 class NotAllowed(AnabranchError):
     """The caller may not do this."""
 
+    kind = Kind.NOT_ALLOWED
+
 
 class TimedOut(AnabranchError):
     """The job had not ended when the timeout expired."""
+
+    kind = Kind.TIMED_OUT
 
 
 ERROR_CLASSES: dict[int, type[AnabranchError]] = {

@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 import typer
 
-from anabranch.cli.exit_codes import UNAVAILABLE
 from anabranch.cli.options import Json
 from anabranch.cli.show import coloured, print_json, print_line
+from anabranch.errors import Kind
 
 __all__ = ["cli"]
 
@@ -29,4 +29,4 @@ def doctor(json: Json = False) -> None:
             if finding.remedy:
                 print_line(f"{'':{NAME_WIDTH + 8}}{finding.remedy}")
     if failed:
-        raise typer.Exit(UNAVAILABLE)
+        raise typer.Exit(Kind.UNAVAILABLE.exit_code)
