@@ -6,7 +6,7 @@ import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.adapters.postgres.store.vitals import PostgresSigns
 from anabranch.audit import Leftovers
 from anabranch.canonical import Json
+from anabranch.contract.workflows import Refusal, Reloaded
 from anabranch.controls import Controls
 from anabranch.engine.advancing import Advancer
 from anabranch.engine.model import SessionId, SessionKind
@@ -50,7 +51,6 @@ from anabranch.workflows.stages import Declaration
 __all__ = [
     "CATALOG",
     "Gateway",
-    "Reloaded",
     "connections_needed",
     "equip",
     "join",
@@ -188,17 +188,6 @@ def run_worker(settings: Settings, database_url: str) -> None:
 def run_orchestrator(settings: Settings, database_url: str) -> None:
     """Run an orchestrator in this process until SIGTERM."""
     asyncio.run(_run_orchestrator(settings, database_url))
-
-
-@dataclass(frozen=True)
-class Reloaded:
-    """What became of the workflows when their files were read again; the kept are served though they are gone."""
-
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-    kept: tuple[str, ...]
-    refused: Mapping[str, str]
 
 
 class Gateway:
@@ -372,7 +361,7 @@ def _compare(old: Registry, new: Registry) -> Reloaded:
         changed=tuple(sorted(name for name in now.keys() & before if now[name] != before[name])),
         removed=tuple(sorted(before.keys() - now)),
         kept=tuple(sorted(new.kept)),
-        refused=new.refused,
+        refusals=tuple(Refusal(name, reason) for name, reason in new.refused.items()),
     )
 
 

@@ -17,15 +17,7 @@ from anabranch.codes import status_of
 from anabranch.embedded.listener import is_loopback
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
-from anabranch.errors import (
-    AnabranchError,
-    Conflict,
-    DefinitionError,
-    InputError,
-    NotFound,
-    Transient,
-    Unavailable,
-)
+from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Transient, Unavailable
 from anabranch.settings import Settings
 
 BASE = "http://127.0.0.1:8787"

@@ -28,17 +28,7 @@ from anabranch.contract.control import (
     Signalled,
     Worker,
 )
-from anabranch.contract.jobs import (
-    Event,
-    Graph,
-    JobProgress,
-    JobStatus,
-    JobSummary,
-    Log,
-    SubmittedJob,
-    Task,
-    Uploaded,
-)
+from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
 from anabranch.contract.stack import CheckedFunctions, Health, Key, NewKey, Ready, Redeployed, Statistics, TaskRow
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
 from anabranch.errors import AnabranchError, Unavailable
@@ -151,8 +141,8 @@ class Client(Requests):
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
         """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
-        api = configured_api()
-        return cls(api.url, key=api.key, timeout=timeout)
+        url, key = configured_api()
+        return cls(url, key=key, timeout=timeout)
 
     def __enter__(self) -> Self:
         return self

@@ -20,21 +20,12 @@ class TimedOut(AnabranchError):
     kind = Kind.TIMED_OUT
 
 
-ERROR_CLASSES: dict[int, type[AnabranchError]] = {
-    400: InputError,
-    401: NotAllowed,
-    403: NotAllowed,
-    404: NotFound,
-    408: Unavailable,
+ERROR_CLASSES: Mapping[int, type[AnabranchError]] = {
+    **dict.fromkeys((400, 413, 415, 422), InputError),
+    **dict.fromkeys((401, 403), NotAllowed),
+    **dict.fromkeys((404, 410), NotFound),
     409: Conflict,
-    410: NotFound,
-    413: InputError,
-    415: InputError,
-    422: InputError,
-    429: Unavailable,
-    502: Unavailable,
-    503: Unavailable,
-    504: Unavailable,
+    **dict.fromkeys((408, 429, 502, 503, 504), Unavailable),
 }
 
 

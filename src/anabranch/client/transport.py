@@ -123,20 +123,22 @@ class Transport(HttpProtocol):
     @contextmanager
     def lines(self, call: Call[Any]) -> Iterator[Iterator[str]]:
         """The lines of an answer as they arrive."""
-        with self._reached(), self._http.stream(**self._request(call)) as answer:
-            if not answer.is_success:
-                answer.read()
-            self._check(call, answer)
+        with self._stream(call) as answer:
             yield answer.iter_lines()
 
     def download(self, call: Call[Any], file: Path) -> None:
         """Send a request, and write the answer to a file."""
-        with write_atomically(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
+        with write_atomically(file) as aside, self._stream(call) as answer:
+            for piece in answer.iter_bytes():
+                aside.write(piece)
+
+    @contextmanager
+    def _stream(self, call: Call[Any]) -> Iterator["httpx.Response"]:
+        with self._reached(), self._http.stream(**self._request(call)) as answer:
             if not answer.is_success:
                 answer.read()
             self._check(call, answer)
-            for piece in answer.iter_bytes():
-                aside.write(piece)
+            yield answer
 
 
 class AsyncTransport(HttpProtocol):
@@ -163,22 +165,24 @@ class AsyncTransport(HttpProtocol):
     @asynccontextmanager
     async def lines(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[str]]:
         """The lines of an answer as they arrive."""
+        async with self._stream(call) as answer:
+            yield answer.aiter_lines()
+
+    async def download(self, call: Call[Any], file: Path) -> None:
+        """Send a request, and write the answer to a file."""
+        with write_atomically(file) as aside:
+            async with self._stream(call) as answer:
+                async for piece in answer.aiter_bytes():
+                    aside.write(piece)
+
+    @asynccontextmanager
+    async def _stream(self, call: Call[Any]) -> AsyncIterator["httpx.Response"]:
         with self._reached():
             async with self._http.stream(**self._request(call)) as answer:
                 if not answer.is_success:
                     await answer.aread()
                 self._check(call, answer)
-                yield answer.aiter_lines()
-
-    async def download(self, call: Call[Any], file: Path) -> None:
-        """Send a request, and write the answer to a file."""
-        with write_atomically(file) as aside, self._reached():
-            async with self._http.stream(**self._request(call)) as answer:
-                if not answer.is_success:
-                    await answer.aread()
-                self._check(call, answer)
-                async for piece in answer.aiter_bytes():
-                    aside.write(piece)
+                yield answer
 
 
 def _import_httpx() -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
-__all__ = ["Answer", "JsonObject", "JsonValue", "Page", "answer", "read"]
+__all__ = ["Answer", "JsonObject", "JsonValue", "Page", "answer", "build", "read"]
 
 JsonValue = Any  # JSON of any shape
 JsonObject = Mapping[str, JsonValue]
@@ -45,7 +45,8 @@ class Answer:
     @property
     def raw(self) -> dict[str, JsonValue]:
         """The JSON that this was read from, with the keys that a newer API has added."""
-        found: dict[str, JsonValue] = vars(self)["_raw"]
+        own = {one.metadata.get("alias", one.name): getattr(self, one.name) for one in _fields(self)}
+        found: dict[str, JsonValue] = vars(self).get("_raw", own)
         return found
 
 
@@ -58,6 +59,12 @@ class Page(Answer, Generic[Item]):
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self.items)
+
+
+def build(kind: type[Kind], source: object, **given: object) -> Kind:
+    """An answer whose fields are the source's attributes of the same names, unless they are given."""
+    names = [one.name for one in _fields(kind) if one.name not in given]
+    return kind(**{name: getattr(source, name) for name in names}, **given)
 
 
 def read(kind: type[Kind], raw: JsonValue) -> Kind:

@@ -8,7 +8,7 @@ from anabranch.contract.answer import Answer, JsonObject, answer
 __all__ = [
     "Handler",
     "HandlerRetry",
-    "Refused",
+    "Refusal",
     "Reloaded",
     "Verdict",
     "Workflow",
@@ -20,7 +20,7 @@ __all__ = [
 
 
 @answer
-class Refused(Answer):
+class Refusal(Answer):
     """A workflow, file or plugin that can't be used, and why."""
 
     name: str
@@ -82,7 +82,7 @@ class Workflows(Answer):
     """The workflows by name, and those that were refused."""
 
     items: tuple[WorkflowSummary, ...]
-    refusals: tuple[Refused, ...] = field(metadata={"alias": "refused"})
+    refusals: tuple[Refusal, ...] = field(metadata={"alias": "refused"})
 
     def __iter__(self) -> Iterator[WorkflowSummary]:
         return iter(self.items)
@@ -120,7 +120,7 @@ class Reloaded(Answer):
     removed: tuple[str, ...]
     kept: tuple[str, ...]
     """Gone, and still served: a file that may have held them is refused."""
-    refusals: tuple[Refused, ...] = field(metadata={"alias": "refused"})
+    refusals: tuple[Refusal, ...] = field(metadata={"alias": "refused"})
 
     @property
     def refused(self) -> dict[str, str]:

@@ -21,7 +21,6 @@ __all__ = [
     "JobEnd",
     "JobState",
     "LaneFacts",
-    "Limit",
     "LimitKind",
     "NodeRow",
     "NodeState",
@@ -325,16 +324,3 @@ class ChildJob:
     policy: dict[str, Json]
     parent_id: str
     node: str
-
-
-@dataclass(frozen=True)
-class Limit:
-    """How many tasks of something may run at once; none while it is paused."""
-
-    kind: LimitKind
-    name: str
-    most: int | None
-    paused: bool
-    reason: str
-    set_by: str
-    set_at: datetime

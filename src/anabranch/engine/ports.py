@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from anabranch.canonical import Json
+from anabranch.contract.control import Limit
 from anabranch.engine.model import (
     Answer,
     Attempt,
@@ -14,7 +15,6 @@ from anabranch.engine.model import (
     InHand,
     JobEnd,
     JobState,
-    Limit,
     LimitKind,
     Report,
     RightId,

@@ -7,12 +7,13 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
 
 from anabranch.canonical import Json, encode
 from anabranch.errors import ContractViolationError, DefinitionError, InputError
 from anabranch.workflows.bounds import MAX_ATTEMPTS, MAX_SECONDS, MAX_TASKS, MAX_WHOLE
 from anabranch.workflows.definition import Backoff, Node, OnFailure, Retry, Spread, Workflow
-from anabranch.workflows.inputs import Input, check_inputs, read_input
+from anabranch.workflows.inputs import Input, check_inputs, inputs_schema, read_input
 from anabranch.workflows.validation import require_sound
 
 __all__ = ["Declaration", "Job", "JobBase", "JobDeclaration", "TaskSpec", "classes_in", "declare", "register_job"]
@@ -99,6 +100,17 @@ class Declaration:
     ignored: tuple[str, ...] = ()
     origin: str = ""
     parts: tuple[Workflow, ...] = ()
+
+    @property
+    def inputs_schema(self) -> dict[str, Json]:
+        """The JSON Schema of its inputs; any object if it declares none."""
+        anything: dict[str, Json] = {"type": "object"}
+        if self.model is None:
+            return anything if self.workflow.inputs is None else inputs_schema(self.workflow.inputs)
+        try:
+            return self.model.model_json_schema()
+        except PydanticInvalidForJsonSchema:  # a type of the plugin's own
+            return anything
 
     def check(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """The job's parameters, checked and with defaults applied, or InputError (G9)."""

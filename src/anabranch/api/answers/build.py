@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
-from pydantic.errors import PydanticInvalidForJsonSchema
 
 from anabranch.api.security.root_path import at_root
 from anabranch.canonical import decode
-from anabranch.contract.answer import Answer, JsonObject, JsonValue, Page, read
-from anabranch.contract.control import DeadLetter, NodeAgain, Replay, Retry
+from anabranch.contract.answer import Answer, JsonObject, JsonValue, Page, build, read
+from anabranch.contract.control import DeadLetter
 from anabranch.contract.jobs import (
     Event,
     Graph,
@@ -29,46 +28,32 @@ from anabranch.contract.jobs import (
     Task,
     TaskCounts,
 )
-from anabranch.contract.workflows import Refused, Workflow, WorkflowLinks, WorkflowSummary
-from anabranch.controls import Replayed, RetryPlan
+from anabranch.contract.workflows import Workflow, WorkflowLinks, WorkflowSummary
 from anabranch.engine import model, views
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.ports import Submitted
 from anabranch.workflows.drawing import Layout
-from anabranch.workflows.inputs import inputs_schema
 from anabranch.workflows.stages import Declaration
 
 __all__ = [
-    "build",
     "build_dead_letter",
     "build_event",
     "build_graph",
     "build_job",
     "build_page",
-    "build_refusals",
-    "build_replay",
-    "build_retry",
     "build_submitted",
     "build_summary",
     "build_task",
     "build_workflow",
     "build_workflow_summary",
     "count_tasks",
-    "schema_of",
     "to_json",
     "to_text",
 ]
 
-Kind = TypeVar("Kind", bound=Answer)
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 ENDED_NODE = frozenset(NodeState) - {NodeState.PENDING, NodeState.RUNNING}
-
-
-def build(kind: type[Kind], source: object, **given: object) -> Kind:
-    """An answer whose fields are the source's attributes of the same names, unless they are given."""
-    names = [one.name for one in fields(kind) if one.name not in given]  # type: ignore[arg-type]  # all are dataclasses
-    return kind(**{name: getattr(source, name) for name in names}, **given)
 
 
 def build_page(
@@ -160,22 +145,9 @@ def build_graph(job: model.Job, layout: Layout, states: Mapping[str, NodeState])
     return Graph(job.job_id, job.state, layout.width, layout.height, tuple(nodes), tuple(edges), svg)
 
 
-def build_retry(plan: RetryPlan, *, dry_run: bool) -> Retry:
-    """The nodes that a retry runs."""
-    nodes = (build(NodeAgain, node, runs="whole" if node.is_whole else "failed tasks") for node in plan.nodes)
-    return Retry(plan.job.job_id, plan.job.generation + 1, dry_run, tuple(nodes))
-
-
 def build_dead_letter(letter: views.DeadLetter) -> DeadLetter:
     """A dead letter."""
     return build(DeadLetter, letter, job_status=letter.job_state, error=_build_error(letter.error))
-
-
-def build_replay(replayed: Replayed) -> Replay:
-    """The result of a replay."""
-    error = replayed.error
-    stored = None if error is None else {"code": error.code, "message": error.message, "remedy": error.remedy}
-    return Replay(replayed.job_id, replayed.nodes, error is None, _build_error(stored))
 
 
 def build_workflow_summary(declared: Declaration) -> WorkflowSummary:
@@ -185,24 +157,8 @@ def build_workflow_summary(declared: Declaration) -> WorkflowSummary:
 
 def build_workflow(declared: Declaration) -> Workflow:
     """A workflow with its definition."""
-    inputs, definition = schema_of(declared), decode(declared.workflow.text)
+    inputs, definition = declared.inputs_schema, decode(declared.workflow.text)
     return build(Workflow, declared.workflow, **_workflow_fields(declared), inputs=inputs, definition=definition)
-
-
-def schema_of(declared: Declaration) -> JsonObject:
-    """The JSON Schema of a workflow's inputs; any object if it declares none."""
-    anything = {"type": "object"}
-    if declared.model is None:
-        return anything if declared.workflow.inputs is None else inputs_schema(declared.workflow.inputs)
-    try:
-        return declared.model.model_json_schema()
-    except PydanticInvalidForJsonSchema:  # a type of the plugin's own
-        return anything
-
-
-def build_refusals(refused: Mapping[str, str]) -> tuple[Refused, ...]:
-    """What was refused, and why."""
-    return tuple(Refused(name, reason) for name, reason in refused.items())
 
 
 def _job_links(job_id: str) -> JobLinks:

@@ -12,10 +12,11 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import structlog
 
-from anabranch.api.answers.build import build, build_event, build_job, build_task, to_json
+from anabranch.api.answers.build import build_event, build_job, build_task, to_json
 from anabranch.api.answers.openapi import Responses
 from anabranch.app import Gateway
 from anabranch.canonical import decode
+from anabranch.contract.answer import build
 from anabranch.contract.jobs import Log
 from anabranch.engine.model import Job
 from anabranch.engine.views import JobDetail

@@ -12,15 +12,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.errors import InvalidRequest, TooMany, describe
 from anabranch.api.answers.openapi import body, keyed, problems
 from anabranch.api.body import check_media_type, parse_object, too_large
-from anabranch.api.deps import (
-    Caller,
-    CurrentCaller,
-    CurrentGateway,
-    CurrentLimits,
-    CurrentSettings,
-    GivenKey,
-    needs,
-)
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
 from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches

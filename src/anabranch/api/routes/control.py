@@ -6,7 +6,7 @@ import structlog
 from fastapi import APIRouter, Query, Response
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build_dead_letter, build_job, build_page, build_replay, build_retry
+from anabranch.api.answers.build import build_dead_letter, build_job, build_page
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
@@ -15,7 +15,7 @@ from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayReques
 from anabranch.contract.answer import Page
 from anabranch.contract.control import DeadLetter, Replay, Retry, Signalled
 from anabranch.contract.jobs import JobStatus
-from anabranch.controls import Retry as RetryChoice
+from anabranch.controls import RetryChoice
 from anabranch.errors import InputError
 
 __all__ = ["router"]
@@ -55,10 +55,10 @@ async def retry_job(
     choice = RetryChoice(tuple(wanted.nodes), wanted.from_node)
     if wanted.dry_run:
         response.status_code = 200
-        return build_retry(await gateway.controls.plan_retry(job_id, choice), dry_run=True)
+        return await gateway.controls.plan_retry(job_id, choice)
     plan = await gateway.controls.retry(job_id, choice, caller.name)
-    log.info("job.retried", job=plan.job.job_id, nodes=[node.name for node in plan.nodes])
-    return build_retry(plan, dry_run=False)
+    log.info("job.retried", job=plan.job_id, nodes=[node.name for node in plan.nodes])
+    return plan
 
 
 @router.post(
@@ -110,4 +110,4 @@ async def replay_dead_letters(given: JsonObject, caller: CurrentCaller, gateway:
         by=caller.name,
     )
     log.info("dead_letters.replayed", jobs=[one.job_id for one in replayed if one.error is None])
-    return [build_replay(one) for one in replayed]
+    return replayed

@@ -6,22 +6,13 @@ import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
-from anabranch.adapters.postgres.schema.files import Files
-from anabranch.api.answers.build import build, build_page
+from anabranch.api.answers.build import build_page
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.paths import JobId
 from anabranch.api.requests import RedeployQuery, TaskRowsQuery
-from anabranch.contract.answer import Page, read
-from anabranch.contract.stack import (
-    CheckedFunctions,
-    Difference,
-    Redeployed,
-    Statistics,
-    TableSize,
-    TaskRow,
-    Transaction,
-)
+from anabranch.contract.answer import Page
+from anabranch.contract.stack import CheckedFunctions, Redeployed, Statistics, TaskRow
 from anabranch.errors import InputError
 
 __all__ = ["router"]
@@ -37,29 +28,19 @@ async def list_task_rows(
     """The tasks of a job as their rows stand, with lane, session and process; large results are references."""
     job = await gateway.reads.find(job_id)
     found = await gateway.reads.task_rows(job.id, limit=query.limit + 1, after=query.after)
-    return build_page(found, query.limit, lambda row: build(TaskRow, row), lambda row: f"{row.lane}.{row.position}")
+    return build_page(found, query.limit, lambda row: row, lambda row: f"{row.lane}.{row.position}")
 
 
 @router.get("/stats", dependencies=[needs(Scope.ADMIN)], responses=problems())
 async def show_statistics(gateway: CurrentGateway) -> Statistics:
     """Sizes of the database and its tables, the oldest transaction, and the jobs by state."""
-    found = await gateway.inspection.statistics()
-    oldest = found.activity.oldest_transaction
-    return build(
-        Statistics,
-        found.activity,
-        oldest_transaction=None if oldest is None else read(Transaction, oldest),
-        jobs=found.jobs,
-        tables=tuple(build(TableSize, table) for table in found.tables),
-    )
+    return await gateway.inspection.statistics()
 
 
 @router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
 async def check_functions(gateway: CurrentGateway) -> CheckedFunctions:
     """Whether functions, tables and rights are those of this release, and each can be called; it changes nothing."""
-    found = await gateway.inspection.check()
-    differences = [build(Difference, difference) for difference in found.differences]
-    return CheckedFunctions(not differences, len(Files().functions), found.called, differences)
+    return await gateway.inspection.check()
 
 
 @router.post("/schema/redeploy", dependencies=[needs(Scope.ADMIN)], responses=problems(409))

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from anabranch.api.answers.build import build
 from anabranch.api.answers.openapi import problems
 from anabranch.api.paths import ErrorCode
 from anabranch.codes import CODES, find_code
 from anabranch.contract import stack
+from anabranch.contract.answer import build
 from anabranch.errors import NotFound
 from anabranch.workflows.mistakes import nearest
 

@@ -5,10 +5,10 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, CurrentMonitor, CurrentTick, needs
 from anabranch.api.health.diagnosis import OLDEST_TICK_SECONDS, worst
+from anabranch.contract.answer import build
 from anabranch.contract.stack import Alive, Component, Health, Ready
 from anabranch.errors import Unavailable
 

@@ -6,14 +6,14 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build, build_event, build_page
+from anabranch.api.answers.build import build_event, build_page
 from anabranch.api.answers.bundle import BUNDLED, MEDIA_TYPE, pack
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, CurrentJobWatcher, needs
 from anabranch.api.paths import JobId
 from anabranch.api.requests import EventsQuery, LogsQuery, StreamQuery
 from anabranch.api.streaming.events import STREAMED, EventStream
-from anabranch.contract.answer import Page
+from anabranch.contract.answer import Page, build
 from anabranch.contract.jobs import Event, Log
 
 __all__ = ["router"]

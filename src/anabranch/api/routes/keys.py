@@ -6,13 +6,13 @@ import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build, build_page
+from anabranch.api.answers.build import build_page
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.paths import KeyId
 from anabranch.api.requests import KeysQuery, MakeKeyRequest
-from anabranch.contract.answer import Page
+from anabranch.contract.answer import Page, build
 from anabranch.contract.stack import Key, NewKey
 
 __all__ = ["router"]

@@ -4,7 +4,6 @@ import structlog
 from fastapi import APIRouter
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
@@ -13,6 +12,7 @@ from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.api.unknown_names import warn_of_unknown
 from anabranch.app import Gateway
 from anabranch.canonical import Json
+from anabranch.contract.answer import build
 from anabranch.contract.control import Limit, Paused, Queue, SetLimit
 from anabranch.engine.model import LimitKind
 from anabranch.errors import NotFound
@@ -29,7 +29,7 @@ PAUSE = body(PauseRequest, required=False)
 @router.get("/queues", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_queues(gateway: CurrentGateway) -> list[Queue]:
     """The queues that have work, are served or are limited."""
-    return [build(Queue, queue) for queue in await gateway.reads.queues()]
+    return await gateway.reads.queues()
 
 
 @router.post("/queues/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
@@ -62,7 +62,7 @@ async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: Cur
 @router.get("/limits", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_limits(gateway: CurrentGateway) -> list[Limit]:
     """What is limited or paused."""
-    return [build(Limit, limit) for limit in await gateway.reads.limits()]
+    return await gateway.reads.limits()
 
 
 @router.put(

@@ -4,7 +4,6 @@ import structlog
 from fastapi import APIRouter
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.paths import Session
@@ -19,8 +18,7 @@ router = APIRouter(prefix="/api/workers", tags=["workers"])
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_workers(gateway: CurrentGateway) -> list[Worker]:
     """The live sessions: workers, orchestrators and the API itself."""
-    found = await gateway.reads.sessions()
-    return [build(Worker, one, queues=tuple(one.queues), last_beat=one.beat_at) for one in found]
+    return await gateway.reads.sessions()
 
 
 @router.post("/{session}/drain", dependencies=[needs(Scope.OPERATE)], responses=problems(404))

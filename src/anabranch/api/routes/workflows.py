@@ -5,22 +5,15 @@ import asyncio
 from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import (
-    build,
-    build_refusals,
-    build_workflow,
-    build_workflow_summary,
-    schema_of,
-    to_text,
-)
+from anabranch.api.answers.build import build_workflow, build_workflow_summary, to_text
 from anabranch.api.answers.etags import KEPT, IfNoneMatch, answer_once
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, answer_svg
 from anabranch.api.paths import WorkflowId
-from anabranch.contract.answer import JsonObject
-from anabranch.contract.workflows import Reloaded, Verdict, Workflow, WorkflowMistake, Workflows
+from anabranch.contract.answer import JsonObject, build
+from anabranch.contract.workflows import Refusal, Reloaded, Verdict, Workflow, WorkflowMistake, Workflows
 from anabranch.workflows.drawing.diagram import workflow_svg
 from anabranch.workflows.yaml import load_yaml
 
@@ -34,7 +27,8 @@ async def list_workflows(gateway: CurrentGateway) -> Workflows:
     """The workflows by name, and what was refused."""
     registry = gateway.registry
     items = (build_workflow_summary(registry.declarations[name]) for name in sorted(registry.declarations))
-    return Workflows(tuple(items), build_refusals(registry.refused))
+    refused = (Refusal(name, reason) for name, reason in registry.refused.items())
+    return Workflows(tuple(items), tuple(refused))
 
 
 @router.post(
@@ -55,8 +49,7 @@ async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> Verdict:
 @router.post("/reload", dependencies=[needs(Scope.OPERATE)], responses=problems())
 async def reload_workflows(gateway: CurrentGateway) -> Reloaded:
     """Read the workflow files again. Python code is not read again, and jobs in flight keep their definition."""
-    reloaded = await gateway.reload()
-    return build(Reloaded, reloaded, refusals=build_refusals(reloaded.refused))
+    return await gateway.reload()
 
 
 @router.get(
@@ -76,7 +69,7 @@ async def show_workflow(
 @router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems(404))
 async def show_schema(workflow_id: WorkflowId, gateway: CurrentGateway) -> JsonObject:
     """The JSON Schema of a workflow's inputs."""
-    return schema_of(gateway.declaration(workflow_id))
+    return gateway.declaration(workflow_id).inputs_schema
 
 
 @router.get(
