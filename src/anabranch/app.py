@@ -39,13 +39,12 @@ from anabranch.engine.worker.children import Children
 from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker, WorkerOptions
-from anabranch.errors import AnabranchError, Conflict, Denied, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Conflict, Denied, Unavailable
 from anabranch.settings import AREAS, Settings, forget
 from anabranch.storage.marks import join_storage
 from anabranch.storage.results import Results
 from anabranch.storage.tiers import Storage
 from anabranch.storage.uploads import Uploads
-from anabranch.workflows.mistakes import nearest
 from anabranch.workflows.stages import Declaration
 
 __all__ = [
@@ -282,11 +281,7 @@ class Gateway:
 
     def declaration(self, workflow_id: str) -> Declaration:
         """The workflow of this id; NotFound names the nearest and all that are known."""
-        try:
-            return self.registry.declaration(workflow_id)
-        except NotFound as error:
-            hint = nearest(workflow_id, list(self.registry.declarations))
-            raise NotFound(error.code, error.message, remedy=f"{hint} {error.remedy}".strip()) from error
+        return self.registry.declaration(workflow_id)
 
     async def reload(self) -> Reloaded:
         """Read the workflow files again, and serve what they say; Python code stays as it was when the process began.

@@ -9,7 +9,7 @@ from anabranch.cli.connection import connect
 from anabranch.cli.follow import follow, print_end
 from anabranch.cli.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
 from anabranch.cli.parameters import read_parameters
-from anabranch.cli.show import age, cut, format_error, note, print_json, print_line, print_table
+from anabranch.cli.show import age, cut, note, print_json, print_line, print_table
 from anabranch.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def cancel(
     with connect() as client:
         cancelled = client.cancel(job, reason)
     if json:
-        print_json(cancelled.raw)
+        print_json(cancelled)
     else:
         print_line(f"job {cancelled.job_id} {cancelled.status}")
 
@@ -65,7 +65,7 @@ def retry(
             _show_plan(plan)
         if dry_run:
             if json:
-                print_json(plan.raw)
+                print_json(plan)
             return
         if not (yes or json or _agrees()):
             raise typer.Exit(0)
@@ -103,19 +103,18 @@ def list_dead_letters(
     """List the tasks that failed permanently and were not retried since, the newest first."""
     with connect() as client:
         page = client.dead_letters(limit=limit, after=after, workflow=workflow, handler=handler, code=code)
-    found = [letter.raw for letter in page.items]
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
         facts = ("workflow", "node", "index", "attempts")
         rows = (
             [
-                one["job_id"][:12],
-                *(one[name] for name in facts),
-                age(one["finished_at"]),
-                cut(format_error(one["error"])),
+                one.job_id[:12],
+                *(getattr(one, name) for name in facts),
+                age(one.finished_at),
+                cut(one.error and one.error.in_words),
             ]
-            for one in found
+            for one in page
         )
         print_table(["job", *facts, "age", "error"], rows)
     if page.next:
@@ -140,7 +139,7 @@ def replay(
     with connect() as client:
         replayed = client.replay(jobs=job or (), workflow=workflow, handler=handler, code=code)
     if json:
-        print_json([one.raw for one in replayed])
+        print_json(replayed)
         return
     rows = ([one.job_id[:12], " ".join(one.nodes), one.error.message if one.error else "replayed"] for one in replayed)
     print_table(["job", "nodes", "result"], rows)
@@ -160,6 +159,6 @@ def _show_retried(client: "Client", retried: "Retry", *, wait: bool, timeout: fl
     if wait:
         print_end(follow(client, retried.job_id, timeout, json=json), json=json)
     elif json:
-        print_json(retried.raw)
+        print_json(retried)
     else:
         print_line(f"job {retried.job_id} runs again")

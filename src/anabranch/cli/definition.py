@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from anabranch.canonical import encode
-from anabranch.cli.registry import schema_of, summarize
+from anabranch.cli.registry import summarize
 from anabranch.cli.show import in_one_line, print_json, print_line, print_table
 from anabranch.workflows.definition import DEFAULT_TIMEOUT, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
 from anabranch.workflows.stages import Declaration
@@ -34,7 +34,7 @@ def show_definition(declared: Declaration) -> None:
         if facts[name] not in ("", None):
             print_line(f"{name:11}  {in_one_line(facts[name])}")
     print_line("")
-    _show_inputs(schema_of(declared))
+    _show_inputs(declared.inputs_schema)
     print_line("")
     print_table(["node", "type", "runs", "queue", "next", "policies"], _nodes(workflow))
     if workflow.output is not None:

@@ -83,7 +83,7 @@ def _follow(client: "Client", jobs: Mapping[str, str], *, quiet: bool) -> "dict[
         while True:
             found = {name: client.job(job_id) for name, job_id in jobs.items()}
             for name, job in found.items():
-                show(name, job.raw)
+                show(name, job)
             if all(job.ended for job in found.values()):
                 return found
             if time.monotonic() > end:

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from anabranch.cli.connection import connect
-from anabranch.cli.follow import JobView, require_success, took, watch
+from anabranch.cli.follow import require_success, took, watch
 from anabranch.cli.options import After, All, JobId, Json, Timeout
 from anabranch.cli.show import (
     age,
     coloured,
     cut,
     escape,
-    format_error,
     format_progress,
+    format_time,
     note,
     print_json,
     print_line,
@@ -22,7 +22,7 @@ from anabranch.cli.show import (
 )
 
 if TYPE_CHECKING:
-    from anabranch.client import Client, Graph
+    from anabranch.client import Client, Graph, JobStatus, Node, Task
 
 __all__ = ["cli"]
 
@@ -46,11 +46,10 @@ def jobs(
         page = client.jobs(state=state, workflow=workflow, parent=parent, limit=limit, before=before)
         if workflow is not None and not page.items:
             _warn_if_unknown(client, workflow)
-    found = [job.raw for job in page.items]
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
-        rows = ([j["job_id"][:12], j["job_type"], j["status"], age(j["created_at"]), took(j)] for j in found)
+        rows = ([job.job_id[:12], job.job_type, job.status, age(job.created_at), took(job)] for job in page)
         print_table(["job", "workflow", "status", "age", "took"], rows)
     if page.next:
         note(f"next page: --before {page.next}")
@@ -70,10 +69,10 @@ def status(
     with connect() as client:
         if live := live or timeout is not None:
             watch(client, job, timeout, quiet=json)
-        found = client.job(job).raw
-        drawn = client.graph(found["job_id"]) if graph else None
+        found = client.job(job)
+        drawn = client.graph(found.job_id) if graph else None
     if json:
-        print_json(drawn.raw if drawn else found)
+        print_json(drawn or found)
     else:
         _show_job(found, drawn)
     if live:
@@ -94,14 +93,13 @@ def tasks(
     with connect() as client:
         if all:
             for task in client.all_tasks(job, node=node, status=status):
-                print_json(task.raw, indent=None)
+                print_json(task, indent=None)
             return
         page = client.tasks(job, node=node, status=status, limit=limit, after=after)
-    found = [task.raw for task in page.items]
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
-        print_table(["node", "index", "status", "attempts", "took", "result"], map(_row, found))
+        print_table(["node", "index", "status", "attempts", "took", "result"], map(_row, page))
     if page.next:
         note(f"next page: --after {page.next}")
 
@@ -114,41 +112,41 @@ def _warn_if_unknown(client: "Client", workflow: str) -> None:
         note(f"warning: no workflow {escape(repr(workflow))} is known. {nearest(workflow, known)}".rstrip())
 
 
-def _show_job(job: JobView, graph: "Graph | None") -> None:
-    print_line(f"job       {job['job_id']}")
-    print_line(f"workflow  {job['job_type']}")
-    print_line(f"status    {coloured(job['status'])}")
-    if job.get("parent"):
-        print_line(f"run by    {job['parent']}")
-    if job.get("generation"):
-        print_line(f"retried   {job['generation']} times")
-    print_line(f"created   {job['created_at']} ({age(job['created_at'])} ago)")
+def _show_job(job: "JobStatus", graph: "Graph | None") -> None:
+    print_line(f"job       {job.job_id}")
+    print_line(f"workflow  {job.job_type}")
+    print_line(f"status    {coloured(job.status)}")
+    if job.parent:
+        print_line(f"run by    {job.parent}")
+    if job.generation:
+        print_line(f"retried   {job.generation} times")
+    print_line(f"created   {format_time(job.created_at)} ({age(job.created_at)} ago)")
     print_line(f"took      {took(job)}")
     print_line(f"tasks     {_spell_counts(job)}")
-    for reason in job.get("waiting_for", ()):
+    for reason in job.waiting_for:
         print_line(f"waits     {escape(reason)}")
-    if error := job["error"]:
-        print_line(f"error     {escape(format_error(error))}")
-        if error["remedy"]:
-            print_line(f"          {escape(error['remedy'])}")
+    if job.error:
+        print_line(f"error     {escape(job.error.in_words)}")
+        if job.error.remedy:
+            print_line(f"          {escape(job.error.remedy)}")
     print_line("")
     if graph:
         _show_graph(graph)
     else:
         _show_nodes(job)
-    if job["result"] is not None:
+    if job.result is not None:
         print_line("")
-        print_json(job["result"])
+        print_json(job.result)
 
 
-def _show_nodes(job: JobView) -> None:
+def _show_nodes(job: "JobStatus") -> None:
     counted = ("total", "completed", "failed")
     rows = [
-        [node["name"], node["state"], *(node["tasks"][name] if _is_counted(node) else None for name in counted)]
-        for node in job["nodes"]
+        [node.name, node.state, *(getattr(node.tasks, name) if _is_counted(node) else None for name in counted)]
+        for node in job.nodes
     ]
     head = ["node", "state", "tasks", "completed", "failed"]
-    said = [format_progress(node.get("progress")) for node in job["nodes"]]
+    said = [format_progress(node.progress) for node in job.nodes]
     if any(said):
         head.append("progress")
         rows = [[*row, words] for row, words in zip(rows, said, strict=True)]
@@ -166,17 +164,16 @@ def _show_graph(graph: "Graph") -> None:
     print_line("\n" + "  ".join(f"{mark} {state}" for state, mark in MARKS.items() if state in states.values()))
 
 
-def _spell_counts(job: JobView) -> str:
-    counts = job["tasks"]
-    more = "" if job["finished_at"] or all(map(_is_counted, job["nodes"])) else "; more tasks may be added"
-    return f"{counts['completed']} of {counts['total']} completed, {counts['failed']} failed{more}"
+def _spell_counts(job: "JobStatus") -> str:
+    counts = job.tasks
+    more = "" if job.finished_at or all(map(_is_counted, job.nodes)) else "; more tasks may be added"
+    return f"{counts.completed} of {counts.total} completed, {counts.failed} failed{more}"
 
 
-def _is_counted(node: JobView) -> bool:
-    return bool(node["tasks"]["total"] or node["finished_at"])
+def _is_counted(node: "Node") -> bool:
+    return bool(node.tasks.total or node.finished_at)
 
 
-def _row(task: JobView) -> list[object]:
-    came = format_error(task["error"]) if task["error"] else task["result"] or format_progress(task.get("progress"))
-    ran = span(task["claimed_at"], task["finished_at"])
-    return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]
+def _row(task: "Task") -> list[object]:
+    came = task.error.in_words if task.error else task.result or format_progress(task.progress)
+    return [task.node, task.index, task.status, task.attempts, span(task.claimed_at, task.finished_at), cut(came)]

@@ -1,19 +1,21 @@
 """`keys`: API keys."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from anabranch.access import Credential, Key, KeyRequest, Scope
+from anabranch import access
+from anabranch.access import KeyRequest, Scope
 from anabranch.cli.connection import connect, database_url, find_remote
 from anabranch.cli.durations import parse_duration
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.options import Json
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import age, note, print_json, print_line, print_table
+from anabranch.cli.show import age, format_time, note, print_json, print_line, print_table
+from anabranch.contract.answer import build
+from anabranch.contract.stack import Key, NewKey
 
 if TYPE_CHECKING:
     from anabranch.adapters.postgres.store.keys import PostgresKeys
@@ -23,7 +25,6 @@ __all__ = ["cli"]
 cli = typer.Typer(name="keys", help="Create, list and revoke API keys.")
 
 CREATED_BY = "the operator"
-KeyJson = dict[str, Any]  # a key as the API returns it
 Answer = TypeVar("Answer")
 
 
@@ -45,9 +46,9 @@ def create(
     if json:
         print_json(key)
         return
-    print_line(key["key"])
-    end = f", until {key['expires_at']}" if key["expires_at"] else ""
-    note(f"key {key['id']} of {key['owner']} may {key['scope']}{end}; it is shown only once")
+    print_line(key.key)
+    end = f", until {format_time(key.expires_at)}" if key.expires_at else ""
+    note(f"key {key.id} of {key.owner} may {key.scope}{end}; it is shown only once")
 
 
 @cli.command("list")
@@ -62,7 +63,7 @@ def list_keys(
         print_json(found)
     else:
         facts = ("id", "name", "owner", "scope", "state")
-        rows = ([*(k[fact] for fact in facts), k["expires_at"], age(k["used_at"])] for k in found)
+        rows = ([*(getattr(key, fact) for fact in facts), key.expires_at, age(key.used_at)] for key in found)
         print_table([*facts, "expires", "used"], rows)
     if more:
         note(f"next page: --before {more}")
@@ -73,34 +74,34 @@ def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")
     """Revoke a key permanently."""
     if find_remote().url:
         with connect() as client:
-            key = client.admin.revoke_key(id).raw
+            key = client.admin.revoke_key(id)
     else:
-        key = _to_json(_on_database(lambda keys: keys.revoke(id, CREATED_BY)))
+        key = _build(_on_database(lambda keys: keys.revoke(id, CREATED_BY)))
     if json:
         print_json(key)
     else:
-        print_line(f"revoked {key['id']}")
+        print_line(f"revoked {key.id}")
 
 
-def _create(wanted: KeyRequest) -> KeyJson:
+def _create(wanted: KeyRequest) -> NewKey:
     if find_remote().url:
         seconds = None if wanted.lasts is None else int(wanted.lasts.total_seconds())
         with connect() as client:
-            return client.admin.make_key(wanted.name, wanted.scope, owner=wanted.owner, expires_in_seconds=seconds).raw
+            return client.admin.make_key(wanted.name, wanted.scope, owner=wanted.owner, expires_in_seconds=seconds)
     key, credential = _on_database(lambda keys: keys.make(wanted, CREATED_BY))
-    return _to_json(key, credential)
+    return build(NewKey, key, id=key.key_id, key=credential.text)
 
 
-def _list(limit: int, before: str | None) -> tuple[list[KeyJson], str | None]:
+def _list(limit: int, before: str | None) -> tuple[Sequence[Key], str | None]:
     if find_remote().url:
         with connect() as client:
             page = client.admin.list_keys(limit=limit, before=before)
-        return [key.raw for key in page], page.next
+        return page.items, page.next
     if before is not None and not before.isdecimal():
         raise UsageError("usage", f"{before!r} is not a cursor", remedy="Use the one that the previous page printed.")
     cursor = None if before is None else int(before)
     found = _on_database(lambda keys: keys.list(limit=limit + 1, before=cursor))
-    return [_to_json(key) for key in found[:limit]], str(found[limit - 1].id) if len(found) > limit else None
+    return [_build(key) for key in found[:limit]], str(found[limit - 1].id) if len(found) > limit else None
 
 
 def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
@@ -118,15 +119,8 @@ def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
     return asyncio.run(open_and_act())
 
 
-def _to_json(key: Key, credential: Credential | None = None) -> KeyJson:
-    """A key as the API returns it."""
-    view = {name: _text(value) if name.endswith("_at") else value for name, value in asdict(key).items()}
-    view["id"] = view.pop("key_id")
-    return view if credential is None else {**view, "key": credential.text}
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+def _build(key: access.Key) -> Key:
+    return build(Key, key, id=key.key_id)
 
 
 def _read_time(text: str) -> timedelta:

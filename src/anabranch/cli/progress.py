@@ -1,19 +1,20 @@
 """A job's progress on stderr: bars on a terminal, otherwise a line for each change."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.show import escape, format_progress, note, wants_colour
 
-__all__ = ["Bars", "show_jobs", "show_progress"]
+if TYPE_CHECKING:
+    from anabranch.client import JobStatus
 
-Job = Mapping[str, Any]  # a job as the API returns it
+__all__ = ["Bars", "show_jobs", "show_progress"]
 
 
 @contextmanager
-def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
+def show_progress(quiet: bool) -> "Iterator[Callable[[JobStatus], None]]":
     """A callback for each change of a job."""
     if quiet:
         yield lambda _job: None
@@ -26,7 +27,7 @@ def show_progress(quiet: bool) -> Iterator[Callable[[Job], None]]:
 
 
 @contextmanager
-def show_jobs(quiet: bool) -> Iterator[Callable[[str, Job], None]]:
+def show_jobs(quiet: bool) -> "Iterator[Callable[[str, JobStatus], None]]":
     """A callback for each update of one of several jobs, with its name."""
     if quiet:
         yield lambda _name, _job: None
@@ -58,14 +59,14 @@ class _Lines:
     def __init__(self) -> None:
         self._said: dict[str, str] = {}
 
-    def show(self, job: Job) -> None:
-        for node in job["nodes"]:
-            tasks = node["tasks"]
-            known = f" {tasks['completed']}/{tasks['total']}" if tasks["total"] else ""
-            failed = f", {tasks['failed']} failed" if tasks["failed"] else ""
-            line = f"{node['name']}: {node['state']}{known}{failed}"
-            if node["opened_at"] and self._said.get(node["name"]) != line:
-                self._said[node["name"]] = line
+    def show(self, job: "JobStatus") -> None:
+        for node in job.nodes:
+            tasks = node.tasks
+            known = f" {tasks.completed}/{tasks.total}" if tasks.total else ""
+            failed = f", {tasks.failed} failed" if tasks.failed else ""
+            line = f"{node.name}: {node.state}{known}{failed}"
+            if node.opened_at and self._said.get(node.name) != line:
+                self._said[node.name] = line
                 note(line)
 
 
@@ -76,17 +77,17 @@ class Bars:
         self._bars = bars
         self._ids: dict[str, Any] = {}
 
-    def show(self, job: Job) -> None:
-        for node in job["nodes"]:
-            name, tasks = node["name"], node["tasks"]
-            if not node["opened_at"]:
+    def show(self, job: "JobStatus") -> None:
+        for node in job.nodes:
+            name, tasks = node.name, node.tasks
+            if not node.opened_at:
                 continue
             if name not in self._ids:
                 # The default total of 100 would be drawn before the next line sets the real one.
                 self._ids[name] = self._bars.add_task(name, total=None, state="")
-            done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
-            state = format_progress(node.get("progress")) or node["state"]
-            self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=escape(state))
+            done = tasks.completed + tasks.failed + tasks.cancelled
+            state = format_progress(node.progress) or node.state
+            self._bars.update(self._ids[name], completed=done, total=tasks.total or None, state=escape(state))
 
 
 class _Steps:
@@ -95,7 +96,7 @@ class _Steps:
     def __init__(self) -> None:
         self._said: dict[str, str] = {}
 
-    def show(self, name: str, job: Job) -> None:
+    def show(self, name: str, job: "JobStatus") -> None:
         step = _step(job)
         if self._said.get(name) != step:
             self._said[name] = step
@@ -109,17 +110,15 @@ class _JobBars:
         self._bars = bars
         self._ids: dict[str, Any] = {}
 
-    def show(self, name: str, job: Job) -> None:
+    def show(self, name: str, job: "JobStatus") -> None:
         if name not in self._ids:
-            self._ids[name] = self._bars.add_task(name, total=len(job["nodes"]), state="")
-        done = sum(node["state"] in ("completed", "skipped", "cancelled", "failed") for node in job["nodes"])
-        said = next(
-            (format_progress(node.get("progress")) for node in job["nodes"] if node["state"] == "running"), None
-        )
+            self._ids[name] = self._bars.add_task(name, total=len(job.nodes), state="")
+        done = sum(node.state in ("completed", "skipped", "cancelled", "failed") for node in job.nodes)
+        said = next((format_progress(node.progress) for node in job.nodes if node.state == "running"), None)
         self._bars.update(self._ids[name], completed=done, state=escape(": ".join(filter(None, (_step(job), said)))))
 
 
-def _step(job: Job) -> str:
+def _step(job: "JobStatus") -> str:
     """The running nodes of a job, or its status."""
-    running = [node["name"] for node in job["nodes"] if node["state"] == "running"]
-    return ", ".join(running) if running and job["status"] == "running" else str(job["status"])
+    running = [node.name for node in job.nodes if node.state == "running"]
+    return ", ".join(running) if running and job.status == "running" else str(job.status)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.cli.show import note
-from anabranch.errors import InputError, NotFound
+from anabranch.errors import InputError
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
@@ -13,11 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "describe",
-    "find_declaration",
     "list_refused",
     "load",
     "read_file",
-    "schema_of",
     "summarize",
     "warn_of_refused",
 ]
@@ -31,17 +29,6 @@ def load() -> "Registry":
     from anabranch.engine.plugin import load_plugins
 
     return load_plugins(prepare(quiet=True).plugins)
-
-
-def find_declaration(registry: "Registry", workflow_id: str) -> "Declaration":
-    """The workflow with this id; NotFound names the nearest id and all known ones."""
-    from anabranch.workflows.mistakes import nearest
-
-    try:
-        return registry.declaration(workflow_id)
-    except NotFound as error:
-        hint = nearest(workflow_id, list(registry.declarations))
-        raise NotFound(error.code, error.message, remedy=f"{hint} {error.remedy}".strip()) from error
 
 
 def summarize(declared: "Declaration") -> "dict[str, Json]":
@@ -62,7 +49,7 @@ def describe(declared: "Declaration") -> "dict[str, Json]":
     """A workflow with its canonical definition and the JSON Schema of its inputs, the same as in the HTTP API."""
     from anabranch.canonical import decode
 
-    return {**summarize(declared), "inputs": schema_of(declared), "definition": decode(declared.workflow.text)}
+    return {**summarize(declared), "inputs": declared.inputs_schema, "definition": decode(declared.workflow.text)}
 
 
 def list_refused(registry: "Registry") -> "list[Json]":
@@ -87,18 +74,3 @@ def read_file(file: Path) -> bytes:
             f"{file} can't be read: {error.strerror}",
             remedy="Name a YAML file that contains a workflow.",
         ) from error
-
-
-def schema_of(declared: "Declaration") -> "dict[str, Json]":
-    """The JSON Schema of a workflow's inputs; any object if it declares none."""
-    from pydantic.errors import PydanticInvalidForJsonSchema
-
-    from anabranch.workflows.inputs import inputs_schema
-
-    anything: dict[str, Json] = {"type": "object"}
-    if declared.model is None:
-        return anything if declared.workflow.inputs is None else inputs_schema(declared.workflow.inputs)
-    try:
-        return declared.model.model_json_schema()
-    except PydanticInvalidForJsonSchema:  # a type of the plugin's own
-        return anything

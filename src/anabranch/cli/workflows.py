@@ -9,15 +9,7 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.options import Json, WorkflowName
-from anabranch.cli.registry import (
-    describe,
-    find_declaration,
-    list_refused,
-    load,
-    read_file,
-    summarize,
-    warn_of_refused,
-)
+from anabranch.cli.registry import describe, list_refused, load, read_file, summarize, warn_of_refused
 from anabranch.cli.show import in_one_line, note, print_json, print_line, print_table
 from anabranch.errors import DefinitionError, InputError
 
@@ -42,7 +34,7 @@ def list_workflows(json: Json = False) -> None:
 @cli.command()
 def show(workflow: WorkflowName, json: Json = False) -> None:
     """Show a workflow: its inputs, nodes and output."""
-    declared = find_declaration(load(), workflow)
+    declared = load().declaration(workflow)
     if json:
         print_json(describe(declared))
         return
@@ -97,7 +89,7 @@ def graph(
     if "/" in workflow or workflow.endswith((".yaml", ".yml")):
         drawn = load_yaml(read_file(Path(workflow)), workflow).require()
     else:
-        drawn = find_declaration(load(), workflow).workflow
+        drawn = load().declaration(workflow).workflow
     drawing = workflow_svg(drawn) if svg else workflow_text(drawn)
     if output is None:
         print_line(drawing.removesuffix("\n"))
@@ -111,7 +103,7 @@ def reload(json: Json = False) -> None:
     with connect() as client:
         reloaded = client.reload_workflows()
     if json:
-        print_json(reloaded.raw)
+        print_json(reloaded)
         return
     changes = {name: getattr(reloaded, name) for name in ("added", "changed", "removed", "kept")}
     for name, workflows in changes.items():

@@ -18,7 +18,7 @@ from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
 from anabranch.workflows.definition import DEFAULT_QUEUE, Node, Workflow
 from anabranch.workflows.handlers import Handler
-from anabranch.workflows.mistakes import Mistake
+from anabranch.workflows.mistakes import Mistake, nearest
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.stages import Declaration, classes_in, declare
 from anabranch.workflows.validation import find_handler_mistakes
@@ -110,14 +110,15 @@ class Registry:
         return fresh
 
     def declaration(self, workflow_id: str) -> Declaration:
-        """The job type of this name."""
+        """The workflow with this id; NotFound names the nearest id and all known ones."""
         if workflow_id in self.declarations:
             return self.declarations[workflow_id]
         reason = self.refused.get(workflow_id) or self.refused.get(self.broken.get(workflow_id, ""))
+        known = f"Known: {', '.join(sorted(self.declarations)) or 'none'}. Plugins are named by ANABRANCH_PLUGINS."
         raise NotFound(
             "workflow.not_found",
             f"workflow {workflow_id!r} was refused: {reason}" if reason else f"there is no workflow {workflow_id!r}",
-            remedy=f"Known: {', '.join(sorted(self.declarations)) or 'none'}. Plugins are named by ANABRANCH_PLUGINS.",
+            remedy=f"{nearest(workflow_id, list(self.declarations))} {known}".strip(),
         )
 
     @property
