@@ -18,6 +18,7 @@ JsonValue = Any  # JSON of any shape
 JsonObject = Mapping[str, JsonValue]
 Item = TypeVar("Item")
 Kind = TypeVar("Kind")
+Built = TypeVar("Built", bound="Answer")
 Reader = Callable[[JsonValue], Any]  # makes what the annotation of a field says
 
 
@@ -31,6 +32,7 @@ class Answer:
     """An answer of the API, or a part of one."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = {"use_attribute_docstrings": True}
+    __match_args__: ClassVar[tuple[str, ...]] = ()
 
     def __repr__(self) -> str:
         shown = (f"{one.name}={getattr(self, one.name)!r}" for one in _fields(self) if one.repr)
@@ -45,8 +47,9 @@ class Answer:
     @property
     def raw(self) -> dict[str, JsonValue]:
         """The JSON that this was read from, with the keys that a newer API has added."""
-        own = {one.metadata.get("alias", one.name): getattr(self, one.name) for one in _fields(self)}
-        found: dict[str, JsonValue] = vars(self).get("_raw", own)
+        found: dict[str, JsonValue] | None = vars(self).get("_raw")
+        if found is None:  # it was not read
+            return {one.metadata.get("alias", one.name): getattr(self, one.name) for one in _fields(self)}
         return found
 
 
@@ -61,10 +64,10 @@ class Page(Answer, Generic[Item]):
         return iter(self.items)
 
 
-def build(kind: type[Kind], source: object, **given: object) -> Kind:
+def build(kind: type[Built], source: object, **given: object) -> Built:
     """An answer whose fields are the source's attributes of the same names, unless they are given."""
-    names = [one.name for one in _fields(kind) if one.name not in given]
-    return kind(**{name: getattr(source, name) for name in names}, **given)
+    same = {name: getattr(source, name) for name in kind.__match_args__ if name not in given}
+    return kind(**same, **given)
 
 
 def read(kind: type[Kind], raw: JsonValue) -> Kind:
