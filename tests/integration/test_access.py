@@ -25,7 +25,7 @@ from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.deps import Needs
 from anabranch.api.main import create_app
 from anabranch.api.security.authentication import Authenticator
-from anabranch.cli.home_key import HomeKey
+from anabranch.cli.stack.home_key import HomeKey
 from anabranch.client import Client, NotAllowed
 from anabranch.embedded.home import Home
 from anabranch.embedded.listener import listen

@@ -15,12 +15,12 @@ from fastapi import FastAPI
 
 from anabranch.api.health import monitor
 from anabranch.api.main import create_app
-from anabranch.app import Gateway
 from anabranch.canonical import Json
 from anabranch.client import Client
 from anabranch.engine.model import Claim, Report, SessionId, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import InputError, NotFound
+from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 from tests.support.server import serve

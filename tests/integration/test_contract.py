@@ -36,12 +36,13 @@ from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.api.main import create_app
-from anabranch.app import Gateway, open_results, purge
+from anabranch.app import open_results, purge
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import Claim, JobState, LimitKind, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.session import keep_session
+from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
 from tests.support.engine import EngineHarness, open_harness

@@ -4,12 +4,13 @@ import json
 from datetime import timedelta
 
 import pytest
+import typer
 from psycopg.rows import TupleRow
 from typer.testing import CliRunner, Result
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.audit import GRACE, audit, checks
-from anabranch.cli.database import cli
+from anabranch.cli.database.schema import audit_state
 from anabranch.cli.exit_codes import exit_code
 from anabranch.engine.model import LimitKind
 from anabranch.errors import AnabranchError
@@ -130,7 +131,9 @@ def test_of_many_violations_the_first_are_reported(busy: str) -> None:
 
 def run_command(monkeypatch: pytest.MonkeyPatch, url: str, *options: str) -> Result:
     monkeypatch.setenv("ANABRANCH_DATABASE_URL", url)
-    return CliRunner().invoke(cli, ["audit", *options])
+    command = typer.Typer()
+    command.command()(audit_state)
+    return CliRunner().invoke(command, options)
 
 
 def test_the_command_is_clean_where_all_is_well(busy: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -431,6 +431,33 @@ async def test_b17_what_could_not_go_on_for_minutes_is_stuck_and_its_job_says_wh
     assert stuck == {troubled.job_id, fine.job_id}, "and a task in hand that never began"
 
 
+async def test_a_job_says_which_limit_holds_it_back_and_which_pause(engine: EngineHarness, database_url: str) -> None:
+    job = await engine.submit(fan_out(1))
+    for kind, settings, expected in (
+        (
+            "queue",
+            '{"paused": true, "reason": "the disk is replaced"}',
+            "the queue default is paused: the disk is replaced",
+        ),
+        ("workflow", '{"paused": true}', "the workflow fan_out is paused"),
+    ):
+        name = {"queue": "default", "workflow": "fan_out"}[kind]
+        run_sql(database_url, "select app.limit(%s, %s, %s, 'test')", kind, name, settings)
+        assert await engine.claim() == []
+        assert (await engine.reads.job(job.job_id)).waiting_for == (f"node work: {expected}",)
+        run_sql(database_url, "select app.limit(%s, %s, '{\"paused\": false}', 'test')", kind, name)
+        run_sql(database_url, "update app.lanes set held = null")
+
+
+async def test_a_job_says_at_which_gate_or_time_it_waits(engine: EngineHarness) -> None:
+    gate, pause = Node("gate", kind=Kind.GATE), Node("pause", kind=Kind.WAIT, until="2100-01-01T00:00:00Z")
+    job = await engine.submit(Workflow("waits", (gate, pause)))
+    assert (await engine.reads.job(job.job_id)).waiting_for == (
+        "node gate: waits for a signal",
+        "node pause: waits until 2100-01-01T00:00:00Z",
+    )
+
+
 async def test_a_job_says_which_queue_nobody_serves_and_which_handler_nobody_has(engine: EngineHarness) -> None:
     far = await engine.submit(Workflow("far", (Node("work", "do", queue="far"),)))
     assert (await engine.reads.job(far.job_id)).waiting_for == ("node work: no worker serves the queue far",)

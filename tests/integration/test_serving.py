@@ -157,6 +157,22 @@ def test_items_are_found_by_filter_fields_order_and_page(api: httpx.Client) -> N
     assert api.get("/stac/search", params={"filter": "id='hills'"}).json()["numberReturned"] == 1
 
 
+def test_a_filter_may_name_a_box(api: httpx.Client) -> None:
+    west, south, east, north = api.get("/stac/collections/scenes/items/hills").json()["bbox"]
+    there, elsewhere = [west, south, east, north], [east + 1, south, east + 2, north]
+    around = [east + 1, south, west - 1, north]  # across 180 degrees
+    for box, expected in ((there, {"hills"}), (elsewhere, set()), (around, set())):
+        text = f"S_INTERSECTS(geometry, BBOX({','.join(map(str, box))})) and id = 'hills'"
+        parts = [{"op": "s_intersects", "args": [{"property": "geometry"}, {"bbox": box}]}]
+        parts += [{"op": "=", "args": [{"property": "id"}, "hills"]}]
+        answers = [
+            api.get("/stac/search", params={"filter": text}),
+            api.post("/stac/search", json={"filter-lang": "cql2-json", "filter": {"op": "and", "args": parts}}),
+        ]
+        assert [{item["id"] for item in answer.json()["features"]} for answer in answers] == [expected] * 2
+    problem(api.get("/stac/search", params={"filter": "S_INTERSECTS(geometry, BBOX(1,9,2,8))"}), 400, "catalog.query")
+
+
 def test_c1_an_item_of_an_interval_says_that_it_has_no_moment(
     api: httpx.Client, url: str, rasters: list[Raster]
 ) -> None:

@@ -13,10 +13,10 @@ from anabranch.api.health.diagnosis import Part, diagnose
 from anabranch.engine import sweeper
 from anabranch.engine.child_jobs import ChildJobs, collect_children
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Claim, InHand, JobState, LimitKind, SessionId, SessionKind
+from anabranch.engine.model import Answer, Claim, InHand, JobState, LimitKind, SessionId, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import Hands, Submission, TakenRight
+from anabranch.engine.ports import Hands, Submission, Swept, TakenRight
 from anabranch.engine.retention import Keep, Purge
 from anabranch.engine.session import LiveSession
 from anabranch.engine.sweeper import Sweeper
@@ -453,6 +453,39 @@ async def test_tf5_what_was_noted_while_the_clock_was_ahead_between_two_rounds_i
     part = await clock_of(database_url)
     assert part is not None
     assert part.status == "degraded"
+    pulse.close()
+
+
+class SteppedInTheRound:
+    """A store whose clock steps after the sweeper has read it, and before anything is ended by it."""
+
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def sweep(self, *given: Any) -> Swept:
+        self._clock.advance(HOUR)
+        return await self._store.sweep(*given)
+
+
+@pytest.mark.usefixtures("no_time")
+async def test_e18_a_clock_that_steps_in_the_middle_of_a_round_ends_nothing(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    once = of("late", 2, timeout=MINUTE, total_timeout=10 * MINUTE, queue_timeout=MINUTE, retry=Retry(max_attempts=1))
+    await engine.submit(once)
+    (running,) = await engine.claim(1)
+    pulse = engine.store.pulse()
+    pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
+    other = await engine.new_session()
+    stepped: Any = SteppedInTheRound(engine.store, clock)
+    await Sweeper(stepped, engine.session).sweep()
+    answers, _ = await engine.end([running])
+    assert answers == [Answer.APPLIED]
+    assert ask(database_url, "select outcome::text, failures from app.outcomes") == [("completed", 0)]
+    assert ask(database_url, "select dead_at from app.sessions where id = %s", other) == [(None,)]
     pulse.close()
 
 

@@ -50,6 +50,7 @@ from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Kind, Node, OnFailure, Retry, Spread, Workflow
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.stages import Declaration
+from tests.support.engine import FOREVER
 from tests.support.machine import LEASE, Model
 from tests.support.machine_parts import Attempt, LaneKey, Session
 from tests.support.replay import Replayed, replay
@@ -315,7 +316,8 @@ class EngineMachine(RuleBasedStateMachine):
             for worker in ("sweeper", *alive):
                 self._beat(self.sessions[worker], self.model.running(self.sessions[worker]), has_started)
             sweeper = SessionId(self.sessions["sweeper"])
-            swept = self.run(self.store.sweep(sweeper, timedelta(seconds=EVERY), timedelta(seconds=GRACE)))
+            every, grace = timedelta(seconds=EVERY), timedelta(seconds=GRACE)
+            swept = self.run(self.store.sweep(sweeper, every, grace, lambda: FOREVER))
             assert swept.expired == len(self.model.expire())
             assert swept.released == self.model.release_dead() + self.model.end_overdue(GRACE)
             self.model.tidy()

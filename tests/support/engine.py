@@ -3,7 +3,7 @@
 import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from anabranch.adapters.objects.folder import Folder
@@ -20,6 +20,7 @@ from anabranch.workflows.definition import Node, Spread, Workflow
 __all__ = ["EngineHarness", "fan_out", "open_harness"]
 
 LEASE = timedelta(seconds=60)
+FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
 def fan_out(count: int, **more: object) -> Workflow:
@@ -81,7 +82,7 @@ class EngineHarness:
 
     async def sweep(self) -> Swept:
         """One round of the sweeper."""
-        return await self.store.sweep(self.session, timedelta(seconds=5), timedelta(seconds=30))
+        return await self.store.sweep(self.session, timedelta(seconds=5), timedelta(seconds=30), lambda: FOREVER)
 
     async def let_pass(self, clock: Clock, time: timedelta) -> Swept:
         """Let time pass in steps of five seconds, with this session alive and the sweeper at work."""

@@ -19,14 +19,16 @@ from typing import Any
 import pytest
 from rich.progress import Progress
 
-from anabranch.cli import completion, history, jobs
-from anabranch.cli.completion import complete_job, complete_queue, complete_workflow
 from anabranch.cli.connection import Remote, find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed, RelayedError, UsageError, exit_code
-from anabranch.cli.follow import explain_unavailable, require_success
+from anabranch.cli.jobs import history, lists, status
+from anabranch.cli.jobs.follow import explain_unavailable, require_success
 from anabranch.cli.main import call
-from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, escape, format_progress, print_json, print_table
+from anabranch.cli.terminal import completers
+from anabranch.cli.terminal.bars import NodeBars
+from anabranch.cli.terminal.completers import complete_job, complete_queue, complete_workflow
+from anabranch.cli.terminal.output import coloured, escape, format_progress, print_json, print_table
+from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Event, Graph, JobStatus, Log, NotAllowed, TimedOut
 from anabranch.client import Progress as TaskProgress
 from anabranch.contract.answer import read
@@ -287,7 +289,7 @@ def test_a_mistake_of_ours_is_one_line_and_the_details_are_kept(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     Home(home).acquire()
-    monkeypatch.setattr(jobs, "connect", break_down)
+    monkeypatch.setattr(lists, "connect", break_down)
     assert call(["jobs"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: KeyError: ")
@@ -300,7 +302,7 @@ def test_a_mistake_of_ours_shows_its_trace_when_debugging(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANABRANCH_LOG_LEVEL", "debug")
-    monkeypatch.setattr(jobs, "connect", break_down)
+    monkeypatch.setattr(lists, "connect", break_down)
     assert call(["jobs"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
@@ -309,7 +311,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt() -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(jobs, "connect", interrupt)
+    monkeypatch.setattr(lists, "connect", interrupt)
     assert call(["jobs"]) == 130
 
 
@@ -467,7 +469,7 @@ def test_a_status_shows_no_number_that_is_not_known(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = SimpleNamespace(job=lambda _: job(*NODES))
-    monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
+    monkeypatch.setattr(status, "connect", lambda: nullcontext(client))
     assert call(["status", "abc"]) == 0
     shown = capsys.readouterr().out
     assert "tasks     3 of 4 completed, 0 failed; more tasks may be added\n" in shown
@@ -490,7 +492,7 @@ def test_a_status_draws_the_graph_with_states(
     }  # fmt: skip
     graph = read(Graph, drawn)
     client = SimpleNamespace(job=lambda _: job(*NODES), graph=lambda _: graph)
-    monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
+    monkeypatch.setattr(status, "connect", lambda: nullcontext(client))
     assert call(["status", "abc", "--graph"]) == 0
     shown = capsys.readouterr().out
     assert "│ ✓ a │" in shown
@@ -505,7 +507,7 @@ def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> Non
         show(job(*NODES))
     assert capsys.readouterr().err == "first: running 3/4\nsecond: running\n"
     bars = Progress(disable=True)
-    Bars(bars).show(job(*NODES))
+    NodeBars(bars).show(job(*NODES))
     assert [(bar.description, bar.completed, bar.total) for bar in bars.tasks] == [("first", 3, 4), ("second", 0, None)]
 
 
@@ -524,7 +526,7 @@ def test_the_progress_of_a_task_is_told_in_a_few_words(progress: dict[str, Any] 
 def test_bars_show_what_a_task_says_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     bars = Progress(disable=True)
     node = {**NODES[0], "progress": {"done": 1, "total": 2, "message": "[bold]\x1b[31mred", "at": MOMENT}}
-    Bars(bars).show(job(node))
+    NodeBars(bars).show(job(node))
     assert bars.tasks[0].fields["state"] == "1 of 2: [bold]\\x1b[31mred"
 
 
@@ -616,7 +618,7 @@ def test_another_api_is_asked_for_completions_with_its_key(monkeypatch: pytest.M
     with HTTPServer(("127.0.0.1", 0), Listing) as server:
         Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setattr(completion, "TIMEOUT_SECONDS", 10)
+        monkeypatch.setattr(completers, "TIMEOUT_SECONDS", 10)
         assert complete_queue("he") == []
         monkeypatch.setenv("ANABRANCH_API_KEY", "anb_key")
         assert complete_queue("he") == [("heavy", "1 ready, 0 running")]

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import structlog
 
-from anabranch.cli import workflows
 from anabranch.cli.main import call
+from anabranch.cli.workflows import commands as workflows
 from anabranch.client import Reloaded
 from anabranch.contract.answer import read
 

@@ -88,7 +88,7 @@ class RetryRequest(Input):
     )
     nodes: list[Name] = Field(default_factory=list, max_length=1000, description="Only failed tasks of these nodes.")
     from_node: Name | None = Field(None, description="Run this node whole, and all that is behind it.")
-    dry_run: bool = Field(False, description="Only tell what would run.")
+    dry_run: bool = Field(False, description="Only return what would run.")
 
 
 class LimitRequest(Input):

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from anabranch.cli.show import escape
+from anabranch.cli.terminal.output import escape
 from anabranch.codes import code_of
 from anabranch.errors import AnabranchError, Kind
 

@@ -1,34 +1,30 @@
 """`keys`: API keys."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from anabranch import access
 from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.postgres.store.keys import PostgresKeys, open_keys
 from anabranch.cli.connection import connect, database_url, find_remote
-from anabranch.cli.durations import parse_duration
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.options import Json
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import age, format_time, note, print_json, print_line, print_table
+from anabranch.cli.terminal.durations import parse_duration
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import age, format_time, note, print_json, print_line, print_result, print_table
 from anabranch.contract.answer import build
 from anabranch.contract.stack import Key, NewKey
 
-if TYPE_CHECKING:
-    from anabranch.adapters.postgres.store.keys import PostgresKeys
+__all__ = ["create", "list_keys", "revoke"]
 
-__all__ = ["cli"]
-
-cli = typer.Typer(name="keys", help="Create, list and revoke API keys.")
 
 CREATED_BY = "the operator"
 Answer = TypeVar("Answer")
 
 
-@cli.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what uses the key.")],
     scope: Annotated[Scope, typer.Option(help="What the key may do; each scope includes the ones before it.")],
@@ -41,7 +37,7 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a key and print it; it is shown only once."""
-    lasts = None if expires is None else _read_time(expires)
+    lasts = None if expires is None else parse_duration(expires, "a valid lifetime")
     key = _create(KeyRequest(name, scope, lasts=lasts, **({} if owner is None else {"owner": owner})))
     if json:
         print_json(key)
@@ -51,7 +47,6 @@ def create(
     note(f"key {key.id} of {key.owner} may {key.scope}{end}; it is shown only once")
 
 
-@cli.command("list")
 def list_keys(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of keys.")] = 100,
     before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
@@ -69,7 +64,6 @@ def list_keys(
         note(f"next page: --before {more}")
 
 
-@cli.command()
 def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")], json: Json = False) -> None:
     """Revoke a key permanently."""
     if find_remote().url:
@@ -77,10 +71,7 @@ def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")
             key = client.admin.revoke_key(id)
     else:
         key = _build(_on_database(lambda keys: keys.revoke(id, CREATED_BY)))
-    if json:
-        print_json(key)
-    else:
-        print_line(f"revoked {key.id}")
+    print_result(key, f"revoked {key.id}", json=json)
 
 
 def _create(wanted: KeyRequest) -> NewKey:
@@ -104,12 +95,8 @@ def _list(limit: int, before: str | None) -> tuple[Sequence[Key], str | None]:
     return [_build(key) for key in found[:limit]], str(found[limit - 1].id) if len(found) > limit else None
 
 
-def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
+def _on_database(act: Callable[[PostgresKeys], Awaitable[Answer]]) -> Answer:
     """The result of an operation on the database's keys; its URL is enough, because there may be no key yet."""
-    import asyncio
-
-    from anabranch.adapters.postgres.store.keys import open_keys
-
     url = database_url(prepare(quiet=True))
 
     async def open_and_act() -> Answer:
@@ -121,10 +108,3 @@ def _on_database(act: "Callable[[PostgresKeys], Awaitable[Answer]]") -> Answer:
 
 def _build(key: access.Key) -> Key:
     return build(Key, key, id=key.key_id)
-
-
-def _read_time(text: str) -> timedelta:
-    lasts = parse_duration(text)
-    if lasts is None:
-        raise UsageError("usage", f"{text!r} is not a valid lifetime", remedy="Write it like 90m, 12h or 30d.")
-    return lasts

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -26,7 +27,7 @@ class Sweeper:
         """For the process of this session."""
         self._queue = queue
         self._session = session
-        self._seen: tuple[ClockReading, float] | None = None
+        self._seen: _Read | None = None
         self._rounds = 0
 
     async def run(self) -> None:
@@ -42,40 +43,54 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """Do one round."""
-        await self._follow_clock()
-        swept = await self._queue.sweep(self._session, EVERY, GRACE)
+        read = await self._follow_clock()
+        swept = await self._queue.sweep(self._session, EVERY, GRACE, read.latest)
         if swept.expired or swept.released:
             log.warning("sweeper.took_over", sessions=swept.expired, tasks=swept.released)
 
-    async def _follow_clock(self) -> None:
+    async def _follow_clock(self) -> "_Read":
         """See whether the server's clock stepped since the last round: it goes on as ours, which nobody sets, does."""
         read = await self._read_clock()
-        if read is None:
-            return
-        reading, now = read
         last = self._seen or read
-        elapsed = timedelta(seconds=now - last[1])
-        step = reading.at - last[0].at - elapsed
-        noted = reading.shifted - last[0].shifted
-        is_new = abs(step) > STEP and abs(step - noted) > STEP
-        if is_new:
-            await self._step_clock(step - noted, reading, elapsed)
+        elapsed = timedelta(seconds=read.answered - last.answered)
+        step = read.reading.at - last.reading.at - elapsed
+        noted = read.reading.shifted - last.reading.shifted
+        slack = STEP + timedelta(seconds=max(read.took, last.took))
+        if abs(step) > slack and abs(step - noted) > slack:
+            await self._step_clock(step - noted, read.reading, elapsed)
             self._seen = await self._read_clock()  # which knows of the step
-            return
+            return self._seen
         if self._rounds % LOOKS_AHEAD == 0 and (lead := await self._queue.find_lead()) > STEP:
-            await self._step_clock(-lead, reading, None)
+            await self._step_clock(-lead, read.reading, None)
         self._rounds += 1
-        self._seen = reading, now  # not before the step is noted: what fails is tried again with the next round
+        self._seen = read  # not before the step is noted: what fails is tried again with the next round
+        return read
 
-    async def _read_clock(self) -> tuple[ClockReading, float] | None:
-        """What the server's clock shows, and ours; None where the answer was too slow to compare them."""
+    async def _read_clock(self) -> "_Read":
         asked = _now()
-        reading = await self._queue.read_clock()
-        return (reading, _now()) if _now() - asked <= STEP.total_seconds() / 2 else None
+        return _Read(await self._queue.read_clock(), asked, _now())
 
     async def _step_clock(self, step: timedelta, reading: ClockReading, elapsed: timedelta | None) -> None:
         if await self._queue.step_clock(self._session, step, reading.shifted, elapsed):
             log.warning("sweeper.clock_stepped", seconds=step.total_seconds())
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What the server's clock showed, and ours before and after."""
+
+    reading: ClockReading
+    asked: float
+    answered: float
+
+    @property
+    def took(self) -> float:
+        """How many seconds the answer took: it may be as old."""
+        return self.answered - self.asked
+
+    def latest(self) -> datetime:
+        """The latest time that the server's clock can show now, unless it has stepped since."""
+        return self.reading.at + timedelta(seconds=_now() - self.asked) + STEP
 
 
 def _now() -> float:

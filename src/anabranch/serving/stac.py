@@ -42,8 +42,8 @@ from anabranch.serving.links import OPENAPI, add_tiles, complete_landing, root_o
 from anabranch.serving.published import Published, find_addresses, name_files
 from anabranch.serving.queryables import Queryables
 from anabranch.serving.search.bounds import BOUNDS
-from anabranch.serving.search.cql2 import parse_filter
-from anabranch.serving.search.geojson import box_geometry
+from anabranch.serving.search.cql2 import parse_filter, spell_out_boxes
+from anabranch.serving.search.geojson import area_of_box, is_plain_box
 from anabranch.serving.search.request import check_request
 
 __all__ = ["make_stac"]
@@ -76,8 +76,9 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
     async def _search_base(self, search_request: Any, request: Request) -> Any:
         """Search for items; every route with items ends here."""
         search_request.limit = min(search_request.limit or BOUNDS.page, BOUNDS.page)
-        if search_request.bbox and (area := box_geometry(search_request.bbox)):
-            search_request.bbox, search_request.intersects = None, MultiPolygon.model_validate(area)
+        if (box := search_request.bbox) and not is_plain_box(box):
+            search_request.bbox, search_request.intersects = None, MultiPolygon.model_validate(area_of_box(box))
+        search_request.filter_expr = spell_out_boxes(search_request.filter_expr)
         return await _named(await super()._search_base(search_request, request), request)
 
     async def get_search(self, *given: Any, **named: Any) -> Any:
@@ -94,8 +95,8 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
 
     def _clean_search_args(self, base_args: Document, filter_query: str | None = None, **given: Any) -> Document:
         """The search in pgstac's form; the parent class validates a filter at unbounded cost."""
-        if base_args.get("bbox") and (area := box_geometry(base_args["bbox"])):
-            base_args |= {"bbox": None, "intersects": area}
+        if (box := base_args.get("bbox")) and not is_plain_box(box):  # also of a search for collections
+            base_args |= {"bbox": None, "intersects": area_of_box(box)}
         language = given.pop("filter_lang", None)
         if filter_query:
             base_args |= {"filter": parse_filter(filter_query, language), "filter_lang": "cql2-json"}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rasterio
+import rasterio.warp
 import tifffile
 from affine import Affine
 from rasterio.crs import CRS
@@ -17,8 +18,12 @@ from rasterio.enums import ColorInterp
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
-from anabranch.plugins.raster.models import CogOptions, Kind
+from anabranch.plugins.raster.footprint import footprint
+from anabranch.plugins.raster.models import CogOptions, Kind, ValidateOptions
+from anabranch.plugins.raster.preview import preview
 from anabranch.plugins.raster.projection import project
+from anabranch.plugins.raster.reader import quiet
+from anabranch.plugins.raster.validate import validate
 from anabranch.plugins.raster.verify import verify
 from anabranch.plugins.stac.facts import CODE
 from tests.support.rasters import GRID, PLACED, classes, hills, make_raster, picture
@@ -181,3 +186,101 @@ def test_tr_no_error_of_gdal_leaves_as_it_is(tmp_path: Path) -> None:
     program = [sys.executable, "-c", CALLED, str(source), str(tmp_path / "cog.tif")]
     done = subprocess.run(program, env=gdal_environment(), capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["raster.library True"] * 2, done.stderr
+
+
+ALPHAS = {
+    "five bands": (picture(bands=5), 255, (3, 4, 0, 0, 6)),
+    "float": (picture(bands=2).astype("float32"), 1, (1, 6)),
+    "signed": (picture(bands=4).astype("int16"), 255, (3, 4, 5, 6)),
+    "nodata too": (np.maximum(picture(bands=4), 1), 255, (3, 4, 5, 6)),
+}
+
+
+@pytest.mark.parametrize("target", [None, "EPSG:4326"])
+@pytest.mark.parametrize("case", ALPHAS)
+def test_an_alpha_that_gdal_masks_ignore_marks_valid_pixels(
+    tmp_path: Path, publish: Publish, case: str, target: str | None
+) -> None:
+    pixels, opaque, colours = ALPHAS[case]
+    pixels = pixels.copy()
+    pixels[-1] = opaque
+    pixels[-1, :, :350] = 0
+    creation: dict[str, Any] = {"nodata": 0} if case == "nodata too" else {}
+    bands = {"colorinterp": tuple(map(ColorInterp, colours))}
+    source = make_raster(tmp_path / "a.tif", pixels, bands=bands, **creation)
+    cog, options = publish(source, target_crs=target)
+    found = verify(source, cog, options).bands[0].statistics
+    assert found is not None
+    assert found.valid_percent == pytest.approx(50, abs=3)
+    with rasterio.open(source) as src:
+        middle, _ = rasterio.warp.transform(src.crs, "EPSG:4326", *[[value] for value in src.xy(300, 350)])
+    west, _, east, _ = footprint(cog).bbox
+    assert west == pytest.approx(middle[0], abs=(east - west) / 20)
+    preview(cog, tmp_path / "thumbnail.png", options.kind)
+    with quiet(), rasterio.open(tmp_path / "thumbnail.png") as thumbnail:
+        drawn = thumbnail.read(4) > 0
+    assert drawn.mean() == pytest.approx(0.5, abs=0.05)
+    assert drawn[:, -20].mean() > 0.8
+
+
+@pytest.mark.parametrize("option", ["input_crs", "target_crs"])
+@pytest.mark.parametrize("code", ["EPSG:4978", "EPSG:5773", "EPSG:9518"], ids=["geocentric", "vertical", "compound"])
+def test_a_crs_that_is_no_map_is_refused_by_its_kind(tmp_path: Path, refuse: Refuse, option: str, code: str) -> None:
+    source = make_raster(tmp_path / "a.tif", hills(), crs=None if option == "input_crs" else "EPSG:32633")
+    error = refuse(source, **{option: code})
+    assert error.code == "raster.crs_kind"
+    assert f"{option} {code}" in error.message
+
+
+def test_a_raster_in_a_geocentric_crs_is_refused(tmp_path: Path, refuse: Refuse) -> None:
+    assert refuse(make_raster(tmp_path / "a.tif", hills(), crs="EPSG:4978")).code == "raster.crs_local"
+
+
+def test_a_target_of_another_area_is_a_warning(tmp_path: Path) -> None:
+    rome = make_raster(tmp_path / "a.tif", hills(), transform=Affine(10, 0, 300_000, 0, -10, 4_640_000))
+    found = {code: validate(rome, ValidateOptions(target_crs=code)).warnings for code in ("EPSG:2056", "EPSG:3035")}
+    assert [(notice.code, "Switzerland" in notice.message) for notice in found["EPSG:2056"]] == [
+        ("raster.target_area", True)
+    ]
+    assert found["EPSG:3035"] == ()
+
+
+@pytest.mark.parametrize("pixels", [hills(720, 360), classes(720, 360)], ids=["values", "classes"])
+@pytest.mark.parametrize(
+    ("target", "south", "north"), [("EPSG:3857", -85.1, 85.1), ("EPSG:3413", 40, 90), ("EPSG:3031", -90, -40)]
+)
+def test_a_raster_of_the_world_is_published_as_far_as_its_target_goes(
+    tmp_path: Path, publish: Publish, pixels: Any, target: str, south: float, north: float
+) -> None:
+    source = make_raster(tmp_path / "a.tif", pixels, crs="EPSG:4326", transform=Affine(0.5, 0, -180, 0, -0.5, 90))
+    cog, options = publish(source, target_crs=target)
+    assert verify(source, cog, options).compared == "every pixel after resampling"
+    box = footprint(cog).bbox
+    assert box[1] >= south
+    assert box[3] <= north
+    with rasterio.open(cog) as out:
+        assert out.width * out.height > 200_000
+    assert "raster.target_area" in [
+        notice.code for notice in validate(source, ValidateOptions(target_crs=target)).warnings
+    ]
+
+
+def test_a_reprojection_onto_a_pole_passes_verification(tmp_path: Path, publish: Publish) -> None:
+    """The pole has more pixels in degrees than on its map, so the means differ."""
+    source = make_raster(
+        tmp_path / "a.tif", hills(300, 300), crs="EPSG:4326", transform=Affine(0.2, 0, -30, 0, -0.1, 90)
+    )
+    cog, options = publish(source, target_crs="EPSG:3413")
+    verify(source, cog, options)
+
+
+def test_r4_a_reprojected_cog_with_one_wrong_pixel_fails_verification(tmp_path: Path, publish: Publish) -> None:
+    source = make_raster(tmp_path / "a.tif", hills())
+    cog, options = publish(source, target_crs="EPSG:3035")
+    with rasterio.open(cog) as out:
+        profile, data = out.profile, out.read()
+    data[0, 300, 350] += 1
+    with rasterio.open(tmp_path / "wrong.tif", "w", **{**profile, "driver": "COG", "overviews": "none"}) as out:
+        out.write(data)
+    with pytest.raises(Permanent, match="1 values differ from the source"):
+        verify(source, tmp_path / "wrong.tif", options)

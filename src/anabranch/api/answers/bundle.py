@@ -14,13 +14,13 @@ import structlog
 
 from anabranch.api.answers.build import build_event, build_job, build_task, to_json
 from anabranch.api.answers.openapi import Responses
-from anabranch.app import Gateway
 from anabranch.canonical import decode
 from anabranch.contract.answer import build
 from anabranch.contract.jobs import Log
 from anabranch.engine.model import Job
 from anabranch.engine.views import JobDetail
 from anabranch.errors import AnabranchError
+from anabranch.gateway import Gateway
 from anabranch.settings import origins
 
 __all__ = ["BUNDLED", "pack"]
@@ -75,13 +75,13 @@ class Sink:
 
 
 async def pack(gateway: Gateway, job: Job) -> AsyncIterator[bytes]:
-    """The bundle of a job in pieces; what can't be read is told in its manifest, and the rest is there."""
+    """The bundle of a job in pieces; its manifest lists what can't be read, and the rest is there."""
     sink = Sink()
     contents: dict[str, Value] = {}
     with ZipFile(sink, "w", ZIP_DEFLATED) as archive:  # type: ignore[call-overload]  # it asks a stream for no more
         for part in Contents(gateway, job).parts:
-            lines, told = await _read(part)
-            contents[part.name] = told
+            lines, entry = await _read(part)
+            contents[part.name] = entry
             await asyncio.to_thread(archive.writestr, part.name, lines)
             yield sink.take()
         manifest = {"job_id": job.job_id, "made_at": datetime.now(UTC).isoformat(), "contents": contents}

@@ -27,7 +27,7 @@ __all__ = [
     "TooMany",
     "add_handlers",
     "describe",
-    "for_strangers",
+    "for_anonymous",
     "respond",
 ]
 
@@ -85,8 +85,8 @@ class InvalidRequest(InputError):
     """A request that breaks the rules of its route, with every mistake in it."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
-        told = "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes)
-        super().__init__("request.invalid", told, remedy=ROUTES)
+        detail = "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes)
+        super().__init__("request.invalid", detail, remedy=ROUTES)
         self.mistakes = tuple(mistakes)
 
     @classmethod
@@ -96,7 +96,7 @@ class InvalidRequest(InputError):
 
 
 def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
-    """What a caller is told of an error."""
+    """An error as callers see it."""
     status, known = status_of(error), code_of(error)
     return Problem(
         type=at_root(f"/errors/{quote(error.code)}"),
@@ -113,7 +113,7 @@ def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Proble
 
 
 def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
-    """The answer that tells a caller of an error."""
+    """The response for an error."""
     problem = describe(error, path=path, correlation_id=correlation_id)
     body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
     headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
@@ -136,7 +136,7 @@ async def _answer(request: Request, error: Exception) -> Response:
     if status >= 500:
         log.warning("request.failed", code=error.code, reason=error.message, path=request.url.path, status=status)
     if request.state.principal is None:
-        error = for_strangers(error)
+        error = for_anonymous(error)
     return respond(error, path=request.url.path, correlation_id=request.state.correlation_id)
 
 
@@ -173,8 +173,8 @@ def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
     return InputError("request.invalid", str(error.detail), remedy=ROUTES)
 
 
-def for_strangers(error: AnabranchError) -> AnabranchError:
-    """What those are told who have not said who they are."""
+def for_anonymous(error: AnabranchError) -> AnabranchError:
+    """An error as anonymous callers see it."""
     # Which part fails is not for those who only look whether any does.
     if isinstance(error, Unavailable | SessionGone):
         remedy = "Try again; whoever runs it finds the cause by `anabranch doctor`."

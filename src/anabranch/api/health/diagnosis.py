@@ -80,7 +80,7 @@ def diagnose_loop(tick_age: float, *, has_session: bool) -> Part:
 
 
 def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
-    """The parts that the database knows of; `took` is how many seconds it needed to tell."""
+    """The parts that the database knows of; `took` is how many seconds its answer took."""
     if isinstance(vitals, AnabranchError):
         yield Part("database", "down", vitals.code, vitals.remedy)
         for name in ("orchestrators", "workers", "sweeper"):

@@ -33,7 +33,7 @@ PROBLEMS = problems(404, 409, 410, 413, 415)
     openapi_extra=body(CancelRequest, required=False),
 )
 async def cancel_job(job_id: JobId, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> JobStatus:
-    """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
+    """Cancel a job: no more tasks start, and running tasks are asked to stop. One that has ended stays as it is."""
     wanted = check_body(CancelRequest, given)
     cancelled = await gateway.controls.cancel(job_id, wanted.reason, caller.name)
     log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)

@@ -45,7 +45,7 @@ async def check_functions(gateway: CurrentGateway) -> CheckedFunctions:
 
 @router.post("/schema/redeploy", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
 async def redeploy_schema(query: Annotated[RedeployQuery, Query()], gateway: CurrentGateway) -> Redeployed:
-    """Make functions, views, triggers and grants anew, in one transaction; tables and their rows stay."""
+    """Recreate functions, views, triggers and grants, in one transaction; tables and their rows stay."""
     if query.confirm != "yes":
         raise InputError("request.unconfirmed", "this replaces functions that jobs use", remedy="Say `?confirm=yes`.")
     functions = await gateway.inspection.redeploy()

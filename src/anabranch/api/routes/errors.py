@@ -17,7 +17,7 @@ router = APIRouter(prefix="/errors", tags=["errors"])
 
 @router.get("", responses=problems())
 async def list_codes() -> list[stack.ErrorCode]:
-    """Every code that problems, jobs and commands tell."""
+    """Every code of problems, jobs and commands."""
     return [build(stack.ErrorCode, code) for code in CODES]
 
 

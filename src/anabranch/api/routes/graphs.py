@@ -11,9 +11,9 @@ from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, answer_svg
 from anabranch.api.paths import JobId
-from anabranch.app import Gateway
 from anabranch.contract.jobs import Graph
 from anabranch.engine.model import Job, NodeState
+from anabranch.gateway import Gateway
 from anabranch.workflows.drawing.diagram import draw_workflow, workflow_svg
 
 __all__ = ["router"]

@@ -15,10 +15,10 @@ from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLim
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
-from anabranch.app import Gateway
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL
+from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
 
 __all__ = ["router"]

@@ -29,7 +29,7 @@ router = APIRouter(prefix="/api/keys", tags=["keys"])
     openapi_extra=body(MakeKeyRequest, required=True),
 )
 async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> NewKey:
-    """Make a key. What its holder sends is in this answer, and never told again."""
+    """Make a key. What its holder sends is in this answer, and is never shown again."""
     wanted = check_body(MakeKeyRequest, given).wanted()
     key, credential = await gateway.keys.make(wanted, caller.name)
     log.info("key.made", made=key.key_id, name=key.name, owner=key.owner, scope=key.scope)

@@ -10,12 +10,12 @@ from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.paths import Kind, LimitedName
 from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.api.unknown_names import warn_of_unknown
-from anabranch.app import Gateway
 from anabranch.canonical import Json
 from anabranch.contract.answer import build
 from anabranch.contract.control import Limit, Paused, Queue, SetLimit
 from anabranch.engine.model import LimitKind
 from anabranch.errors import NotFound
+from anabranch.gateway import Gateway
 
 __all__ = ["router"]
 

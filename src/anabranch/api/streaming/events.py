@@ -87,7 +87,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _messages(self, watch: Watch) -> AsyncIterator[bytes]:
-        told, told_at, spoke_at = None, 0.0, time.monotonic()
+        sent, sent_at, spoke_at = None, 0.0, time.monotonic()
         yield AGAIN
         while not watch.over and time.monotonic() < self._until:
             # Nothing is awaited between what is seen here and the wait below, so no change is missed.
@@ -99,15 +99,15 @@ class EventStream(Response):
             elif watch.ended:
                 yield _message("end", {"status": watch.head.state})
                 return
-            elif watch.tasks and watch.tasks != told and now >= told_at + PROGRESS_SECONDS:
-                told, told_at, spoke_at = watch.tasks, now, now
-                yield _message("progress", to_json(JobProgress(watch.head.state, told)))
+            elif watch.tasks and watch.tasks != sent and now >= sent_at + PROGRESS_SECONDS:
+                sent, sent_at, spoke_at = watch.tasks, now, now
+                yield _message("progress", to_json(JobProgress(watch.head.state, sent)))
             elif now >= spoke_at + HEARTBEAT_SECONDS:
                 spoke_at = now
                 yield HEARTBEAT
             else:
-                untold = watch.tasks and watch.tasks != told
-                await watch.change((told_at + PROGRESS_SECONDS if untold else spoke_at + HEARTBEAT_SECONDS) - now)
+                is_due = watch.tasks and watch.tasks != sent
+                await watch.change((sent_at + PROGRESS_SECONDS if is_due else spoke_at + HEARTBEAT_SECONDS) - now)
 
     async def _events(self, watch: Watch) -> AsyncIterator[bytes]:
         try:

@@ -12,7 +12,7 @@ from rasterio.windows import Window
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.alpha import opaque_of
 from anabranch.plugins.raster.models import Band, Notice, Repairs, to_nodata
-from anabranch.plugins.raster.pixels import Totals, read_window
+from anabranch.plugins.raster.pixels import Totals, alpha_band, read_window
 from anabranch.plugins.raster.tiff import read_nodata
 
 __all__ = [
@@ -73,7 +73,9 @@ def mask_kind(src: DatasetReader) -> Literal["none", "nodata", "mask", "alpha"]:
         return "alpha"
     if MaskFlags.nodata in flags:
         return "nodata"
-    return "mask" if MaskFlags.per_dataset in flags else "none"
+    if MaskFlags.per_dataset in flags:
+        return "mask"
+    return "none" if alpha_band(src) is None else "alpha"
 
 
 def check_dtype(src: DatasetReader) -> Permanent | None:
@@ -100,9 +102,8 @@ def check_masks(src: DatasetReader) -> Permanent | None:
 
 def check_alpha(src: DatasetReader) -> tuple[Notice, ...]:
     """Report an alpha band whose opaque value is below the maximum of its data type."""
-    if ColorInterp.alpha not in src.colorinterp:
+    if (band := alpha_band(src)) is None:
         return ()
-    band = src.colorinterp.index(ColorInterp.alpha) + 1
     shrink = max(1.0, max(src.width, src.height) / ALPHA_SAMPLE_PIXELS)
     shape = max(1, round(src.height / shrink)), max(1, round(src.width / shrink))
     opaque, dtype = (

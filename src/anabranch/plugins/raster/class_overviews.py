@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import rasterio
-from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
 from anabranch.plugins.raster.bands import mask_kind
-from anabranch.plugins.raster.pixels import Array, Mask, read_window
+from anabranch.plugins.raster.pixels import Array, Mask, alpha_band, read_window
 from anabranch.plugins.raster.reader import quiet
 
 __all__ = ["any_of_four", "most_common", "read_data", "write_class_overviews"]
@@ -29,7 +28,7 @@ def read_data(
 ) -> tuple[Array, Mask]:
     """Pixels of a band, and which are valid: overviews of 64-bit integers lack a nodata value, so it is passed."""
     values = read_window(raster, window, [band])[0]
-    alpha = _alpha(raster)
+    alpha = alpha_band(raster)
     valid = np.ones(values.shape, bool)
     if masked:
         valid = np.asarray(raster.dataset_mask(window=window)) > 0
@@ -63,11 +62,6 @@ def _fours(pixels: Array) -> Array:
     wider = ((0, height % 2), (0, width % 2))
     even = np.pad(pixels, wider) if pixels.dtype == bool else np.pad(pixels, wider, mode="edge")
     return np.stack([even[row::2, column::2] for row in (0, 1) for column in (0, 1)])
-
-
-def _alpha(raster: DatasetReader) -> int | None:
-    colours = raster.colorinterp
-    return colours.index(ColorInterp.alpha) + 1 if ColorInterp.alpha in colours else None
 
 
 def _write_half(base: Path, side: int) -> Path | None:

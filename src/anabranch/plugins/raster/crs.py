@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,13 @@ from rasterio.warp import transform
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.models import CRS_PATTERN, Notice, Repairs
 
-__all__ = ["WGS84", "Resolved", "coincide", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
+__all__ = ["WGS84", "Resolved", "coincide", "describe_crs", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
 
 Degrees = NDArray[np.float64]
 WGS84 = CRS.from_epsg(4326)
 _CODE = re.compile(CRS_PATTERN)
 _HOW = "Give a code like EPSG:32633."
+_UNFIT = {"GeodeticCRS": "geocentric", "VerticalCRS": "vertical", "CompoundCRS": "compound"}  # types of PROJJSON
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,16 @@ def parse_crs(text: str, what: str) -> CRS:
     if not _CODE.fullmatch(text):
         raise Permanent(f"{what} is not the code of a CRS", code="raster.crs_text", remedy=_HOW)
     try:
-        return CRS.from_string(text)
+        found = CRS.from_string(text)
     except CRSError as error:
         raise Permanent(f"{what} {text} is not known", code="raster.crs_unknown", remedy=_HOW) from error
+    if kind := _UNFIT.get(describe_crs(found).get("type", "")):
+        raise Permanent(
+            f"{what} {text} is a {kind} CRS, which no raster can have",
+            code="raster.crs_kind",
+            remedy="Give the code of a projected or geographic CRS, like EPSG:32633 or EPSG:4326.",
+        )
+    return found
 
 
 def resolve_crs(found: CRS | None, given: str | None) -> Resolved:
@@ -89,7 +98,17 @@ def _same(found: CRS, asked: CRS) -> bool:
     return bool(found == asked) or (found.to_epsg() is not None and found.to_epsg() == asked.to_epsg())
 
 
+def describe_crs(crs: CRS) -> dict[str, Any]:
+    """A CRS as PROJJSON; empty where it can't be written so."""
+    try:
+        return dict(crs.to_dict(projjson=True))
+    except (CRSError, CPLE_BaseError):
+        return {}
+
+
 def _is_on_earth(crs: CRS) -> bool:
+    if not (crs.is_geographic or crs.is_projected):
+        return False
     try:
         transform(crs, WGS84, [0.0], [0.0])
     except (RasterioError, CPLE_BaseError) as error:
@@ -108,10 +127,7 @@ def _missing() -> Permanent:
 
 def _flatten(crs: CRS) -> CRS | None:
     """A projected CRS without its height axis, which a COG can't store; None where it has no such axis."""
-    try:
-        said = crs.to_dict(projjson=True)
-    except (CRSError, CPLE_BaseError):
-        return None
+    said = describe_crs(crs)
     axes = said.get("coordinate_system", {}).get("axis", [])
     if said.get("type") != "ProjectedCRS" or len(axes) != 3:
         return None
@@ -146,7 +162,7 @@ def _heights() -> Permanent:
 
 def _local(crs: CRS) -> Permanent:
     return Permanent(
-        f"the raster's CRS is local, without a position on Earth: {crs.to_wkt()[:60]}…",
+        f"the raster's CRS is neither geographic nor projected, so it has no place on a map: {crs.to_wkt()[:60]}…",
         code="raster.crs_local",
         remedy="Set `input_crs` to the CRS of its coordinates, or georeference the raster.",
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rasterio.enums import ColorInterp
+from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
@@ -15,8 +15,20 @@ from rasterio.windows import Window
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.codecs import gdal_message, missing_codec
 from anabranch.plugins.raster.models import Statistics
+from anabranch.plugins.raster.reader import quiet
 
-__all__ = ["Array", "Mask", "Totals", "data_bands", "read_valid", "read_window", "spread", "windows"]
+__all__ = [
+    "Array",
+    "Mask",
+    "Totals",
+    "alpha_band",
+    "data_bands",
+    "read_mask",
+    "read_valid",
+    "read_window",
+    "spread",
+    "windows",
+]
 
 Array = NDArray[Any]  # of the raster's own dtype
 Mask = NDArray[np.bool_]
@@ -56,6 +68,26 @@ def data_bands(src: DatasetReader) -> list[int]:
     return [band for band, colour in enumerate(src.colorinterp, 1) if colour != ColorInterp.alpha] or [1]
 
 
+def alpha_band(src: DatasetReader) -> int | None:
+    """The alpha band, if there is one."""
+    return next((band for band, colour in enumerate(src.colorinterp, 1) if colour == ColorInterp.alpha), None)
+
+
+def read_mask(src: DatasetReader, window: Window | None = None, shape: tuple[int, int] | None = None) -> Mask:
+    """Which pixels are valid in any band."""
+    if (alpha := _unmasked_alpha(src)) is None:
+        return np.asarray(src.dataset_mask(window=window, out_shape=shape)) > 0
+    bands = data_bands(src)
+    with quiet():
+        masks = src.read_masks(bands, window=window, out_shape=shape and (len(bands), *shape))
+    return np.asarray(masks.any(axis=0) & (src.read(alpha, window=window, out_shape=shape) > 0))
+
+
+def _unmasked_alpha(src: DatasetReader) -> int | None:
+    """The alpha band where GDAL's masks ignore it: they use that of two or four bands of unsigned integers only."""
+    return None if MaskFlags.alpha in src.mask_flag_enums[0] else alpha_band(src)
+
+
 def read_window(
     src: DatasetReader, window: Window, bands: list[int] | None = None, shape: tuple[int, int] | None = None
 ) -> Array:
@@ -71,7 +103,10 @@ def read_valid(src: DatasetReader, window: Window, bands: list[int]) -> tuple[Ar
     """Pixels and their validity, band by band."""
     data = read_window(src, window, bands)
     try:
-        valid = np.asarray(src.read_masks(bands, window=window)) > 0
+        with quiet():
+            valid = np.asarray(src.read_masks(bands, window=window)) > 0
+        if (alpha := _unmasked_alpha(src)) is not None:
+            valid &= src.read(alpha, window=window) > 0
     except (RasterioError, OSError, ValueError) as error:
         raise _damaged(src, window, error) from error
     if data.dtype.kind == "f":

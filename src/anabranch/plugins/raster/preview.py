@@ -10,7 +10,7 @@ from rasterio.io import DatasetReader
 
 from anabranch.plugins.raster.bands import palette_of
 from anabranch.plugins.raster.models import Kind
-from anabranch.plugins.raster.pixels import Array, Mask
+from anabranch.plugins.raster.pixels import Array, Mask, read_mask
 from anabranch.plugins.raster.reader import bounded, quiet
 
 __all__ = ["Shown", "Stretch", "preview"]
@@ -73,7 +73,7 @@ def _paint(
     classes = kind == Kind.CATEGORICAL
     how = Resampling.nearest if classes or discrete else Resampling.average
     data = np.asarray(src.read(bands, out_shape=(len(bands), *shape), resampling=how))
-    valid = np.asarray(src.dataset_mask(out_shape=shape) > 0)
+    valid = read_mask(src, shape=shape)
     if data.dtype.kind == "f":
         valid &= ~np.isnan(data).any(axis=0)
     if classes:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import rasterio
-from rasterio.errors import NotGeoreferencedWarning, RasterioIOError
+from rasterio.errors import NodataShadowWarning, NotGeoreferencedWarning, RasterioIOError
 from rasterio.io import DatasetReader
 
 from anabranch.errors import Permanent
@@ -46,9 +46,10 @@ def bounded(memory_mb: int, threads: int = 0, **more: str) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence rasterio's warning about a missing georeference: we report that ourselves."""
+    """Silence rasterio's warnings of what we handle: no georeference, and alpha beside a nodata value."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        warnings.simplefilter("ignore", NodataShadowWarning)
         yield
 
 

@@ -22,8 +22,9 @@ from anabranch.plugins.raster.crs import parse_crs
 from anabranch.plugins.raster.encoding import Encoding, encoding_of
 from anabranch.plugins.raster.georef import check_grid, upright
 from anabranch.plugins.raster.models import CogOptions
-from anabranch.plugins.raster.pixels import Array, Mask, read_window
+from anabranch.plugins.raster.pixels import Array, Mask, read_mask, read_window
 from anabranch.plugins.raster.reader import open_raster
+from anabranch.plugins.raster.target_area import cut_grid
 
 __all__ = ["View", "count_pixels", "open_view"]
 
@@ -91,7 +92,7 @@ class View:
             return np.ones((place.height, place.width), bool)
         if self.warped and self.grid.count > self.count:
             return np.asarray(read_window(self.grid, place, [self.grid.count])[0] > 0)
-        return self._turn(np.asarray(self.grid.dataset_mask(window=place)) > 0)
+        return self._turn(read_mask(self.grid, place))
 
     def _place(self, window: Window) -> Window:
         column, row = self.part.col_off + window.col_off, self.part.row_off + window.row_off
@@ -195,7 +196,7 @@ def _warp(
     if options.repairs.nodata == "keep" and src.nodata is not None:
         asked["src_nodata"] = src.nodata
     try:
-        grid = WarpedVRT(src, **asked)
+        grid = WarpedVRT(src, **asked, **cut_grid(src, crs, target))
         if options.resolution is None:
             return grid
         with grid:

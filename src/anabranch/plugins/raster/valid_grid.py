@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from affine import Affine
-from rasterio.enums import MaskFlags
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
-from anabranch.plugins.raster.pixels import Mask
+from anabranch.plugins.raster.pixels import Mask, data_bands, read_mask
 
 __all__ = ["valid_cells"]
 
@@ -30,18 +29,13 @@ def valid_cells(src: DatasetReader, side: int) -> tuple[Mask, Affine]:
 
 
 def _read(src: DatasetReader, window: Window, shape: tuple[int, int]) -> Mask:
-    valid = np.asarray(src.dataset_mask(window=window, out_shape=shape)) > 0
+    valid = read_mask(src, window, shape)
     if np.dtype(src.dtypes[0]).kind == "f" and not (src.nodata is not None and np.isnan(src.nodata)):
         missing = np.ones(shape, bool)
-        for band in _measured(src):
+        for band in data_bands(src):
             missing &= np.isnan(src.read(band, window=window, out_shape=shape))
         valid &= ~missing
-    return np.asarray(valid)
-
-
-def _measured(src: DatasetReader) -> list[int]:
-    alpha = any(MaskFlags.alpha in flags for flags in src.mask_flag_enums)
-    return list(range(1, src.count)) if alpha and src.count > 1 else list(src.indexes)
+    return valid
 
 
 def _parts(shape: tuple[int, int], step: int) -> Iterator[Cells]:

@@ -28,6 +28,7 @@ from anabranch.plugins.raster.magic_bytes import identify_format
 from anabranch.plugins.raster.models import Box, CogOptions, Estimate, Kind, Notice, Repairs, Validated, ValidateOptions
 from anabranch.plugins.raster.pixel_sample import PixelSample, sample_pixels
 from anabranch.plugins.raster.reader import bounded, open_raster
+from anabranch.plugins.raster.target_area import check_area
 from anabranch.plugins.raster.target_view import count_pixels
 from anabranch.plugins.raster.times import find_times
 
@@ -86,7 +87,8 @@ def _validate(src: DatasetReader, path: Path, size: int, options: ValidateOption
     findings.add(notices=kinds[1].notices if kinds else ())
     bounds = crs and _check_bounds(findings, src, crs)
     findings.raise_errors()
-    if kinds and options.target_crs:
+    if kinds and crs and bounds and options.target_crs:
+        findings.add(notices=tuple(check_area(src, crs, parse_crs(options.target_crs, "target_crs"), bounds)))
         _check_target(findings, src, path, options, kinds[1])
         findings.raise_errors()
     if not (crs and sample and kinds and bounds):

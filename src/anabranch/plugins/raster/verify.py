@@ -1,6 +1,5 @@
 """Verifies a COG: its structure with rio-cogeo, its pixels against the source (R4)."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,13 +26,9 @@ from anabranch.plugins.raster.verify_overviews import check_overviews
 __all__ = ["Verified", "verify"]
 
 WINDOW_BYTES = 16 * 1024**2
-# How far means may differ: in 8-bit values after lossy compression, in standard deviations after resampling.
-LOSSY_MEAN_TOLERANCE = 4.0
-WARPED_MEAN_TOLERANCE = 0.25
+LOSSY_MEAN_TOLERANCE = 4.0  # how far means may differ after lossy compression, in 8-bit values
 # How far cubic resampling overshoots, as a share of the range: 0.28, and more where its kernel is scaled.
 CUBIC_OVERSHOOT_SHARE = 0.5
-# How many standard errors the mean of few pixels may differ in addition.
-STANDARD_ERRORS = 4.0
 ROUNDING_SHARE = 0.01
 CRS_TOLERANCE_PIXELS = 1e-3  # of a pixel
 MAX_SHOWN_VALUES = 16
@@ -55,7 +50,8 @@ class Verified(BaseModel):
 class Compared:
     """The result of a full comparison of source and COG."""
 
-    source: dict[int, Totals] = field(default_factory=dict)
+    source: dict[int, Totals] = field(default_factory=dict)  # of a COG that is resampled
+    view: dict[int, Totals] = field(default_factory=dict)  # the exact pixels of a COG with lossy compression
     cog: dict[int, Totals] = field(default_factory=dict)
     classes: set[float] = field(default_factory=set)  # the class values of the source, or the first ones of too many
     shown: set[float] = field(default_factory=set)  # and in the COG
@@ -71,6 +67,8 @@ def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
         if (out.width, out.height, out.count) != (view.width, view.height, view.count):
             raise _failed(cog, wrong)
         found = _compare(view, out)
+        if view.warped and not view.options.window and _lost_all(found):
+            raise _nowhere(options)
         wrong += [*_pixels(view, found), *_classes(found), *check_overviews(cog, view)]
         if wrong:
             raise _failed(cog, wrong)
@@ -83,9 +81,9 @@ def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
 
 
 def _way(view: View) -> str:
-    if view.warped:
-        return "statistics after resampling"
-    return "statistics after lossy compression" if view.encoding.lossy else "every pixel"
+    if view.encoding.lossy:
+        return "statistics after lossy compression"
+    return "every pixel after resampling" if view.warped else "every pixel"
 
 
 def _facts(view: View, out: DatasetReader) -> list[str]:
@@ -149,18 +147,16 @@ def _colours(raster: DatasetReader, view: View) -> tuple[ColorInterp, ...]:
 
 def _compare(view: View, out: DatasetReader) -> Compared:
     bands = data_bands(out)
-    found = Compared({band: Totals() for band in bands}, {band: Totals() for band in bands})
-    if view.warped:
-        counted = view.encoding.reprojection is Resampling.nearest
-        for window in windows(view.src, WINDOW_BYTES):
-            _add(view.src, window, bands, found.source, found.classes if counted else None)
-        for window in windows(out, WINDOW_BYTES):
-            _add(out, window, bands, found.cog, found.shown if counted else None)
-        return found
-    for window in strips(view, WINDOW_BYTES):
+    source, seen, cog = ({band: Totals() for band in bands} for _ in range(3))
+    found = Compared(source, seen, cog)
+    classes = view.warped and view.encoding.reprojection is Resampling.nearest
+    for window in strips(view, WINDOW_BYTES):  # as the writer reads it: warped pixels depend on their window
         found.differences += _differences(view, out, window)
-        _add(out, window, bands, found.cog)
-        _add_view(view, window, bands, found.source)
+        _add(out, window, bands, found.cog, found.shown if classes else None)
+        _add_view(view, window, bands, found.view)
+    if view.warped:
+        for window in windows(view.src, WINDOW_BYTES):
+            _add(view.src, window, bands, found.source, found.classes if classes else None)
     return found
 
 
@@ -180,7 +176,7 @@ def _add(
 
 
 def _add_view(view: View, window: Window, bands: list[int], totals: dict[int, Totals]) -> None:
-    """Add the source's statistics, needed only where lossy compression changed the values."""
+    """Add the statistics of the view, needed only where lossy compression changed the values."""
     if not view.encoding.lossy:
         return
     valid = view.read_mask(window)
@@ -214,20 +210,12 @@ def _some(bands: list[int]) -> Iterator[list[int]]:
 
 def _pixels(view: View, found: Compared) -> list[str]:
     wrong = [f"{found.differences:,} values differ from the source"] if found.differences else []
-    if not view.warped and not view.encoding.lossy:
-        return wrong
     for band, totals in found.cog.items():
-        ours, theirs = totals.statistics(exact=True), found.source[band].statistics(exact=True)
-        if ours is None and view.options.window:
-            continue  # a tile may lie where there is no data
-        if ours is None and theirs is None:
-            continue
-        if (
-            ours is None
-            or theirs is None
-            or not _close(view, ours, theirs, min(totals.valid, found.source[band].valid))
-        ):
-            wrong.append(f"the statistics of band {band}: {_sum_up(ours)} instead of {_sum_up(theirs)}")
+        ours = totals.statistics(exact=True)
+        if view.encoding.lossy and not _same_mean(ours, before := found.view[band].statistics(exact=True)):
+            wrong.append(f"the statistics of band {band}: {_sum_up(ours)} instead of {_sum_up(before)}")
+        if view.warped and not _within(ours, before := found.source[band].statistics(exact=True), view):
+            wrong.append(f"the range of band {band}: {_sum_up(ours)} instead of {_sum_up(before)}")
     return wrong
 
 
@@ -237,18 +225,19 @@ def _sum_up(found: Statistics | None) -> str:
     return f"{found.minimum:g} to {found.maximum:g} with a mean of {found.mean:g}"
 
 
-def _close(view: View, ours: Statistics, theirs: Statistics, count: int) -> bool:
-    if not view.warped:
-        return abs(ours.mean - theirs.mean) <= LOSSY_MEAN_TOLERANCE
-    if theirs.minimum == theirs.maximum == ours.minimum == ours.maximum:
-        return True
+def _same_mean(ours: Statistics | None, before: Statistics | None) -> bool:
+    if ours is None or before is None:
+        return ours is before
+    return abs(ours.mean - before.mean) <= LOSSY_MEAN_TOLERANCE
+
+
+def _within(ours: Statistics | None, before: Statistics | None, view: View) -> bool:
+    """Whether resampling stayed in the range of the source."""
+    if ours is None or before is None:
+        return ours is None
     share = CUBIC_OVERSHOOT_SHARE if view.encoding.reprojection is Resampling.cubic else ROUNDING_SHARE
-    beyond = share * (theirs.maximum - theirs.minimum)
-    within = ours.minimum >= theirs.minimum - beyond and ours.maximum <= theirs.maximum + beyond
-    if view.options.window:
-        return within  # the mean of a tile is its own
-    apart = (WARPED_MEAN_TOLERANCE + STANDARD_ERRORS / math.sqrt(count)) * theirs.stddev + 1e-6 * abs(theirs.mean)
-    return within and abs(ours.mean - theirs.mean) <= apart
+    beyond = share * (before.maximum - before.minimum)
+    return ours.minimum >= before.minimum - beyond and ours.maximum <= before.maximum + beyond
 
 
 def _classes(found: Compared) -> list[str]:
@@ -257,6 +246,19 @@ def _classes(found: Compared) -> list[str]:
         return []
     odd = sorted(found.shown - found.classes)
     return [f"it has values that the source lacks: {', '.join(f'{value:g}' for value in odd[:5])}"] if odd else []
+
+
+def _lost_all(found: Compared) -> bool:
+    before, ours = (sum(totals.valid for totals in each.values()) for each in (found.source, found.cog))
+    return before > 0 and ours == 0
+
+
+def _nowhere(options: CogOptions) -> Permanent:
+    return Permanent(
+        f"no pixel of the raster has a position in {options.target_crs}",
+        code="raster.reprojection",
+        remedy="Choose a `target_crs` that covers the raster.",
+    )
 
 
 def _failed(cog: Path, wrong: list[str]) -> Permanent:

@@ -6,12 +6,13 @@ brackets takes seconds. Its `validate` compiles a schema each time, which takes 
 """
 
 import re
+from typing import Any
 
 from anabranch.canonical import Json, decode
 from anabranch.serving.search.bounds import BOUNDS, refuse
-from anabranch.serving.search.geojson import check_geometry
+from anabranch.serving.search.geojson import area_of_box, check_bbox, check_geometry
 
-__all__ = ["check_filter", "check_text", "check_values", "parse_filter"]
+__all__ = ["check_filter", "check_text", "check_values", "parse_filter", "spell_out_boxes"]
 
 # A sign before a number, as in coordinates, is not an operator: the parser handles any number of them.
 TOKEN = re.compile(r"""'[^']*'|"[^"]*"|[^\W\d]\w*|(?<=[\s(,])[+-]?\d[\d.]*|[<>=!|]+|\s+|.""", re.DOTALL)
@@ -63,6 +64,18 @@ def check_filter(given: object) -> None:
     if not isinstance(given, dict) or not isinstance(given.get("op"), str) or given["op"].lower() in VALUES:
         refuse("filter is not a condition", EXAMPLE)
     check_values(given, "filter")
+
+
+def spell_out_boxes(given: Any) -> Any:  # JSON
+    """A filter with the area of each box instead of the box, which pgstac does not know."""
+    if isinstance(given, list):
+        return [spell_out_boxes(part) for part in given]
+    if not isinstance(given, dict):
+        return given
+    if given.keys() == {"bbox"}:
+        check_bbox(given["bbox"])
+        return area_of_box(given["bbox"])
+    return {name: spell_out_boxes(part) for name, part in given.items()}
 
 
 def check_values(given: object, where: str) -> None:

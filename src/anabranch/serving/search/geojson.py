@@ -5,7 +5,7 @@ from typing import Any
 
 from anabranch.serving.search.bounds import BOUNDS, is_finite, refuse
 
-__all__ = ["box_geometry", "check_bbox", "check_geometry"]
+__all__ = ["area_of_box", "check_bbox", "check_geometry", "is_plain_box"]
 
 # The nesting depth of positions in the coordinates of each type.
 LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
@@ -26,12 +26,15 @@ def check_bbox(given: object) -> None:
         refuse("bbox has its south above its north, or its lower height above its upper one", "Swap them.")
 
 
-def box_geometry(bbox: Sequence[float]) -> dict[str, Any] | None:
-    """The area of a box that pgstac can't take as it is: one that crosses 180 degrees, or has heights; else None."""
+def is_plain_box(bbox: Sequence[float]) -> bool:
+    """Whether pgstac can take a box as it is: it has no heights and does not cross 180 degrees."""
+    return len(bbox) == 4 and bbox[0] <= bbox[2]
+
+
+def area_of_box(bbox: Sequence[float]) -> dict[str, Any]:
+    """The area of a box, cut at 180 degrees, without heights."""
     half = len(bbox) // 2
     (west, south), (east, north) = bbox[:2], bbox[half : half + 2]
-    if half == 2 and west <= east:
-        return None
     spans = [(west, east)] if west <= east else [(west, MAX_LONGITUDE), (-MAX_LONGITUDE, east)]
     rings = [[(w, south), (e, south), (e, north), (w, north), (w, south)] for w, e in spans]
     return {"type": "MultiPolygon", "coordinates": [[ring] for ring in rings]}

@@ -2,8 +2,8 @@
 
 import os
 import socket
-from collections.abc import Collection, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
@@ -315,9 +315,11 @@ class PostgresStore:
         """Let a session claim nothing more, or again; False when there is no such live session."""
         return bool(await self._value("drain", session, draining))
 
-    async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept:
-        """One round of the sweeper."""
-        return await self._sweep.round(session, every, grace)
+    async def sweep(
+        self, session: SessionId, every: timedelta, grace: timedelta, latest: Callable[[], datetime]
+    ) -> Swept:
+        """One round of the sweeper; nothing is over by a clock that shows more than `latest`."""
+        return await self._sweep.round(session, every, grace, latest)
 
     async def read_clock(self) -> ClockReading:
         """What the server's clock shows."""
