@@ -45,7 +45,7 @@ def test_parts_are_read_by_their_types() -> None:
     assert node.tasks == TaskCounts(**COUNTS)
     assert node.progress == Progress(1, None, "", moment)
     assert node.error is not None
-    assert node.error.raw["more"] == [1]
+    assert (node.error.raw["more"], node.error.in_words) == ([1], "ValueError: no")
     assert read(Workflows, {"items": [], "refused": [{"name": "w", "reason": "no"}]}).refused == {"w": "no"}
 
 
