@@ -5,7 +5,7 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from anabranch.enums import Scope
@@ -16,7 +16,6 @@ __all__ = [
     "KEY",
     "LOCAL",
     "Credential",
-    "Key",
     "KeyRequest",
     "KnownKey",
     "NotAuthenticated",
@@ -66,24 +65,6 @@ class KeyRequest:
                 )
         if self.lasts is not None and not timedelta(0) < self.lasts <= LONGEST:
             raise InputError("key.invalid", f"a key lasts more than nothing and at most {LONGEST.days} days")
-
-
-@dataclass(frozen=True)
-class Key:
-    """A key as it may be shown: without its secret, which nobody keeps."""
-
-    id: int
-    key_id: str
-    name: str
-    owner: str
-    scope: Scope
-    state: str
-    made_at: datetime
-    made_by: str
-    expires_at: datetime | None
-    used_at: datetime | None
-    revoked_at: datetime | None
-    revoked_by: str | None
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
 """`keys`: API keys."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
 import typer
 
-from anabranch import access
 from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import PostgresKeys, open_keys
 from anabranch.cli.connection import connect, database_url, find_remote
@@ -15,7 +14,7 @@ from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import age, format_time, note, print_json, print_line, print_result, print_table
-from anabranch.contract.answer import build
+from anabranch.contract.answer import Page, build
 from anabranch.contract.stack import Key, NewKey
 
 __all__ = ["create", "list_keys", "revoke"]
@@ -53,15 +52,15 @@ def list_keys(
     json: Json = False,
 ) -> None:
     """List the keys, the newest first, without their secrets."""
-    found, more = _list(limit, before)
+    page = _list(limit, before)
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
         facts = ("id", "name", "owner", "scope", "state")
-        rows = ([*(getattr(key, fact) for fact in facts), key.expires_at, age(key.used_at)] for key in found)
+        rows = ([*(getattr(key, fact) for fact in facts), key.expires_at, age(key.used_at)] for key in page)
         print_table([*facts, "expires", "used"], rows)
-    if more:
-        note(f"next page: --before {more}")
+    if page.next:
+        note(f"next page: --before {page.next}")
 
 
 def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")], json: Json = False) -> None:
@@ -70,7 +69,7 @@ def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")
         with connect() as client:
             key = client.admin.revoke_key(id)
     else:
-        key = _build(_on_database(lambda keys: keys.revoke(id, CREATED_BY)))
+        key = _on_database(lambda keys: keys.revoke(id, CREATED_BY))
     print_result(key, f"revoked {key.id}", json=json)
 
 
@@ -80,19 +79,17 @@ def _create(wanted: KeyRequest) -> NewKey:
         with connect() as client:
             return client.admin.make_key(wanted.name, wanted.scope, owner=wanted.owner, expires_in_seconds=seconds)
     key, credential = _on_database(lambda keys: keys.make(wanted, CREATED_BY))
-    return build(NewKey, key, id=key.key_id, key=credential.text)
+    return build(NewKey, key, key=credential.text)
 
 
-def _list(limit: int, before: str | None) -> tuple[Sequence[Key], str | None]:
+def _list(limit: int, before: str | None) -> Page[Key]:
     if find_remote().url:
         with connect() as client:
-            page = client.admin.list_keys(limit=limit, before=before)
-        return page.items, page.next
+            return client.admin.list_keys(limit=limit, before=before)
     if before is not None and not before.isdecimal():
         raise UsageError("usage", f"{before!r} is not a cursor", remedy="Use the one that the previous page printed.")
     cursor = None if before is None else int(before)
-    found = _on_database(lambda keys: keys.list(limit=limit + 1, before=cursor))
-    return [_build(key) for key in found[:limit]], str(found[limit - 1].id) if len(found) > limit else None
+    return _on_database(lambda keys: keys.list(limit=limit, before=cursor))
 
 
 def _on_database(act: Callable[[PostgresKeys], Awaitable[Answer]]) -> Answer:
@@ -104,7 +101,3 @@ def _on_database(act: Callable[[PostgresKeys], Awaitable[Answer]]) -> Answer:
             return await act(keys)
 
     return asyncio.run(open_and_act())
-
-
-def _build(key: access.Key) -> Key:
-    return build(Key, key, id=key.key_id)

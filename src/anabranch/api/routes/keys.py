@@ -6,7 +6,6 @@ import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build_page
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
@@ -32,20 +31,19 @@ async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGat
     """Make a key. What its holder sends is in this answer, and is never shown again."""
     wanted = check_body(MakeKeyRequest, given).wanted()
     key, credential = await gateway.keys.make(wanted, caller.name)
-    log.info("key.made", made=key.key_id, name=key.name, owner=key.owner, scope=key.scope)
-    return build(NewKey, key, id=key.key_id, key=credential.text)
+    log.info("key.made", made=key.id, name=key.name, owner=key.owner, scope=key.scope)
+    return build(NewKey, key, key=credential.text)
 
 
 @router.get("", dependencies=[needs(Scope.ADMIN)], responses=problems())
 async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGateway) -> Page[Key]:
     """The keys, the newest first, those that ended in the last month too; their secrets are kept nowhere."""
-    found = await gateway.keys.list(limit=query.limit + 1, before=query.before)
-    return build_page(found, query.limit, lambda key: build(Key, key, id=key.key_id), lambda key: key.id)
+    return await gateway.keys.list(limit=query.limit, before=query.before)
 
 
 @router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404))
 async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> Key:
     """Revoke a key for good: within a second no process takes it any more."""
     revoked = await gateway.keys.revoke(key_id, caller.name)
-    log.info("key.revoked", revoked=revoked.key_id, name=revoked.name, owner=revoked.owner)
-    return build(Key, revoked, id=revoked.key_id)
+    log.info("key.revoked", revoked=revoked.id, name=revoked.name, owner=revoked.owner)
+    return revoked
