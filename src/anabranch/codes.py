@@ -1,31 +1,10 @@
 """Every stable error code: its meaning, its remedy, its HTTP status and its exit code (O6)."""
 
-from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["CODES", "Code", "Kind", "find_code"]
+from anabranch.errors import AnabranchError, Kind
 
-
-class Kind(Enum):
-    """The kind of an error: its HTTP status, its exit code, and whether a retry may succeed."""
-
-    INVALID = (422, 5, False)
-    DEFINITION = (None, 5, False)
-    NOT_FOUND = (404, 3, False)
-    CONFLICT = (409, 6, False)
-    NOT_ALLOWED = (403, 4, False)
-    UNAVAILABLE = (503, 9, True)
-    USAGE = (None, 2, False)
-    THROTTLED = (429, 9, True)
-    TIMED_OUT = (None, 8, True)
-    INTERNAL = (500, 1, False)
-    TASK = (None, 7, False)
-    TASK_AGAIN = (None, 7, True)
-
-    def __init__(self, status: int | None, exit_code: int, retryable: bool) -> None:
-        self.status = status
-        self.exit_code = exit_code
-        self.retryable = retryable
+__all__ = ["CODES", "Code", "code_of", "find_code", "status_of"]
 
 
 # The status of an error that only commands and clients report.
@@ -334,3 +313,13 @@ _BY_CODE = {each.code: each for each in CODES}
 def find_code(code: str) -> Code | None:
     """The entry of a code; None for a plugin's own code."""
     return _BY_CODE.get(code)
+
+
+def code_of(error: AnabranchError) -> Code:
+    """The entry of an error's code; a plugin's own code has the kind of the error's class."""
+    return find_code(error.code) or Code(error.code, error.kind, "", error.remedy)
+
+
+def status_of(error: AnabranchError) -> int:
+    """The HTTP status of an error; 500 if only commands should report it."""
+    return code_of(error).status or error.kind.status or 500

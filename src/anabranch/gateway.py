@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -12,6 +11,7 @@ from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.vitals import PostgresSigns
 from anabranch.app import READS, joined, load_registry, open_results, open_store, open_tiers
 from anabranch.canonical import Json
+from anabranch.contract.workflows import Refusal, Reloaded
 from anabranch.controls import Controls
 from anabranch.engine.advancing import Advancer
 from anabranch.engine.live_session import LiveSession
@@ -26,20 +26,9 @@ from anabranch.settings import Settings
 from anabranch.storage.uploads import Uploads
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["Gateway", "Reloaded"]
+__all__ = ["Gateway"]
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class Reloaded:
-    """What became of the workflows when their files were read again; the kept are served though they are gone."""
-
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-    kept: tuple[str, ...]
-    refused: Mapping[str, str]
 
 
 class Gateway:
@@ -205,5 +194,5 @@ def _compare(old: Registry, new: Registry) -> Reloaded:
         changed=tuple(sorted(name for name in now.keys() & before if now[name] != before[name])),
         removed=tuple(sorted(before.keys() - now)),
         kept=tuple(sorted(new.kept)),
-        refused=new.refused,
+        refusals=tuple(Refusal(name, reason) for name, reason in new.refused.items()),
     )

@@ -799,7 +799,7 @@ async def test_what_may_be_kept_is_described(api: httpx.AsyncClient) -> None:
         assert "ETag" in described["responses"]["200"]["headers"]
         assert "304" in described["responses"]
         assert "If-None-Match" in [one["name"] for one in described["parameters"]]
-    assert "JobView" in str(paths["/api/jobs/{job_id}"]["get"]["responses"]["200"])
+    assert "JobStatus" in str(paths["/api/jobs/{job_id}"]["get"]["responses"]["200"])
 
 
 @pytest.fixture

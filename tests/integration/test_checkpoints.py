@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.controls import Retry
+from anabranch.controls import RetryChoice
 from anabranch.engine.model import Checkpoint, Claim, Ended, JobState
 from anabranch.engine.views import TaskDetail
 from tests.support.crew import until_async
@@ -120,7 +120,7 @@ async def test_w3_an_async_handler_saves_when_the_worker_stops_and_is_handed_bac
 async def test_w5_a_retry_in_a_new_generation_goes_on_from_the_checkpoint_of_what_failed(stack: Stack) -> None:
     failed = await stack.run("saves_in_silence", act="and break")
     assert failed.job.state is JobState.FAILED
-    await stack.gateway.controls.retry(failed.job.job_id, Retry(), "test")
+    await stack.gateway.controls.retry(failed.job.job_id, RetryChoice(), "test")
     (task,) = await stack.tasks(await stack.wait(failed.job.job_id), "act")
     assert (task.status, task.attempts, task.result) == ("completed", 2, ["half", 7, 1])
 

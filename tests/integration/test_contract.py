@@ -244,7 +244,7 @@ async def seed(stack: Stack) -> dict[str, list[Any]]:
         "handler": ["do"],
         "parameters": [{}, {"n": 1}],
         "confirm": ["yes", *[""] * 19],  # each time takes as long as all else of its operation
-        "key_id": [key.key_id],
+        "key_id": [key.id],
         "session": [session],
         "code": ["request.invalid"],
     }

@@ -117,7 +117,7 @@ async def test_what_can_not_be_retried_is_a_conflict(api: httpx.AsyncClient, eng
 async def test_an_unknown_node_is_told_with_the_nearest(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     job_id = await fail_one(api, engine)
     answer = await api.post(f"/api/jobs/{job_id}/retry", json={"from_node": "eech"})
-    assert (answer.status_code, answer.json()["code"]) == (422, "node.not_found")
+    assert (answer.status_code, answer.json()["code"]) == (404, "node.not_found")
     assert "each" in answer.json()["remedy"]
 
 

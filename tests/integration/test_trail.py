@@ -15,10 +15,11 @@ from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.schema.files import ROOT, Files
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.keys import open_keys
+from anabranch.api.answers.build import build_event
 from anabranch.api.main import create_app
-from anabranch.api.schemas import EventView
 from anabranch.canonical import Json
-from anabranch.client.history import Event
+from anabranch.client import Event
+from anabranch.contract.answer import read
 from anabranch.engine import model
 from anabranch.engine.model import Ended, NodeState, Report
 from anabranch.engine.retry import Again
@@ -90,7 +91,7 @@ async def test_p7_events_say_who_submitted_signalled_cancelled_and_retried(
 
     events: Events = (await api.get(f"{path}/events", headers=ann)).json()["items"]
 
-    told = [(Event.of(event).by, event["kind"]) for event in events if event["by"]]
+    told = [(read(Event, event).by, event["kind"]) for event in events if event["by"]]
     assert told == [
         (known("ann", ann), "job.submitted"),
         (known("bob", bob), "job.cancelled"),
@@ -105,7 +106,7 @@ async def test_p7_events_say_who_submitted_signalled_cancelled_and_retried(
 
 def test_the_data_of_an_event_keeps_its_order() -> None:
     data: dict[str, Json] = {"by": "ann", **{f"key {number}": number for number in range(20)}}
-    shown = EventView.of(model.Event(1, 1, datetime.now(UTC), "job.cancelled", None, data)).data
+    shown = build_event(model.Event(1, 1, datetime.now(UTC), "job.cancelled", None, data)).data
     assert isinstance(shown, dict)
     assert list(shown) == [key for key in data if key != "by"]
 

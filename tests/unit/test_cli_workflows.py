@@ -18,6 +18,7 @@ import structlog
 from anabranch.cli.main import call
 from anabranch.cli.workflows import commands as workflows
 from anabranch.client import Reloaded
+from anabranch.contract.answer import read
 
 SOUND = """
 workflow_id: mine
@@ -259,7 +260,7 @@ def test_what_is_missing_from_a_list_of_handlers_is_told(said: Said, folder: Pat
 
 def test_a_reload_tells_what_changed_and_what_it_does_not_read(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = {"added": ["a", "b"], "changed": [], "removed": [], "kept": ["c"], "refused": [{"name": "d", "reason": "no"}]}
-    client = SimpleNamespace(reload_workflows=lambda: Reloaded.of(raw))
+    client = SimpleNamespace(reload_workflows=lambda: read(Reloaded, raw))
     monkeypatch.setattr(workflows, "connect", lambda: nullcontext(client))
     assert said("workflows reload") == "added    a, b\nkept     c\n\nREFUSED\nd: no\n"
     assert "Python code is not reloaded" in said.err

@@ -12,10 +12,10 @@ from typer.core import TyperGroup
 
 from anabranch.cli.commands import COMMANDS
 from anabranch.cli.completion import COMPLETE_VARIABLE, complete
-from anabranch.cli.exit_codes import INTERNAL, INTERRUPTED, UsageError, exit_code, print_error
+from anabranch.cli.exit_codes import INTERRUPTED, UsageError, exit_code, print_error
 from anabranch.cli.lazy import LazyGroup, add_commands
 from anabranch.cli.terminal.output import note, print_line
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, Kind
 
 __all__ = ["build", "call", "main"]
 
@@ -67,7 +67,7 @@ def main() -> None:
     except BrokenPipeError:
         code = BROKEN_PIPE_EXIT
     except OSError as error:
-        code = code or INTERNAL
+        code = code or Kind.INTERNAL.exit_code
         note(f"error: stdout can't be written: {error.strerror}")
     finally:
         # The interpreter flushes once more at exit, and would fail again.

@@ -7,6 +7,7 @@ from typing import NamedTuple, NewType
 
 from anabranch.canonical import Json
 from anabranch.engine.policy import TaskPolicy, TaskShape
+from anabranch.enums import JobState, LimitKind, NodeState, SessionKind
 
 __all__ = [
     "TERMINAL",
@@ -23,7 +24,6 @@ __all__ = [
     "JobEnd",
     "JobState",
     "LaneFacts",
-    "Limit",
     "LimitKind",
     "NodeRow",
     "NodeState",
@@ -45,28 +45,6 @@ SessionId = NewType("SessionId", int)
 RightId = NewType("RightId", int)
 
 
-class JobState(StrEnum):
-    """Where a job stands."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    WAITING = "waiting"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class NodeState(StrEnum):
-    """Where a node stands; `running` means opened."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
-
-
 TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 ACTS = frozenset({"job.submitted", "job.cancelled", "job.retried", "gate.signalled"})
 
@@ -80,14 +58,6 @@ class Purpose(StrEnum):
     AGGREGATE = "aggregate"
     GATE = "gate"
     WAIT = "wait"
-
-
-class SessionKind(StrEnum):
-    """What kind of process a session is."""
-
-    WORKER = "worker"
-    ORCHESTRATOR = "orchestrator"
-    API = "api"
 
 
 class Ended(StrEnum):
@@ -404,25 +374,3 @@ class ChildJob:
     policy: TaskPolicy
     parent_id: str
     node: str
-
-
-class LimitKind(StrEnum):
-    """What a limit is for."""
-
-    QUEUE = "queue"
-    WORKFLOW = "workflow"
-    HANDLER = "handler"
-    KEY = "key"
-
-
-@dataclass(frozen=True)
-class Limit:
-    """How many tasks of something may run at once; none while it is paused."""
-
-    kind: LimitKind
-    name: str
-    most: int | None
-    paused: bool
-    reason: str
-    set_by: str
-    set_at: datetime

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from anabranch.canonical import Json
+from anabranch.contract.control import Limit
 from anabranch.engine.model import (
     Answer,
     ApplyResult,
@@ -15,7 +16,6 @@ from anabranch.engine.model import (
     InHand,
     JobEnd,
     JobState,
-    Limit,
     LimitKind,
     Report,
     RetryAnswer,

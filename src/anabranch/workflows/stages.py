@@ -7,11 +7,12 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.dataclasses import dataclass as model_dataclass
+from pydantic.errors import PydanticInvalidForJsonSchema
 
 from anabranch.canonical import Json, encode
 from anabranch.errors import ContractViolationError, DefinitionError, InputError
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.inputs import Input, check_inputs, read_input
+from anabranch.workflows.inputs import Input, check_inputs, inputs_schema, read_input
 from anabranch.workflows.nodes import NAME, Node, Spread, StageNode
 from anabranch.workflows.reading import read
 from anabranch.workflows.rules import FILLED, MAX_TASKS, Model, Whole, declared_keys
@@ -70,6 +71,17 @@ class Declaration:
     ignored: tuple[str, ...] = ()
     origin: str = ""
     parts: tuple[Workflow, ...] = ()
+
+    @property
+    def inputs_schema(self) -> dict[str, Json]:
+        """The JSON Schema of its inputs; any object if it declares none."""
+        anything: dict[str, Json] = {"type": "object"}
+        if self.model is None:
+            return anything if self.workflow.inputs is None else inputs_schema(self.workflow.inputs)
+        try:
+            return self.model.model_json_schema()
+        except PydanticInvalidForJsonSchema:  # a type of the plugin's own
+            return anything
 
     def check(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """The job's parameters, checked and with defaults applied, or InputError (G9)."""

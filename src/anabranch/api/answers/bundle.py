@@ -11,11 +11,12 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import structlog
-from pydantic import BaseModel
 
+from anabranch.api.answers.build import build_event, build_job, build_task, to_json
 from anabranch.api.answers.openapi import Responses
-from anabranch.api.schemas import EventView, JobView, LogView, TaskView
 from anabranch.canonical import decode
+from anabranch.contract.answer import build
+from anabranch.contract.jobs import Log
 from anabranch.engine.model import Job
 from anabranch.engine.views import JobDetail
 from anabranch.errors import AnabranchError
@@ -134,7 +135,7 @@ class Contents:
         ]
 
     async def _status(self) -> Pages:
-        yield [_dumped(JobView.of(JobDetail(self._job, await self._reads.nodes(self._job.id))))]
+        yield [to_json(build_job(JobDetail(self._job, await self._reads.nodes(self._job.id))))]
 
     async def _definition(self) -> Pages:
         yield [decode((await self._reads.workflow(self._job)).text)]
@@ -142,7 +143,7 @@ class Contents:
     async def _events(self) -> Pages:
         last = 0
         while page := await self._reads.events(self._job.id, after=last, limit=PAGE):
-            yield [_dumped(EventView.of(event)) for event in page]
+            yield [to_json(build_event(event)) for event in page]
             last = page[-1].seq
 
     async def _tasks(self, status: str, limit: int = PAGE) -> Pages:
@@ -150,7 +151,7 @@ class Contents:
         while page := await self._reads.tasks(
             self._job.id, limit=limit, after=after, node=None, status=status, whole=False
         ):
-            yield [_dumped(TaskView.of(task)) for task in page]
+            yield [to_json(build_task(task)) for task in page]
             after = page[-1].cursor
 
     async def _others(self) -> Pages:
@@ -159,7 +160,7 @@ class Contents:
 
     async def _logs(self) -> Pages:
         found = await self._reads.failed_logs(self._job.id, limit=MOST_LOGS + 1)
-        yield [_dumped(LogView.of(trace)) for trace in found]
+        yield [to_json(build(Log, trace)) for trace in found]
 
     async def _versions(self) -> Pages:
         yield [{**_versions(), "postgresql": await self._reads.server()}]
@@ -167,10 +168,6 @@ class Contents:
     async def _settings(self) -> Pages:
         known = origins(self._gateway.settings)
         yield [{origin.name: {"value": origin.value, "origin": origin.origin} for origin in known}]
-
-
-def _dumped(view: BaseModel) -> Value:
-    return view.model_dump(mode="json")
 
 
 def _cut(value: Value) -> Value:

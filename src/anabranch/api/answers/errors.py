@@ -14,14 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from anabranch.access import NotAuthenticated, redact
+from anabranch.access import redact
 from anabranch.api.security.root_path import at_root
-from anabranch.codes import find_code
+from anabranch.codes import code_of, status_of
 from anabranch.engine.ports import Refused, SessionGone
-from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, InputError, Kind, NotFound, Unavailable
 
 __all__ = [
-    "STATUS",
     "InvalidRequest",
     "Mistake",
     "Problem",
@@ -30,22 +29,12 @@ __all__ = [
     "describe",
     "for_anonymous",
     "respond",
-    "status_of",
 ]
 
 log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
 
-# A code's own status, in the list of codes, overrides that of its class. An error in neither list is a bug: 500.
-STATUS: Mapping[type[AnabranchError], int] = {
-    NotAuthenticated: 401,
-    NotFound: 404,
-    Conflict: 409,
-    InputError: 422,
-    Unavailable: 503,
-    SessionGone: 503,
-}
 CHALLENGE = 'Bearer realm="anabranch"'
 # Those of a code stand above those of its status.
 HEADERS: Mapping[int | str, Mapping[str, str]] = {
@@ -54,7 +43,6 @@ HEADERS: Mapping[int | str, Mapping[str, str]] = {
     "auth.missing": {"WWW-Authenticate": CHALLENGE},
     "auth.forbidden": {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'},
 }
-RETRYABLE = frozenset({408, 429, 503})
 ROUTES = "The routes and what they take are described at /openapi.json."
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
@@ -69,6 +57,8 @@ class Mistake(BaseModel):
 
 class TooMany(AnabranchError):
     """A caller asks for more than its share; it says after how many seconds there is some again."""
+
+    kind = Kind.THROTTLED
 
     def __init__(self, code: str, message: str, seconds: float = 1) -> None:
         self.seconds = math.ceil(seconds)
@@ -105,27 +95,18 @@ class InvalidRequest(InputError):
         return cls([Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in errors])
 
 
-def status_of(error: AnabranchError) -> int:
-    """The HTTP status of an error."""
-    known = find_code(error.code)
-    if known and known.own_status:
-        return known.own_status
-    by_class = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), None)
-    return by_class or (known and known.status) or 500
-
-
 def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
     """An error as callers see it."""
-    status, known = status_of(error), find_code(error.code)
+    status, known = status_of(error), code_of(error)
     return Problem(
         type=at_root(f"/errors/{quote(error.code)}"),
-        title=known.meaning.removesuffix(".") if known else HTTPStatus(status).phrase,
+        title=known.meaning.removesuffix(".") or HTTPStatus(status).phrase,
         status=status,
         detail=_detail(error),
         instance=quote(path),
         code=error.code,
-        remedy=error.remedy or (known.remedy if known else None),
-        retryable=status in RETRYABLE,
+        remedy=error.remedy or known.remedy or None,
+        retryable=known.retryable,
         correlation_id=correlation_id,
         errors=error.mistakes if isinstance(error, InvalidRequest) else None,
     )

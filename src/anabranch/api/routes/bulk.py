@@ -9,21 +9,14 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
 from anabranch.access import Scope
-from anabranch.api.answers.errors import InvalidRequest, TooMany, describe, status_of
+from anabranch.api.answers.errors import InvalidRequest, TooMany, describe
 from anabranch.api.answers.openapi import body, keyed, problems
 from anabranch.api.body import check_media_type, parse_object, too_large
-from anabranch.api.deps import (
-    Caller,
-    CurrentCaller,
-    CurrentGateway,
-    CurrentLimits,
-    CurrentSettings,
-    GivenKey,
-    needs,
-)
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
 from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
+from anabranch.codes import status_of
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submission import Order
 from anabranch.errors import AnabranchError, InputError

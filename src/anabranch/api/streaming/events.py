@@ -9,9 +9,10 @@ import structlog
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
+from anabranch.api.answers.build import build_event, to_json
 from anabranch.api.answers.openapi import Responses
-from anabranch.api.schemas import EventView
 from anabranch.api.streaming.job_watcher import JobWatcher, Watch
+from anabranch.contract.jobs import JobProgress
 from anabranch.engine.views import JobHead
 from anabranch.errors import AnabranchError
 
@@ -100,7 +101,7 @@ class EventStream(Response):
                 return
             elif watch.tasks and watch.tasks != sent and now >= sent_at + PROGRESS_SECONDS:
                 sent, sent_at, spoke_at = watch.tasks, now, now
-                yield _message("progress", {"status": watch.head.state, "tasks": sent.model_dump()})
+                yield _message("progress", to_json(JobProgress(watch.head.state, sent)))
             elif now >= spoke_at + HEARTBEAT_SECONDS:
                 spoke_at = now
                 yield HEARTBEAT
@@ -116,7 +117,7 @@ class EventStream(Response):
             await watch.change(1.0)
             return
         for event in events:
-            yield f"id: {event.seq}\n".encode() + _message(event.kind, EventView.of(event).model_dump(mode="json"))
+            yield f"id: {event.seq}\n".encode() + _message(event.kind, to_json(build_event(event)))
             self._last = event.seq
         if not events:  # removed meanwhile: the next look says so
             await watch.change(1.0)

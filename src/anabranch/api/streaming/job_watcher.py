@@ -8,7 +8,8 @@ from typing import Protocol
 
 import structlog
 
-from anabranch.api.schemas import TaskCounts
+from anabranch.api.answers.build import count_tasks
+from anabranch.contract.jobs import TaskCounts
 from anabranch.engine.model import TERMINAL, Event
 from anabranch.engine.views import JobHead, NodeDetail
 from anabranch.errors import AnabranchError, Unavailable
@@ -138,7 +139,7 @@ class JobWatcher:
             self._count_at = time.monotonic() + COUNT_SECONDS
             for job, nodes in (await self._reads.nodes_of(jobs)).items():
                 if watch := self._watches.get(job):
-                    self._count(watch, TaskCounts.of(*nodes))
+                    self._count(watch, count_tasks(*nodes))
 
     def _note(self, watch: Watch, head: JobHead | None) -> None:
         if head is None:  # purged: a caller that connects again gets NotFound

@@ -5,9 +5,9 @@ from dataclasses import asdict
 import typer
 
 from anabranch.cli.doctor.checks import examine
-from anabranch.cli.exit_codes import UNAVAILABLE
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import coloured, print_json, print_line
+from anabranch.errors import Kind
 
 __all__ = ["doctor"]
 
@@ -26,4 +26,4 @@ def doctor(json: Json = False) -> None:
             if finding.remedy:
                 print_line(f"{'':{NAME_WIDTH + 8}}{finding.remedy}")
     if failed:
-        raise typer.Exit(UNAVAILABLE)
+        raise typer.Exit(Kind.UNAVAILABLE.exit_code)

@@ -12,7 +12,6 @@ from anabranch.cli.terminal.options import After, JobId, Json, ParameterList, Pa
 from anabranch.cli.terminal.output import (
     age,
     cut,
-    format_error,
     note,
     print_json,
     print_line,
@@ -40,7 +39,7 @@ def cancel(
     """Cancel a job: no more tasks start, and running tasks are asked to stop."""
     with connect() as client:
         cancelled = client.cancel(job, reason)
-    print_result(cancelled.raw, f"job {cancelled.job_id} {cancelled.status}", json=json)
+    print_result(cancelled, f"job {cancelled.job_id} {cancelled.status}", json=json)
 
 
 def retry(
@@ -64,7 +63,7 @@ def retry(
             _show_plan(plan)
         if dry_run:
             if json:
-                print_json(plan.raw)
+                print_json(plan)
             return
         if not (yes or json or _agrees()):
             raise typer.Exit(0)
@@ -98,19 +97,18 @@ def list_dead_letters(
     """List the tasks that failed permanently and were not retried since, the newest first."""
     with connect() as client:
         page = client.dead_letters(limit=limit, after=after, workflow=workflow, handler=handler, code=code)
-    found = [letter.raw for letter in page.items]
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
         facts = ("workflow", "node", "index", "attempts")
         rows = (
             [
-                one["job_id"][:12],
-                *(one[name] for name in facts),
-                age(one["finished_at"]),
-                cut(format_error(one["error"])),
+                one.job_id[:12],
+                *(getattr(one, name) for name in facts),
+                age(one.finished_at),
+                cut(one.error and one.error.in_words),
             ]
-            for one in found
+            for one in page
         )
         print_table(["job", *facts, "age", "error"], rows)
     if page.next:
@@ -134,7 +132,7 @@ def replay(
     with connect() as client:
         replayed = client.replay(jobs=job or (), workflow=workflow, handler=handler, code=code)
     if json:
-        print_json([one.raw for one in replayed])
+        print_json(replayed)
         return
     rows = ([one.job_id[:12], " ".join(one.nodes), one.error.message if one.error else "replayed"] for one in replayed)
     print_table(["job", "nodes", "result"], rows)
@@ -154,6 +152,6 @@ def _show_retried(client: Client, retried: Retry, *, wait: bool, timeout: float 
     if wait:
         print_end(follow(client, retried.job_id, timeout, json=json), json=json)
     elif json:
-        print_json(retried.raw)
+        print_json(retried)
     else:
         print_line(f"job {retried.job_id} runs again")

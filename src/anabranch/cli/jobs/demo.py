@@ -12,8 +12,7 @@ from anabranch.cli.stack.start import interrupt_on_signals, start_for_command
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import note, print_json, print_line
 from anabranch.cli.terminal.progress import show_jobs
-from anabranch.client import Client, TimedOut
-from anabranch.client.answers import JobStatus
+from anabranch.client import Client, JobStatus, TimedOut
 from anabranch.plugins.raster.samples import make_samples
 
 __all__ = ["demo"]
@@ -65,7 +64,7 @@ def _follow(client: Client, jobs: Mapping[str, str], *, quiet: bool) -> dict[str
         while True:
             found = {name: client.job(job_id) for name, job_id in jobs.items()}
             for name, job in found.items():
-                show(name, job.raw)
+                show(name, job)
             if all(job.ended for job in found.values()):
                 return found
             if time.monotonic() > end:

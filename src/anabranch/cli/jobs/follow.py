@@ -1,20 +1,19 @@
 """Submits a job, follows it to its end, and derives the result of the command."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from anabranch.cli.connection import find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.jobs.parameters import Parameters
-from anabranch.cli.terminal.output import format_error, note, print_json, span
+from anabranch.cli.terminal.output import note, print_json, span
 from anabranch.cli.terminal.progress import show_progress
-from anabranch.client import Client, TimedOut
+from anabranch.client import Client, JobStatus, JobSummary, SubmittedJob, TimedOut
 from anabranch.codes import find_code
 from anabranch.errors import InputError, Unavailable
 
 __all__ = [
-    "JobView",
     "explain_unavailable",
     "follow",
     "outcome",
@@ -25,12 +24,10 @@ __all__ = [
     "watch",
 ]
 
-JobView = Mapping[str, Any]  # a job as the API returns it
-
 
 def submit_job(
     client: Client, workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
-) -> JobView:
+) -> SubmittedJob:
     """Upload the files of a job, then submit it; the accepted job."""
     parameters = parameters.send_files(client)
     try:
@@ -43,24 +40,24 @@ def submit_job(
         submitted = client.submit(workflow, declared, priority=priority, rerun=rerun)
     if not submitted.created:
         note("this job was already submitted with the same parameters; --rerun creates a new one")
-    return submitted.raw
+    return submitted
 
 
-def follow(client: Client, job_id: str, timeout: float | None, *, json: bool) -> JobView:
+def follow(client: Client, job_id: str, timeout: float | None, *, json: bool) -> JobStatus:
     """Wait until a job has ended; with JSON, its status is printed if the timeout expires."""
     try:
         return watch(client, job_id, timeout, quiet=json)
     except TimedOut:
         if json:
-            print_json(outcome(client.job(job_id).raw))
+            print_json(outcome(client.job(job_id)))
         raise
 
 
-def watch(client: Client, job_id: str, timeout: float | None, *, quiet: bool) -> JobView:
+def watch(client: Client, job_id: str, timeout: float | None, *, quiet: bool) -> JobStatus:
     """Wait until a job has ended, and show its progress."""
     try:
         with explain_unavailable(job_id), show_progress(quiet) as show:
-            return client.wait(job_id, timeout, lambda job: show(job.raw)).raw
+            return client.wait(job_id, timeout, show)
     except KeyboardInterrupt:
         see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
         note(f"job {job_id} continues while a stack is up; see it with {see}, cancel it with {end}")
@@ -90,48 +87,46 @@ def _first() -> str:
     return "Start the stack with `anabranch up`; then"
 
 
-def print_end(job: JobView, *, json: bool) -> None:
+def print_end(job: JobStatus, *, json: bool) -> None:
     """Print the outcome of a job as JSON, or its result; JobFailed if it did not complete."""
     if json:
         print_json(outcome(job))
     require_success(job)
     if not json:
-        note(f"job {job['job_id']} completed in {took(job)}")
-        print_json(job["result"])
+        note(f"job {job.job_id} completed in {took(job)}")
+        print_json(job.result)
 
 
-def outcome(job: JobView) -> dict[str, Any]:
+def outcome(job: JobStatus) -> dict[str, Any]:
     """The outcome of a job, as one JSON object."""
     wanted = ("job_id", "status", "result", "error", "created_at", "finished_at")
     counted = ("total", "completed", "failed")
-    return {**{name: job[name] for name in wanted}, "tasks": {name: job["tasks"][name] for name in counted}}
+    tasks = {name: getattr(job.tasks, name) for name in counted}
+    return {**{name: getattr(job, name) for name in wanted}, "tasks": tasks}
 
 
-def require_success(job: JobView) -> None:
+def require_success(job: JobStatus) -> None:
     """JobFailed, with the reason, if the job did not complete."""
-    if job["status"] == "completed":
+    if job.succeeded:
         return
-    error = job["error"] or {}
-    place = f" in {error['node']}" if error.get("node") else ""
-    reason = f": {format_error(error)}" if error.get("message") else ""
-    raise JobFailed(
-        error.get("code") or "job.failed",
-        f"job {job['job_id']} {job['status']}{place}{reason}",
-        remedy=error.get("remedy") or _advise(str(error.get("code")), job),
-    )
+    code, remedy, reason = "job.failed", "", ""
+    if error := job.error:
+        code, remedy = error.code, error.remedy
+        reason = (f" in {error.node}" if error.node else "") + (f": {error.in_words}" if error.message else "")
+    raise JobFailed(code, f"job {job.job_id} {job.status}{reason}", remedy=remedy or _advise(code, job))
 
 
-def _advise(code: str, job: JobView) -> str:
+def _advise(code: str, job: JobStatus) -> str:
     known = find_code(code)
     return f"{known.remedy if known else ''} See `anabranch {_where_to_look(job)}`.".lstrip()
 
 
-def _where_to_look(job: JobView) -> str:
+def _where_to_look(job: JobStatus) -> str:
     # A node may fail before it has tasks, in an expression or a planner; then its event has the details.
-    start = job["job_id"][:12]
-    return f"tasks {start} --status failed" if job["tasks"]["failed"] else f"events {start}"
+    start = job.job_id[:12]
+    return f"tasks {start} --status failed" if job.tasks.failed else f"events {start}"
 
 
-def took(job: JobView) -> str:
+def took(job: JobSummary) -> str:
     """The time from a job's submission to its end."""
-    return span(job["created_at"], job["finished_at"])
+    return span(job.created_at, job.finished_at)

@@ -8,10 +8,11 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.jobs.follow import JobView, explain_unavailable
+from anabranch.cli.jobs.follow import explain_unavailable
 from anabranch.cli.jobs.follow_events import LogFilter, new_events, new_logs
 from anabranch.cli.terminal.options import After, All, Follow, JobId, Json
 from anabranch.cli.terminal.output import cut, escape, note, print_json, print_line, print_row, print_table
+from anabranch.client import Event, Log
 
 __all__ = ["events", "logs"]
 
@@ -29,18 +30,17 @@ def events(
         if follow:
             with explain_unavailable(job):
                 for event in new_events(client, job, after):
-                    _show_event(event.raw, json=json or all)
+                    _show_event(event, json=json or all)
             return
         if all:
             for event in client.all_events(job):
-                print_json(event.raw, indent=None)
+                print_json(event, indent=None)
             return
         page = client.events(job, limit=limit, after=after)
-    found = [event.raw for event in page.items]
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
-        print_table(["time", "event", "node", "by", "what"], map(_row, found))
+        print_table(["time", "event", "node", "by", "what"], map(_row, page.items))
     if page.next:
         note(f"next page: --after {page.next}")
 
@@ -70,24 +70,23 @@ def logs(
         if follow:
             with explain_unavailable(job):
                 for log in new_logs(client, job, LogFilter(node=node, index=index, attempt=attempt)):
-                    _show_log(log.raw, json=json or all)
+                    _show_log(log, json=json or all)
             return
         if all:
             for log in client.all_logs(job, node=node, index=index, attempt=attempt):
-                print_json(log.raw, indent=None)
+                print_json(log, indent=None)
             return
         page = client.logs(job, node=node, index=index, attempt=attempt, limit=limit, after=after)
-    found = [log.raw for log in page.items]
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
-        for raw in found:
-            _show_log(raw)
+        for log in page.items:
+            _show_log(log)
     if page.next:
         note(f"next page: --after {page.next}")
 
 
-def _show_event(event: JobView, *, json: bool) -> None:
+def _show_event(event: Event, *, json: bool) -> None:
     if json:
         print_json(event, indent=None)
     else:
@@ -95,7 +94,7 @@ def _show_event(event: JobView, *, json: bool) -> None:
     sys.stdout.flush()
 
 
-def _show_log(log: JobView, *, json: bool = False) -> None:
+def _show_log(log: Log, *, json: bool = False) -> None:
     if json:
         print_json(log, indent=None)
     else:
@@ -103,15 +102,15 @@ def _show_log(log: JobView, *, json: bool = False) -> None:
     sys.stdout.flush()
 
 
-def _print_log(log: JobView) -> None:
-    print_line(escape(f"==> {log['node']} {log['index']}, attempt {log['attempt']} <=="))
-    if log["log"]:
-        print_line(escape(log["log"].replace("\r\n", "\n")).removesuffix("\n"))
-    if log["metrics"]:
-        print_json({"metrics": log["metrics"]}, indent=None)
+def _print_log(log: Log) -> None:
+    print_line(escape(f"==> {log.node} {log.index}, attempt {log.attempt} <=="))
+    if log.log:
+        print_line(escape(log.log.replace("\r\n", "\n")).removesuffix("\n"))
+    if log.metrics:
+        print_json({"metrics": log.metrics}, indent=None)
 
 
-def _row(event: JobView) -> list[object]:
-    data = event["data"]
+def _row(event: Event) -> list[object]:
+    data = event.data
     what = data["message"] if isinstance(data, dict) and isinstance(data.get("message"), str) else data or None
-    return [event["at"], event["kind"], event["node"], event.get("by"), cut(what)]
+    return [event.at, event.kind, event.node, event.by, cut(what)]

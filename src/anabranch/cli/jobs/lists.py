@@ -1,30 +1,28 @@
 """`jobs` and `tasks`: lists of work."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from anabranch.cli.connection import connect
-from anabranch.cli.jobs.follow import JobView, took
+from anabranch.cli.jobs.follow import took
 from anabranch.cli.terminal.options import After, All, JobId, Json
 from anabranch.cli.terminal.output import (
     age,
     cut,
     escape,
-    format_error,
     format_progress,
     note,
     print_json,
     print_table,
     span,
 )
-from anabranch.client import Client
-from anabranch.engine.model import JobState
+from anabranch.client import Client, Task
+from anabranch.contract.jobs import TaskStatus
+from anabranch.enums import JobState
 from anabranch.workflows.mistakes import nearest
 
 __all__ = ["jobs", "tasks"]
-
-TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelled"]
 
 
 def jobs(
@@ -40,11 +38,10 @@ def jobs(
         page = client.jobs(state=state, workflow=workflow, parent=parent, limit=limit, before=before)
         if workflow is not None and not page.items:
             _warn_if_unknown(client, workflow)
-    found = [job.raw for job in page.items]
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
-        rows = ([j["job_id"][:12], j["job_type"], j["status"], age(j["created_at"]), took(j)] for j in found)
+        rows = ([job.job_id[:12], job.job_type, job.status, age(job.created_at), took(job)] for job in page)
         print_table(["job", "workflow", "status", "age", "took"], rows)
     if page.next:
         note(f"next page: --before {page.next}")
@@ -63,14 +60,13 @@ def tasks(
     with connect() as client:
         if all:
             for task in client.all_tasks(job, node=node, status=status):
-                print_json(task.raw, indent=None)
+                print_json(task, indent=None)
             return
         page = client.tasks(job, node=node, status=status, limit=limit, after=after)
-    found = [task.raw for task in page.items]
     if json:
-        print_json(found)
+        print_json(page.items)
     else:
-        print_table(["node", "index", "status", "attempts", "took", "result"], map(_row, found))
+        print_table(["node", "index", "status", "attempts", "took", "result"], map(_row, page))
     if page.next:
         note(f"next page: --after {page.next}")
 
@@ -81,7 +77,6 @@ def _warn_if_unknown(client: Client, workflow: str) -> None:
         note(f"warning: no workflow {escape(repr(workflow))} is known. {nearest(workflow, known)}".rstrip())
 
 
-def _row(task: JobView) -> list[object]:
-    came = format_error(task["error"]) if task["error"] else task["result"] or format_progress(task.get("progress"))
-    ran = span(task["claimed_at"], task["finished_at"])
-    return [*(task[name] for name in ("node", "index", "status", "attempts")), ran, cut(came)]
+def _row(task: Task) -> list[object]:
+    came = task.error.in_words if task.error else task.result or format_progress(task.progress)
+    return [task.node, task.index, task.status, task.attempts, span(task.claimed_at, task.finished_at), cut(came)]

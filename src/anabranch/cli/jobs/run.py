@@ -24,7 +24,7 @@ def run(
     parameters = read_parameters(param or (), params)
     with use_stack(), connect() as client:
         submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
-        print_end(follow(client, submitted["job_id"], timeout, json=json), json=json)
+        print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
 
 
 @contextmanager

@@ -5,19 +5,19 @@ from typing import Annotated
 import typer
 
 from anabranch.cli.connection import connect
-from anabranch.cli.jobs.follow import JobView, require_success, took, watch
+from anabranch.cli.jobs.follow import require_success, took, watch
 from anabranch.cli.terminal.options import JobId, Json, Timeout
 from anabranch.cli.terminal.output import (
     age,
     coloured,
     escape,
-    format_error,
     format_progress,
+    format_time,
     print_json,
     print_line,
     print_table,
 )
-from anabranch.client import Graph
+from anabranch.client import Graph, JobStatus, Node
 
 __all__ = ["status"]
 
@@ -35,33 +35,33 @@ def status(
     with connect() as client:
         if live := live or timeout is not None:
             watch(client, job, timeout, quiet=json)
-        found = client.job(job).raw
-        drawn = client.graph(found["job_id"]) if graph else None
+        found = client.job(job)
+        drawn = client.graph(found.job_id) if graph else None
     if json:
-        print_json(drawn.raw if drawn else found)
+        print_json(drawn or found)
     else:
         _show_job(found, drawn)
     if live:
         require_success(found)
 
 
-def _show_job(job: JobView, graph: Graph | None) -> None:
-    print_line(f"job       {job['job_id']}")
-    print_line(f"workflow  {job['job_type']}")
-    print_line(f"status    {coloured(job['status'])}")
-    if job.get("parent"):
-        print_line(f"run by    {job['parent']}")
-    if job.get("generation"):
-        print_line(f"retried   {job['generation']} times")
-    print_line(f"created   {job['created_at']} ({age(job['created_at'])} ago)")
+def _show_job(job: JobStatus, graph: Graph | None) -> None:
+    print_line(f"job       {job.job_id}")
+    print_line(f"workflow  {job.job_type}")
+    print_line(f"status    {coloured(job.status)}")
+    if job.parent:
+        print_line(f"run by    {job.parent}")
+    if job.generation:
+        print_line(f"retried   {job.generation} times")
+    print_line(f"created   {format_time(job.created_at)} ({age(job.created_at)} ago)")
     print_line(f"took      {took(job)}")
     print_line(f"tasks     {_spell_counts(job)}")
-    for reason in job.get("waiting_for", ()):
+    for reason in job.waiting_for:
         print_line(f"waits     {escape(reason)}")
-    if error := job["error"]:
-        print_line(f"error     {escape(format_error(error))}")
-        if error["remedy"]:
-            print_line(f"          {escape(error['remedy'])}")
+    if job.error:
+        print_line(f"error     {escape(job.error.in_words)}")
+        if job.error.remedy:
+            print_line(f"          {escape(job.error.remedy)}")
     print_line("")
     if graph:
         from anabranch.cli.jobs.graph import show_graph  # only for `--graph`
@@ -69,30 +69,30 @@ def _show_job(job: JobView, graph: Graph | None) -> None:
         show_graph(graph)
     else:
         _show_nodes(job)
-    if job["result"] is not None:
+    if job.result is not None:
         print_line("")
-        print_json(job["result"])
+        print_json(job.result)
 
 
-def _show_nodes(job: JobView) -> None:
+def _show_nodes(job: JobStatus) -> None:
     counted = ("total", "completed", "failed")
     rows = [
-        [node["name"], node["state"], *(node["tasks"][name] if _is_counted(node) else None for name in counted)]
-        for node in job["nodes"]
+        [node.name, node.state, *(getattr(node.tasks, name) if _is_counted(node) else None for name in counted)]
+        for node in job.nodes
     ]
     head = ["node", "state", "tasks", "completed", "failed"]
-    said = [format_progress(node.get("progress")) for node in job["nodes"]]
+    said = [format_progress(node.progress) for node in job.nodes]
     if any(said):
         head.append("progress")
         rows = [[*row, words] for row, words in zip(rows, said, strict=True)]
     print_table(head, rows)
 
 
-def _spell_counts(job: JobView) -> str:
-    counts = job["tasks"]
-    more = "" if job["finished_at"] or all(map(_is_counted, job["nodes"])) else "; more tasks may be added"
-    return f"{counts['completed']} of {counts['total']} completed, {counts['failed']} failed{more}"
+def _spell_counts(job: JobStatus) -> str:
+    counts = job.tasks
+    more = "" if job.finished_at or all(map(_is_counted, job.nodes)) else "; more tasks may be added"
+    return f"{counts.completed} of {counts.total} completed, {counts.failed} failed{more}"
 
 
-def _is_counted(node: JobView) -> bool:
-    return bool(node["tasks"]["total"] or node["finished_at"])
+def _is_counted(node: Node) -> bool:
+    return bool(node.tasks.total or node.finished_at)

@@ -42,11 +42,11 @@ def submit(
     with connect() as client:
         submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
         if wait or timeout is not None:
-            print_end(follow(client, submitted["job_id"], timeout, json=json), json=json)
+            print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
         elif json:
             print_json(submitted)
         else:
-            print_line(submitted["job_id"])
+            print_line(submitted.job_id)
 
 
 def _submit_lines(workflow: str, file: Path, priority: int | None, rerun: bool, json: bool) -> None:

@@ -22,12 +22,12 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="The reason, shown to 
 def list_queues(json: Json = False) -> None:
     """List the queues that have tasks, workers or limits."""
     with connect() as client:
-        found = [queue.raw for queue in client.queues()]
+        found = client.queues()
     if json:
         print_json(found)
         return
     facts = ("name", "ready", "running", "workers", "most")
-    rows = ([*(one[name] for name in facts), "paused" if one["paused"] else None, one["reason"]] for one in found)
+    rows = ([*(getattr(one, name) for name in facts), "paused" if one.paused else None, one.reason] for one in found)
     print_table(["queue", *facts[1:], "state", "reason"], rows)
 
 
@@ -44,12 +44,12 @@ def resume_queue(queue: Queue, json: Json = False) -> None:
 def list_limits(json: Json = False) -> None:
     """List limits and pauses."""
     with connect() as client:
-        found = [limit.raw for limit in client.limits()]
+        found = client.limits()
     if json:
         print_json(found)
         return
     facts = ("kind", "name", "most", "paused", "reason", "set_by")
-    print_table([*facts, "age"], ([*(one[name] for name in facts), age(one["set_at"])] for one in found))
+    print_table([*facts, "age"], ([*(getattr(one, name) for name in facts), age(one.set_at)] for one in found))
 
 
 def set_limit(
@@ -63,7 +63,7 @@ def set_limit(
     with connect() as client:
         limit = client.set_limit(kind, name, most, reason)
     _warn(limit.warning)
-    print_result(limit.raw, f"at most {limit.most} tasks of the {kind} {name} run at once", json=json)
+    print_result(limit, f"at most {limit.most} tasks of the {kind} {name} run at once", json=json)
 
 
 def remove_limit(kind: Kind, name: Name, json: Json = False) -> None:

@@ -21,14 +21,14 @@ def list_workers(context: typer.Context, json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
     with connect() as client:
-        sessions = [session.raw for session in client.workers()]
+        sessions = client.workers()
     if json:
         print_json(sessions)
         return
     facts = ("id", "kind", "host", "pid", "slots", "running", "waiting")
     rows = (
-        [*(s[name] for name in facts), "draining" if s["draining"] else None, age(s["last_beat"]),
-         " ".join(s["queues"]) or None]
+        [*(getattr(s, name) for name in facts), "draining" if s.draining else None, age(s.last_beat),
+         " ".join(s.queues) or None]
         for s in sessions
     )  # fmt: skip
     print_table([*facts, "state", "last beat", "queues"], rows)

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from anabranch.cli.terminal.output import escape, format_progress, wants_colour
-from anabranch.cli.terminal.progress import Job, current_step
+from anabranch.cli.terminal.progress import current_step
+from anabranch.client import JobStatus
 
 __all__ = ["JobBars", "NodeBars", "open_bars"]
 
@@ -31,17 +32,17 @@ class NodeBars:
         self._bars = bars
         self._ids: dict[str, TaskID] = {}
 
-    def show(self, job: Job) -> None:
-        for node in job["nodes"]:
-            name, tasks = node["name"], node["tasks"]
-            if not node["opened_at"]:
+    def show(self, job: JobStatus) -> None:
+        for node in job.nodes:
+            name, tasks = node.name, node.tasks
+            if not node.opened_at:
                 continue
             if name not in self._ids:
                 # The default total of 100 would be drawn before the next line sets the real one.
                 self._ids[name] = self._bars.add_task(name, total=None, state="")
-            done = tasks["completed"] + tasks["failed"] + tasks["cancelled"]
-            state = format_progress(node.get("progress")) or node["state"]
-            self._bars.update(self._ids[name], completed=done, total=tasks["total"] or None, state=escape(state))
+            done = tasks.completed + tasks.failed + tasks.cancelled
+            state = format_progress(node.progress) or node.state
+            self._bars.update(self._ids[name], completed=done, total=tasks.total or None, state=escape(state))
 
 
 class JobBars:
@@ -51,13 +52,11 @@ class JobBars:
         self._bars = bars
         self._ids: dict[str, TaskID] = {}
 
-    def show(self, name: str, job: Job) -> None:
+    def show(self, name: str, job: JobStatus) -> None:
         if name not in self._ids:
-            self._ids[name] = self._bars.add_task(name, total=len(job["nodes"]), state="")
-        done = sum(node["state"] in ("completed", "skipped", "cancelled", "failed") for node in job["nodes"])
-        said = next(
-            (format_progress(node.get("progress")) for node in job["nodes"] if node["state"] == "running"), None
-        )
+            self._ids[name] = self._bars.add_task(name, total=len(job.nodes), state="")
+        done = sum(node.state in ("completed", "skipped", "cancelled", "failed") for node in job.nodes)
+        said = next((format_progress(node.progress) for node in job.nodes if node.state == "running"), None)
         self._bars.update(
             self._ids[name], completed=done, state=escape(": ".join(filter(None, (current_step(job), said))))
         )

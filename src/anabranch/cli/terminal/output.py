@@ -4,17 +4,22 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
+
+from anabranch.contract.answer import Answer
+
+if TYPE_CHECKING:
+    from anabranch.contract.jobs import Progress
 
 __all__ = [
     "age",
     "coloured",
     "cut",
     "escape",
-    "format_error",
     "format_progress",
+    "format_time",
     "in_one_line",
     "note",
     "print_json",
@@ -37,8 +42,14 @@ COLOURS = {
 
 def print_json(value: object, *, indent: int | None = 2) -> None:
     """Print a value as JSON."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=_to_json)
     print_line(UNSAFE_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, Answer):
+        return value.raw
+    return format_time(value) if isinstance(value, datetime) else str(value)
 
 
 def print_line(text: str) -> None:
@@ -74,7 +85,10 @@ def print_row(row: Sequence[object], widths: Sequence[int]) -> None:
 
 
 def _cell(value: object) -> str:
-    return "-" if value is None else escape(str(value)).replace("\n", "\\n").replace("\t", "\\t")
+    if value is None:
+        return "-"
+    text = format_time(value) if isinstance(value, datetime) else str(value)
+    return escape(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def coloured(text: str) -> str:
@@ -108,33 +122,30 @@ def escape(text: str) -> str:
     )
 
 
-def age(moment: str | None) -> str:
-    """The age of a timestamp of the API, as one number and its unit."""
+def format_time(moment: datetime) -> str:
+    """A timestamp as the API writes it."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def age(moment: datetime | None) -> str:
+    """The age of a timestamp, as one number and its unit."""
     if not moment:
         return "-"
-    seconds = max(0.0, (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
+    seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
 
 
-def format_progress(progress: Mapping[str, Any] | None) -> str | None:
+def format_progress(progress: "Progress | None") -> str | None:
     """The progress that a task reported, in a few words; None stays None."""
     if not progress:
         return None
-    known = f"{progress['done']:g}" + (f" of {progress['total']:g}" if progress["total"] is not None else "")
-    return cut(": ".join(filter(None, (known, in_one_line(progress["message"])))))
+    known = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total is not None else "")
+    return cut(": ".join(filter(None, (known, in_one_line(progress.message)))))
 
 
-def format_error(error: Mapping[str, Any]) -> str:  # as the API returns it
-    """An error in one line, with the exception's type if the handler's own code raised it."""
-    kind, message = str(error.get("type") or ""), str(error.get("message") or "")
-    return f"{kind}: {message}" if error.get("code") == "handler.error" and kind else message
-
-
-def span(start: str | None, end: str | None) -> str:
-    """The time between two timestamps of the API."""
-    if not start or not end:
-        return "-"
-    return f"{(datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds():.2f} s"
+def span(start: datetime | None, end: datetime | None) -> str:
+    """The time between two timestamps."""
+    return f"{(end - start).total_seconds():.2f} s" if start and end else "-"

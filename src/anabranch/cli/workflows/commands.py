@@ -100,7 +100,7 @@ def reload(json: Json = False) -> None:
     with connect() as client:
         reloaded = client.reload_workflows()
     if json:
-        print_json(reloaded.raw)
+        print_json(reloaded)
         return
     changes = {name: getattr(reloaded, name) for name in ("added", "changed", "removed", "kept")}
     for name, workflows in changes.items():

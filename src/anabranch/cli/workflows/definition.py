@@ -5,7 +5,7 @@ from typing import Any
 
 from anabranch.canonical import Json, encode
 from anabranch.cli.terminal.output import in_one_line, print_json, print_line, print_table
-from anabranch.cli.workflows.registry import schema_of, summarize
+from anabranch.cli.workflows.registry import summarize
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import FanInNode, Kind, Node, Spread, StageNode
 from anabranch.workflows.rules import declared_values
@@ -41,7 +41,7 @@ def show_definition(declared: Declaration) -> None:
         if facts[name] not in ("", None):
             print_line(f"{name:11}  {in_one_line(facts[name])}")
     print_line("")
-    _show_inputs(schema_of(declared))
+    _show_inputs(declared.inputs_schema)
     print_line("")
     print_table(["node", "type", "runs", "queue", "next", "policies"], _nodes(workflow))
     if workflow.output is not None:

@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-from pydantic.errors import PydanticInvalidForJsonSchema
-
 from anabranch.canonical import Json, decode
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.output import note
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.errors import InputError
-from anabranch.workflows.inputs import inputs_schema
 from anabranch.workflows.stages import Declaration
 
 __all__ = [
@@ -17,7 +14,6 @@ __all__ = [
     "list_refused",
     "load",
     "read_file",
-    "schema_of",
     "summarize",
     "warn_of_refused",
 ]
@@ -46,7 +42,7 @@ def summarize(declared: Declaration) -> dict[str, Json]:
 
 def describe(declared: Declaration) -> dict[str, Json]:
     """A workflow with its canonical definition and the JSON Schema of its inputs, the same as in the HTTP API."""
-    return {**summarize(declared), "inputs": schema_of(declared), "definition": decode(declared.workflow.text)}
+    return {**summarize(declared), "inputs": declared.inputs_schema, "definition": decode(declared.workflow.text)}
 
 
 def list_refused(registry: Registry) -> list[Json]:
@@ -71,14 +67,3 @@ def read_file(file: Path) -> bytes:
             f"{file} can't be read: {error.strerror}",
             remedy="Name a YAML file that contains a workflow.",
         ) from error
-
-
-def schema_of(declared: Declaration) -> dict[str, Json]:
-    """The JSON Schema of a workflow's inputs; any object if it declares none."""
-    anything: dict[str, Json] = {"type": "object"}
-    if declared.model is None:
-        return anything if declared.workflow.inputs is None else inputs_schema(declared.workflow.inputs)
-    try:
-        return declared.model.model_json_schema()
-    except PydanticInvalidForJsonSchema:  # a type of the plugin's own
-        return anything

@@ -32,6 +32,7 @@ from anabranch.adapters.postgres.store.rows import (
 )
 from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
 from anabranch.canonical import Json, decode, encode
+from anabranch.contract.control import Limit
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import (
@@ -43,7 +44,6 @@ from anabranch.engine.model import (
     InHand,
     JobEnd,
     JobState,
-    Limit,
     LimitKind,
     Report,
     RetryAnswer,
