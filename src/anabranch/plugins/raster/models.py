@@ -7,9 +7,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from anabranch.geo.boxes import Box
+
 __all__ = [
     "Band",
-    "Box",
     "CogOptions",
     "Estimate",
     "Kind",
@@ -29,7 +30,6 @@ __all__ = [
 
 # JSON has no such numbers; STAC writes them as these strings.
 Nodata = int | float | Literal["nan", "inf", "-inf"]
-Box = tuple[float, float, float, float]
 CRS_PATTERN = r"^(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]+$"
 
 
