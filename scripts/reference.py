@@ -6,12 +6,12 @@ from pathlib import Path
 
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.api.health.prometheus import METRICS
-from anabranch.codes import CODES, Code
+from anabranch.codes import Code, all_codes
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 ERRORS = """# Errors
 
-<!-- Made by `make reference` from src/anabranch/codes.py. -->
+<!-- Made by `make reference` from the `codes.py` of each package. -->
 
 Every error has a stable code. A problem of the [HTTP API](http.md#problems) carries it as `code` and in its `type`,
 `/errors/{code}`, where the running API tells what this page tells; a command with `--json` tells it on stderr; a job,
@@ -28,7 +28,9 @@ Handlers of plugins may raise codes of their own, which stand in the pages of th
 
 def errors_page() -> str:
     """The page of all codes, a table for each part."""
-    parts = [f"\n## {part}\n\n{_table(list(codes))}" for part, codes in groupby(sorted(CODES, key=_part), key=_part)]
+    parts = [
+        f"\n## {part}\n\n{_table(list(codes))}" for part, codes in groupby(sorted(all_codes(), key=_part), key=_part)
+    ]
     return ERRORS + "".join(parts)
 
 

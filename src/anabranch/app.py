@@ -39,7 +39,7 @@ from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker, WorkerOptions
 from anabranch.errors import AnabranchError, Conflict, Denied, NotFound, Unavailable
-from anabranch.settings import AREAS, Settings, forget
+from anabranch.settings import AREAS, Settings, forget, plugin_settings
 from anabranch.storage.marks import join_storage
 from anabranch.storage.results import Results
 from anabranch.storage.tiers import Storage
@@ -144,6 +144,7 @@ def equip(settings: Settings, database_url: str, scratch: Path) -> HandlerResour
         HandlerConnections(database_url, scratch / "bursts"),
         settings.home / "cache",
         settings.source_cache_mb * 2**20,
+        plugin_settings(settings),
     )
 
 

@@ -24,6 +24,7 @@ from anabranch.engine.model import JobState
 from anabranch.engine.views import JobDetail
 from anabranch.errors import InputError, Permanent
 from anabranch.plugins.raster.plan import COLLECTION, RasterRequest, plan_work
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.names import check_collection_id
 from anabranch.settings import Settings
 from anabranch.storage.tiers import Stat
@@ -275,7 +276,7 @@ def test_the_preflight_takes_the_ids_that_the_catalog_takes(name: str) -> None:
 def test_the_preflight_takes_no_moment_that_the_catalog_refuses(text: str) -> None:
     found = Stat("a.tif", 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
     with pytest.raises(Permanent) as refused:
-        plan_work(RasterRequest(source="bronze://a.tif", collection="a", datetime=text), found, Settings())
+        plan_work(RasterRequest(source="bronze://a.tif", collection="a", datetime=text), found, RasterSettings())
     assert refused.value.code == "raster.datetime"
 
 
@@ -329,6 +330,6 @@ async def test_tr9_tr16_another_authority_and_a_name_without_an_extension_are_pu
 def test_tr_an_unsupported_file_is_refused_with_how_to_convert_it(name: str, said: str) -> None:
     found = Stat(name, 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
     with pytest.raises(Permanent) as refused:
-        plan_work(RasterRequest(source=f"bronze://{name}", collection="a"), found, Settings())
+        plan_work(RasterRequest(source=f"bronze://{name}", collection="a"), found, RasterSettings())
     assert refused.value.code == "raster.extension"
     assert said in refused.value.remedy

@@ -16,11 +16,12 @@ from anabranch.api.answers.errors import InvalidRequest, respond, status_of
 from anabranch.cli import exit_codes
 from anabranch.cli.exit_codes import exit_code
 from anabranch.client import errors as client_errors
-from anabranch.codes import CODES, Code, Kind, find_code
+from anabranch.codes import Code, Kind, all_codes, find_code
 from anabranch.engine import ports
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.errors import AnabranchError, TaskError
 
+CODES = all_codes()
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "anabranch"
 SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")

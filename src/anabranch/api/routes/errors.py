@@ -6,7 +6,7 @@ from pydantic import Field
 from anabranch.api.answers.openapi import problems
 from anabranch.api.paths import ErrorCode
 from anabranch.api.schemas import View
-from anabranch.codes import CODES, Code, find_code
+from anabranch.codes import Code, all_codes, find_code
 from anabranch.errors import NotFound
 from anabranch.workflows.mistakes import nearest
 
@@ -34,7 +34,7 @@ class CodeView(View):
 @router.get("", responses=problems())
 async def list_codes() -> list[CodeView]:
     """Every code that problems, jobs and commands tell."""
-    return [CodeView.of(code) for code in CODES]
+    return [CodeView.of(code) for code in all_codes()]
 
 
 @router.get("/{code}", responses=problems(404))
@@ -42,7 +42,7 @@ async def show_code(code: ErrorCode) -> CodeView:
     """One code."""
     found = find_code(code)
     if found is None:
-        hint = nearest(code, [known.code for known in CODES])
+        hint = nearest(code, [known.code for known in all_codes()])
         raise NotFound(
             "error.not_found", f"{code!r} is no code of ours", remedy=f"{hint} A plugin has its own.".strip()
         )

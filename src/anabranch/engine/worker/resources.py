@@ -1,10 +1,12 @@
 """What handlers are given besides their task; it travels to the processes that run them, and opens there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from anabranch.errors import ContractViolationError
 from anabranch.storage.sources import Sources
@@ -16,18 +18,35 @@ Connect = Callable[[], AbstractContextManager[Any]]  # a connection of psycopg's
 
 
 class HandlerResources:
-    """Storage, a cache of sources, and connections to the database; secrets travel in it and not by the environment."""
+    """Storage, a cache of sources, connections to the database, and the settings of plugins.
 
-    def __init__(self, open_storage: Callable[[], Storage], connect: Connect, cache: Path, cache_bytes: int) -> None:
+    Secrets travel in it and not by the environment.
+    """
+
+    def __init__(
+        self,
+        open_storage: Callable[[], Storage],
+        connect: Connect,
+        cache: Path,
+        cache_bytes: int,
+        settings: Sequence[BaseModel] = (),
+    ) -> None:
         """Both functions must be such as can be pickled; the cache is a folder that processes of a machine share."""
         self._open_storage = open_storage
         self.database = connect
         self._cache = cache
         self._cache_bytes = cache_bytes
+        self.settings = settings
 
     def __reduce__(self) -> tuple[object, ...]:
         """Open stores stay in their process."""
-        return HandlerResources, (self._open_storage, self.database, self._cache, self._cache_bytes)
+        return HandlerResources, (
+            self._open_storage,
+            self.database,
+            self._cache,
+            self._cache_bytes,
+            self.settings,
+        )
 
     @cached_property
     def storage(self) -> Storage:

@@ -21,7 +21,7 @@ from anabranch.plugins.raster.plan import (
 from anabranch.plugins.raster.publication import COG_TYPE
 from anabranch.plugins.raster.publish_facts import collect_outputs
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox
-from anabranch.settings import load_settings
+from anabranch.plugins.raster.settings import RasterSettings
 
 __all__ = ["create_cog", "preflight", "refuse_answer", "validate", "verify"]
 
@@ -36,7 +36,7 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     except AnabranchError as error:
         raise_request_errors(params, error)
         raise
-    plan = plan_work(params, found, load_settings())
+    plan = plan_work(params, found, ctx.settings(RasterSettings))
     return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx))})
 
 
@@ -67,7 +67,7 @@ def refuse_answer(ctx: Context) -> None:
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
 def validate(params: ValidateParams, ctx: Context) -> Checked:
     """Check a raster: format, georeference, pixels, kind; all errors are reported at once."""
-    settings, profiles = load_settings(), profiles_of(params.tier)
+    settings, profiles = ctx.settings(RasterSettings), profiles_of(params.tier)
     path = ctx.storage.fetch(params.source, params.sha256)
     options = ValidateOptions(
         name=path.name,
@@ -112,7 +112,7 @@ def _is_there(ctx: Context, cog: Cog) -> bool:
 
 def _write_cog(params: CogParams, ctx: Context, folder: Path) -> Path:
     source, target = ctx.storage.fetch(params.source, params.sha256), folder / "cog.tif"
-    options = _cog_options(params.raster, params.tier, params.target_crs)
+    options = _cog_options(ctx, params.raster, params.tier, params.target_crs)
     run_in_sandbox(
         ctx, "write", {"source": str(source), "target": str(target), "options": options}, folder=folder, reads=[source]
     )
@@ -127,7 +127,7 @@ def verify(params: VerifyParams, ctx: Context) -> Verified:
     thumbnail = _sandbox_folder(ctx) / "thumbnail.png"
     found: list[dict[str, Any]] = []
     for cog, path in zip(params.cogs, paths, strict=True):
-        options = _cog_options(params.raster, cog.tier, params.target_crs)
+        options = _cog_options(ctx, params.raster, cog.tier, params.target_crs)
         arguments = {"source": str(source), "path": str(path), "options": options}
         if not found:  # the first COG is also described, in the process that has it open
             arguments["thumbnail"] = str(thumbnail)
@@ -142,8 +142,8 @@ def _sandbox_folder(ctx: Context) -> Path:
     return folder
 
 
-def _cog_options(raster: Validated, profile: Profile, target_crs: str | None) -> dict[str, Any]:
-    memory = load_settings().raster_memory_mb
+def _cog_options(ctx: Context, raster: Validated, profile: Profile, target_crs: str | None) -> dict[str, Any]:
+    memory = ctx.settings(RasterSettings).raster_memory_mb
     options = CogOptions(
         kind=raster.kind,
         discrete=raster.discrete,

@@ -13,7 +13,7 @@ from anabranch.plugins.raster.combined_errors import raise_all
 from anabranch.plugins.raster.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Profile
 from anabranch.plugins.raster.publication import slug
-from anabranch.settings import Settings
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.storage.tiers import Stat
 
 __all__ = ["Plan", "RasterRequest", "name_cog", "plan_work", "profiles_of", "raise_request_errors", "require_single"]
@@ -57,7 +57,7 @@ class Plan(BaseModel):
     warnings: tuple[Notice, ...] = ()
 
 
-def plan_work(request: RasterRequest, found: Stat, settings: Settings) -> Plan:
+def plan_work(request: RasterRequest, found: Stat, settings: RasterSettings) -> Plan:
     """The plan; raises Permanent with every error."""
     raise_all([*_check_file(found, request, settings), *_check_options(request)])
     name, profiles = PurePosixPath(found.key).name, profiles_of(request.tier)
@@ -91,13 +91,13 @@ def name_cog(name: str, profile: Profile) -> str:
     return f"{stem}.tif" if profile is Profile.ANALYSIS else f"{stem}.{profile}.tif"
 
 
-def require_single(pixels: int, tiling: Tiling, settings: Settings) -> None:
+def require_single(pixels: int, tiling: Tiling, settings: RasterSettings) -> None:
     """Refuse a raster that is too large for one COG."""
     if tiling != "never" and pixels > settings.raster_single_pixels:
         raise _too_large(f"it would have {pixels:,} pixels, and the limit is {settings.raster_single_pixels:,}")
 
 
-def _check_file(found: Stat, request: RasterRequest, settings: Settings) -> Iterator[Permanent]:
+def _check_file(found: Stat, request: RasterRequest, settings: RasterSettings) -> Iterator[Permanent]:
     name, most = PurePosixPath(found.key).name, settings.raster_max_mb
     suffix = PurePosixPath(name).suffix.lower()
     if suffix and suffix not in SUFFIXES:  # without an extension, the content decides

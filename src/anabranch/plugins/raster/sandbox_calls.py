@@ -6,8 +6,8 @@ from typing import Any
 
 from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox
-from anabranch.settings import Settings, load_settings
 
 __all__ = ["run_in_sandbox"]
 
@@ -22,7 +22,7 @@ def run_in_sandbox(
     ctx: Context, name: str, arguments: Mapping[str, Any], *, folder: Path, reads: Sequence[Path]
 ) -> Any:  # JSON, in the shape that the function returns
     """Call a function of `sandbox_functions` on untrusted files; it can write only below the folder."""
-    settings = load_settings()
+    settings = ctx.settings(RasterSettings)
     return _sandbox(settings).run(
         name,
         arguments,
@@ -34,7 +34,7 @@ def run_in_sandbox(
     )
 
 
-def _sandbox(settings: Settings) -> Sandbox:
+def _sandbox(settings: RasterSettings) -> Sandbox:
     """The sandbox of this process, kept for the next call: it has already imported GDAL."""
     memory = settings.raster_memory_mb
     if memory not in _sandboxes:
@@ -42,7 +42,7 @@ def _sandbox(settings: Settings) -> Sandbox:
     return _sandboxes[memory]
 
 
-def _limits(settings: Settings) -> Limits:
+def _limits(settings: RasterSettings) -> Limits:
     return Limits(
         memory=settings.raster_memory_mb * 2**20 + OVERHEAD_BYTES,
         cpu_seconds=settings.raster_cpu_seconds,
