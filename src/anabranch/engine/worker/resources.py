@@ -12,7 +12,7 @@ from anabranch.errors import ContractViolationError
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Storage
 
-__all__ = ["BARE", "Connect", "HandlerResources"]
+__all__ = ["BARE", "Connect", "HandlerResources", "no_database"]
 
 Connect = Callable[[], AbstractContextManager[Any]]  # a connection of psycopg's, which the engine does not know
 
@@ -63,8 +63,9 @@ def _no_storage() -> Storage:
     raise ContractViolationError("ctx.storage: the process that runs this handler was given no storage")
 
 
-def _no_database() -> AbstractContextManager[Any]:
+def no_database() -> AbstractContextManager[Any]:
+    """For processes and tests whose handlers get no database."""
     raise ContractViolationError("ctx.database: the process that runs this handler was given no database")
 
 
-BARE = HandlerResources(_no_storage, _no_database, Path("cache"), 0)
+BARE = HandlerResources(_no_storage, no_database, Path("cache"), 0)
