@@ -9,6 +9,7 @@ import rasterio
 
 from anabranch.errors import TaskError
 from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.models import Limits as RasterLimits
 from anabranch.plugins.raster.models import ValidateOptions
 from anabranch.sandbox import Limits, Sandbox
 from tests.support.rasters import hills, make_raster
@@ -107,7 +108,7 @@ def test_s4_what_lies_beside_a_raster_is_not_read(sandbox: Sandbox, tmp_path: Pa
 def look(sandbox: Sandbox, path: Path, folder: Path) -> object:
     scratch = folder / "scratch"
     scratch.mkdir()
-    options = ValidateOptions(name=path.name, memory_mb=256).model_dump(mode="json")
+    options, limits = ValidateOptions().model_dump(mode="json"), RasterLimits(memory_mb=256).model_dump(mode="json")
     # All of the folder may be read, as where the kernel has no Landlock: the other locks must hold by themselves.
-    arguments = {"path": str(path), "options": options, "profiles": ["analysis"]}
+    arguments = {"path": str(path), "options": options, "limits": limits}
     return sandbox.run("look", arguments, limits=LIMITS, writes=[scratch], reads=[folder])

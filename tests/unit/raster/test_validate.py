@@ -19,8 +19,8 @@ from rasterio.transform import from_bounds, from_origin
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
-from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Profile, Validated, ValidateOptions
-from anabranch.plugins.raster.validate import validate
+from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Validated, ValidateOptions
+from anabranch.plugins.raster.validate import DEFAULT_LIMITS, validate
 from anabranch.plugins.raster.verify import verify
 from tests.support.rasters import GRID, band_masked_tiff, classes, foreign_tiff, hills, make_raster, picture
 
@@ -29,8 +29,8 @@ Publish = Callable[..., tuple[Path, CogOptions]]
 LOCAL = 'LOCAL_CS["site",UNIT["metre",1]]'
 
 
-def look(path: Path, **options: Any) -> Validated:
-    return validate(path, ValidateOptions(**options))
+def look(path: Path, *, name: str | None = None, limits: Limits = DEFAULT_LIMITS, **options: Any) -> Validated:
+    return validate(path.rename(path.with_name(name)) if name else path, ValidateOptions(**options), limits)
 
 
 def codes(found: Validated) -> list[str]:
@@ -349,7 +349,7 @@ def test_a_declared_kind_refines_and_an_impossible_one_is_refused(tmp_path: Path
 def test_r5_the_visual_tier_is_refused_for_what_is_no_8_bit_picture(tmp_path: Path, refuse: Refuse) -> None:
     for pixels in (hills(), picture(dtype="uint16"), classes()):
         path = make_raster(tmp_path / "a.tif", pixels)
-        assert refuse(path, profile=Profile.VISUALIZATION).code == "raster.tier"
+        assert refuse(path, tier="visualization").code == "raster.tier"
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ LOOK = """
 import json, sys
 from anabranch.plugins.raster.sandbox_functions import look
 for target in (None, "EPSG:32634"):
-    print(look(sys.argv[1], {"target_crs": target}, ["analysis"], progress=print)["pixels"])
+    print(look(path=sys.argv[1], options={"target_crs": target}, limits={}, progress=print)["pixels"])
 """
 
 

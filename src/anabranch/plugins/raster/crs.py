@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,24 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.models import CRS_PATTERN, Notice, Repairs
 
 __all__ = ["WGS84", "Resolved", "coincide", "describe_crs", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
+
+
+class CoordinateSystem(TypedDict, total=False):
+    """A coordinate system in PROJJSON."""
+
+    axis: list[object]
+
+
+class Projjson(TypedDict, total=False):
+    """A CRS as PROJJSON: the keys that are read here; the schema has more."""
+
+    type: str
+    area: str
+    bbox: dict[str, float]
+    coordinate_system: CoordinateSystem
+    base_crs: "Projjson"
+    id: object
+
 
 Degrees = NDArray[np.float64]
 WGS84 = CRS.from_epsg(4326)
@@ -98,10 +116,11 @@ def _same(found: CRS, asked: CRS) -> bool:
     return bool(found == asked) or (found.to_epsg() is not None and found.to_epsg() == asked.to_epsg())
 
 
-def describe_crs(crs: CRS) -> dict[str, Any]:
+def describe_crs(crs: CRS) -> Projjson:
     """A CRS as PROJJSON; empty where it can't be written so."""
     try:
-        return dict(crs.to_dict(projjson=True))
+        found: Projjson = crs.to_dict(projjson=True)
+        return found
     except (CRSError, CPLE_BaseError):
         return {}
 
