@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Profile, Validated, ValidateOptions
-from anabranch.plugins.raster.models import Limits as RasterLimits
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox
 from tests.support.rasters import classes, hills, make_raster, picture
 
@@ -65,12 +65,12 @@ def publish(sandbox: Sandbox, source: Path, scratch: Path, target: str | None = 
     scratch.mkdir()
     cog = scratch / "cog.tif"
     asked = ValidateOptions(target_crs=target).model_dump(mode="json")
-    limits = RasterLimits(memory_mb=256).model_dump(mode="json")
+    settings = RasterSettings(raster_memory_mb=256).model_dump(mode="json")
 
     def run(name: str, reads: list[Path], **arguments: Any) -> Any:  # JSON, as the work says
         return sandbox.run(name, arguments, limits=LIMITS, writes=[scratch], reads=reads)
 
-    looked = run("look", [source], path=str(source), options=asked, limits=limits)
+    looked = run("look", [source], path=str(source), options=asked, settings=settings)
     raster = Validated.model_validate(looked["raster"])
     options = CogOptions(
         kind=raster.kind, profile=Profile.ANALYSIS, repairs=raster.mends, target_crs=target, memory_mb=256

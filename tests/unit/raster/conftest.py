@@ -8,8 +8,9 @@ import pytest
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog import write_cog
-from anabranch.plugins.raster.models import CogOptions, Limits, Profile, Validated, ValidateOptions
-from anabranch.plugins.raster.validate import DEFAULT_LIMITS, validate
+from anabranch.plugins.raster.models import CogOptions, Profile, Validated, ValidateOptions
+from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.validate import DEFAULT_SETTINGS, validate
 
 Refuse = Callable[..., Permanent]
 Publish = Callable[..., tuple[Path, CogOptions]]
@@ -19,9 +20,9 @@ Publish = Callable[..., tuple[Path, CogOptions]]
 def refuse() -> Refuse:
     """The error that `validate` raises."""
 
-    def call(path: Path, *, limits: Limits = DEFAULT_LIMITS, **options: Any) -> Permanent:
+    def call(path: Path, *, settings: RasterSettings = DEFAULT_SETTINGS, **options: Any) -> Permanent:
         with pytest.raises(Permanent) as caught:
-            validate(path, ValidateOptions(**options), limits)
+            validate(path, ValidateOptions(**options), settings)
         assert caught.value.remedy
         return caught.value
 

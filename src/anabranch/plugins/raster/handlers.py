@@ -17,7 +17,7 @@ from anabranch.plugins.raster.handler_models import (
     Verified,
     VerifyParams,
 )
-from anabranch.plugins.raster.models import Checked, Compared, Inspected, Limits, Notice, Written
+from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Written
 from anabranch.plugins.raster.plan import plan_work, raise_request_errors, require_single
 from anabranch.plugins.raster.publication import COG_TYPE, collect_outputs, name_cog
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
@@ -69,15 +69,7 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
     """Check a raster: format, georeference, pixels, kind; all errors are reported at once."""
     settings = ctx.settings(RasterSettings)
     path = ctx.storage.fetch(params.source, params.sha256)
-    limits = Limits(
-        max_bytes=settings.raster_max_mb * 2**20,
-        max_pixels=settings.raster_max_pixels,
-        max_bands=settings.raster_max_bands,
-        max_block_bytes=settings.raster_max_block_mb * 2**20,
-        max_expansion=settings.raster_max_expansion,
-        memory_mb=settings.raster_memory_mb,
-    )
-    checked = run_in_sandbox(ctx, "look", Checked, path=path, options=params.options, limits=limits)
+    checked = run_in_sandbox(ctx, "look", Checked, path=path, options=params.options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
     return checked
 

@@ -18,7 +18,6 @@ __all__ = [
     "Estimate",
     "Inspected",
     "Kind",
-    "Limits",
     "Nodata",
     "Notice",
     "Profile",
@@ -80,17 +79,6 @@ class Notice(Strict):
 
     code: str
     message: str
-
-
-class Limits(Strict):
-    """Limits of a raster, checked before a pixel is read, and of the memory for the work on it."""
-
-    max_bytes: int = 20_480 * 1024**2
-    max_pixels: int = 50_000_000_000
-    max_bands: int = 512
-    max_block_bytes: int = 128 * 1024**2
-    max_expansion: int = 1_000  # raw bytes for each byte of the file; checked only for rasters over a GiB
-    memory_mb: int = Field(default=1024, ge=256)  # of the work on it
 
 
 class RasterOptions(Strict):

@@ -12,13 +12,12 @@ from anabranch.plugins.raster.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind
 from anabranch.plugins.raster.publication import name_cog
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.stac.names import is_collection_id
 from anabranch.storage.tiers import Stat
 
 __all__ = ["plan_work", "raise_request_errors", "require_single"]
 
 MB = 2**20
-# The catalog's rule for ids; the catalog itself would refuse others only after all work is done.
-COLLECTION = re.compile(r"(?=.{1,63}$)[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*", re.ASCII)
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
@@ -96,7 +95,7 @@ def _check_options(request: RasterRequest) -> Iterator[Permanent]:
             code="raster.kind_unknown",
             remedy=f"The kinds are {', '.join(Kind)}.",
         )
-    if not COLLECTION.fullmatch(request.collection):
+    if not is_collection_id(request.collection):  # the catalog would refuse it only after all work is done
         yield Permanent(
             f"{request.collection[:80]!r} can't be the id of a collection",
             code="raster.collection",

@@ -20,13 +20,13 @@ from anabranch.plugins.raster.models import (
     CogOptions,
     Compared,
     Inspected,
-    Limits,
     Profile,
     Validated,
     ValidateOptions,
     Written,
 )
 from anabranch.plugins.raster.reader import check_drivers
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Footprint
 
 __all__ = ["check", "inspect", "look", "warm_up", "write"]
@@ -65,10 +65,10 @@ def _in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
 
 
 @_in_sandbox
-def look(path: Path, options: ValidateOptions, limits: Limits, *, progress: cog.Progress) -> Checked:
+def look(path: Path, options: ValidateOptions, settings: RasterSettings, *, progress: cog.Progress) -> Checked:
     """Validate a raster; returns it, the number of pixels of its COG, and the profiles that its kind allows."""
-    raster = validate.validate(path, options, limits)
-    chosen = validate.choose(raster.kind, raster.mends, options, limits, discrete=raster.discrete)
+    raster = validate.validate(path, options, settings)
+    chosen = validate.choose(raster.kind, raster.mends, options, settings, discrete=raster.discrete)
     return Checked(
         raster=raster,
         tiers=tuple(profile for profile in options.profiles if _allows(raster, profile)),

@@ -30,7 +30,6 @@ from anabranch.plugins.raster.models import (
     CogOptions,
     Estimate,
     Kind,
-    Limits,
     Notice,
     Repairs,
     Validated,
@@ -38,6 +37,7 @@ from anabranch.plugins.raster.models import (
 )
 from anabranch.plugins.raster.pixel_sample import PixelSample, sample_pixels
 from anabranch.plugins.raster.reader import bounded, open_raster
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.target_area import check_area
 from anabranch.plugins.raster.target_view import count_pixels
 from anabranch.plugins.raster.times import find_times
@@ -46,7 +46,7 @@ __all__ = ["choose", "validate"]
 
 MB = 1024**2
 MB_PER_SECOND = 20
-DEFAULT_OPTIONS, DEFAULT_LIMITS = ValidateOptions(), Limits()
+DEFAULT_OPTIONS, DEFAULT_SETTINGS = ValidateOptions(), RasterSettings()
 T = TypeVar("T")
 
 
@@ -80,17 +80,19 @@ class Findings:
         raise_all(self.errors)
 
 
-def validate(path: Path, options: ValidateOptions = DEFAULT_OPTIONS, limits: Limits = DEFAULT_LIMITS) -> Validated:
+def validate(
+    path: Path, options: ValidateOptions = DEFAULT_OPTIONS, settings: RasterSettings = DEFAULT_SETTINGS
+) -> Validated:
     """All facts of a raster that can be published; else an error with the reason and a remedy."""
-    with bounded(limits.memory_mb), open_raster(path) as src:
+    with bounded(settings.raster_memory_mb), open_raster(path) as src:
         size = path.stat().st_size
-        findings = Findings(errors=check_limits(src, size, limits))
+        findings = Findings(errors=check_limits(src, size, settings))
         findings.raise_errors()  # a raster over the limits is not read
-        return _validate(src, path, size, options, limits, findings)
+        return _validate(src, path, size, options, settings, findings)
 
 
 def _validate(
-    src: DatasetReader, path: Path, size: int, options: ValidateOptions, limits: Limits, findings: Findings
+    src: DatasetReader, path: Path, size: int, options: ValidateOptions, settings: RasterSettings, findings: Findings
 ) -> Validated:
     _check_suffix(findings, path)
     crs = _check_place(findings, src, options)
@@ -101,11 +103,11 @@ def _validate(
     findings.raise_errors()
     if kinds and crs and bounds and options.target_crs:
         findings.add(notices=tuple(check_area(src, crs, parse_crs(options.target_crs, "target_crs"), bounds)))
-        _check_target(findings, src, path, options, limits, kinds[1])
+        _check_target(findings, src, path, options, settings, kinds[1])
         findings.raise_errors()
     if not (crs and sample and kinds and bounds):
         raise RuntimeError("a check failed without an error")
-    estimate = _estimate(src, options, limits, findings.repairs)
+    estimate = _estimate(src, options, settings, findings.repairs)
     return _describe(src, path.name, size, estimate, findings, crs, sample, kinds, bounds)
 
 
@@ -161,14 +163,16 @@ def _check_kind(src: DatasetReader, sample: PixelSample, options: ValidateOption
 
 
 def _check_target(
-    findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, limits: Limits, guess: Guess
+    findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, settings: RasterSettings, guess: Guess
 ) -> None:
-    pixels = count_pixels(path, choose(guess.kind, findings.repairs, options, limits, discrete=guess.discrete))
-    error = check_target(src, pixels, options.target_crs, limits)
+    pixels = count_pixels(path, choose(guess.kind, findings.repairs, options, settings, discrete=guess.discrete))
+    error = check_target(src, pixels, options.target_crs, settings)
     findings.add(errors=(error,) if error else ())
 
 
-def choose(kind: Kind, repairs: Repairs, options: ValidateOptions, limits: Limits, *, discrete: bool) -> CogOptions:
+def choose(
+    kind: Kind, repairs: Repairs, options: ValidateOptions, settings: RasterSettings, *, discrete: bool
+) -> CogOptions:
     """The options with which the COG of a raster will be written."""
     return CogOptions(
         kind=kind,
@@ -176,7 +180,7 @@ def choose(kind: Kind, repairs: Repairs, options: ValidateOptions, limits: Limit
         profile=options.profiles[0],
         repairs=repairs,
         target_crs=options.target_crs,
-        memory_mb=limits.memory_mb,
+        memory_mb=settings.raster_memory_mb,
     )
 
 
@@ -223,7 +227,9 @@ def _describe(
     )
 
 
-def _estimate(src: DatasetReader, options: ValidateOptions, limits: Limits, repairs: Repairs) -> Estimate:
+def _estimate(src: DatasetReader, options: ValidateOptions, settings: RasterSettings, repairs: Repairs) -> Estimate:
     raw = -(-raw_bytes(src) // MB)
     passes = 2 if repairs.any or options.target_crs else 1
-    return Estimate(memory_mb=limits.memory_mb, disk_mb=raw * (passes + 1), seconds=5 + raw * passes // MB_PER_SECOND)
+    return Estimate(
+        memory_mb=settings.raster_memory_mb, disk_mb=raw * (passes + 1), seconds=5 + raw * passes // MB_PER_SECOND
+    )
