@@ -22,7 +22,7 @@ node or task that failed keeps it in `error.code`.
 - **exit** is what a command [exits with](cli.md#exit-codes); 7 only where the job was waited for.
 - **again** says whether the same may succeed later without a change.
 
-Handlers of plugins may raise codes of their own, which stand in the pages of those plugins.
+An installed plugin can [bring codes of its own](../howto/declarations.md#settings-and-error-codes).
 """
 
 

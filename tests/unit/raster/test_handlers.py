@@ -32,6 +32,21 @@ def heights(ctx: FakeContext, tmp_path: Path) -> Path:
     return make_raster(tmp_path / "bronze" / "in" / "heights.tif", hills())
 
 
+def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
+    """A job that was started by a release before has tasks with these parameters."""
+    names = {
+        model.__name__: set(model.model_fields) for model in (RasterRequest, ValidateParams, CogParams, VerifyParams)
+    }
+    options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
+    assert names == {
+        "RasterRequest": options | {"collection", "datetime"},
+        "ValidateParams": options | {"sha256"},
+        "CogParams": {"source", "sha256", "raster", "tier", "target_crs"},
+        "VerifyParams": {"source", "sha256", "raster", "cogs", "target_crs"}
+        | {"title", "datetime", "modified", "notices"},
+    }
+
+
 def test_the_preflight_reports_every_error_at_once(ctx: FakeContext) -> None:
     ctx.tiers.put("bronze://in/notes.txt", b"hello")
     request = RasterRequest(
