@@ -19,9 +19,10 @@ from anabranch.bench.cluster import make_temporary_folder, run_temporary_cluster
 from anabranch.bench.measure import Bench
 from anabranch.bench.run import open_bench_with_workers
 from anabranch.logs import configure_logs
-from anabranch.workflows.definition import Node, Workflow
+from anabranch.workflows.definition import Workflow
 from benchmarks.run import WORKERS, keep, say
 from tests.support.engine import open_harness
+from tests.support.nodes import make_node
 
 TASKS = 10_000
 FINISHED = 1_000_000
@@ -95,7 +96,7 @@ def _hold_horizon(url: str) -> Iterator[None]:
 async def _submit_waiting(url: str) -> None:
     """Jobs whose one task nobody serves."""
     async with open_harness(url) as harness:
-        workflow = Workflow("waiting", (Node("work", "nothing", queue="nobody"),))
+        workflow = Workflow("waiting", (make_node("work", "nothing", queue="nobody"),))
         for number in range(WAITING):
             await harness.submit(workflow, number=number)
 

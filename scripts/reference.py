@@ -14,7 +14,7 @@ ERRORS = """# Errors
 <!-- Made by `make reference` from the `codes.py` of each package. -->
 
 Every error has a stable code. A problem of the [HTTP API](http.md#problems) carries it as `code` and in its `type`,
-`/errors/{code}`, where the running API tells what this page tells; a command with `--json` tells it on stderr; a job,
+`/errors/{code}`, where the running API shows what this page shows; a command with `--json` prints it to stderr; a job,
 node or task that failed keeps it in `error.code`.
 
 - **status** is the HTTP status of a request that is answered with the code. Where there is none, the code is a job's or
@@ -51,7 +51,7 @@ def _cells(code: Code) -> tuple[str, ...]:
 
 METRICS_HEAD = """# Metrics
 
-<!-- Made by `make reference` from src/anabranch/api/exposition.py. -->
+<!-- Made by `make reference` from src/anabranch/api/health/prometheus.py. -->
 
 `GET /metrics` answers in Prometheus's text format.
 
@@ -59,15 +59,15 @@ METRICS_HEAD = """# Metrics
   with `process_` are the ones that every exporter has.
 - What the database knows is asked for at most once in two seconds, however many scrapers there are, over a connection
   that is kept for health and metrics. It is bounded: no metric reads the jobs and tasks that have ended. While the
-  database does not answer within 1.2 s, `anabranch_database_up` is 0 and only what this process knows is told.
+  database does not answer within 1.2 s, `anabranch_database_up` is 0 and only what this process knows is reported.
 - `…_total` of jobs submitted, of tasks and of attempts are counters of PostgreSQL itself, of rows that were ever
-  inserted: they start anew after a crash of the server, lag by a second or so, and count the few that were rolled back.
+  inserted: they restart at 0 after a crash of the server, lag by a second or so, and include the few rolled back.
 - `anabranch_jobs_ended_total` is a sum of our own, which the sweeper brings up to date every five seconds: it is exact,
   keeps what was purged, and its sum over all workflows never falls. It counts from the migration on that brought it.
   When a workflow comes and 200 have their series, those whose last definition retention has removed give up theirs:
   what they counted moves to `other workflows`, which jumps by that much.
 - Labels have few values: routes are templates, never paths, and `none` is what no route answered.
-- With several API processes, each tells its own requests and process, and all tell the same of the database.
+- With several API processes, each reports its own requests and process, and all report the same about the database.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         Transient,
         Unavailable,
     )
-    from anabranch.workflows.definition import Retry
     from anabranch.workflows.stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
+    from anabranch.workflows.work import Retry
 
 __all__ = [
     "AnabranchError",
@@ -67,7 +67,7 @@ _HOMES = (
     "anabranch.workflows.stages",
     "anabranch.engine.worker.handler",
     "anabranch.engine.model",
-    "anabranch.workflows.definition",
+    "anabranch.workflows.work",
 )
 
 

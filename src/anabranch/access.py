@@ -5,18 +5,17 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import timedelta
 from typing import Any
 
-from anabranch.errors import AnabranchError, InputError
+from anabranch.enums import Scope
+from anabranch.errors import AnabranchError, InputError, Kind
 from anabranch.redaction import KEY
 
 __all__ = [
     "KEY",
     "LOCAL",
     "Credential",
-    "Key",
     "KeyRequest",
     "KnownKey",
     "NotAuthenticated",
@@ -33,19 +32,7 @@ LONGEST = timedelta(days=3650)
 class NotAuthenticated(AnabranchError):
     """The caller is nobody that is known."""
 
-
-class Scope(StrEnum):
-    """What a principal may do; each includes those before it."""
-
-    READ = "read"
-    SUBMIT = "submit"
-    OPERATE = "operate"
-    ADMIN = "admin"
-
-    def includes(self, other: "Scope") -> bool:
-        """Whether who has this one may do what needs the other."""
-        order = list(Scope)
-        return order.index(self) >= order.index(other)
+    kind = Kind.NOT_ALLOWED
 
 
 @dataclass(frozen=True)
@@ -78,24 +65,6 @@ class KeyRequest:
                 )
         if self.lasts is not None and not timedelta(0) < self.lasts <= LONGEST:
             raise InputError("key.invalid", f"a key lasts more than nothing and at most {LONGEST.days} days")
-
-
-@dataclass(frozen=True)
-class Key:
-    """A key as it may be shown: without its secret, which nobody keeps."""
-
-    id: int
-    key_id: str
-    name: str
-    owner: str
-    scope: Scope
-    state: str
-    made_at: datetime
-    made_by: str
-    expires_at: datetime | None
-    used_at: datetime | None
-    revoked_at: datetime | None
-    revoked_by: str | None
 
 
 @dataclass(frozen=True)

@@ -3,35 +3,13 @@
 A package or plugin that raises codes of its own brings them in its `codes.py`, by an entry point.
 """
 
-from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
 from anabranch.engine.entry_points import CODE_GROUP, load_entry_points
+from anabranch.errors import AnabranchError, Kind
 
-__all__ = ["LOCAL", "Code", "Kind", "all_codes", "find_code"]
-
-
-class Kind(Enum):
-    """The kind of an error: its HTTP status, its exit code, and whether a retry may succeed."""
-
-    INVALID = (422, 5, False)
-    DEFINITION = (None, 5, False)
-    NOT_FOUND = (404, 3, False)
-    CONFLICT = (409, 6, False)
-    NOT_ALLOWED = (403, 4, False)
-    UNAVAILABLE = (503, 9, True)
-    USAGE = (None, 2, False)
-    THROTTLED = (429, 9, True)
-    TIMED_OUT = (None, 8, True)
-    INTERNAL = (500, 1, False)
-    TASK = (None, 7, False)
-    TASK_AGAIN = (None, 7, True)
-
-    def __init__(self, status: int | None, exit_code: int, retryable: bool) -> None:
-        self.status = status
-        self.exit_code = exit_code
-        self.retryable = retryable
+__all__ = ["LOCAL", "Code", "all_codes", "code_of", "find_code", "status_of"]
 
 
 # The status of an error that only commands and clients report.
@@ -279,3 +257,13 @@ def find_code(code: str) -> Code | None:
 def _brought() -> dict[str, Code]:
     lists = [codes for _, codes in load_entry_points(CODE_GROUP) if isinstance(codes, tuple)]
     return {code.code: code for codes in lists for code in codes}
+
+
+def code_of(error: AnabranchError) -> Code:
+    """The entry of an error's code; a code that no list has is of the kind of the error's class."""
+    return find_code(error.code) or Code(error.code, error.kind, "", error.remedy)
+
+
+def status_of(error: AnabranchError) -> int:
+    """The HTTP status of an error; 500 if only commands should report it."""
+    return code_of(error).status or error.kind.status or 500

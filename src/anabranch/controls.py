@@ -6,53 +6,30 @@ from dataclasses import dataclass
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json
+from anabranch.contract.answer import read
+from anabranch.contract.control import Limit, NodeAgain, Replay, Retry
+from anabranch.contract.jobs import JobError
 from anabranch.engine.advancing import end_orphans
-from anabranch.engine.model import TERMINAL, Job, JobState, Limit, LimitKind, SessionId
+from anabranch.engine.model import TERMINAL, Job, JobState, LimitKind, RetryAnswer, SessionId, SignalAnswer
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import Again, choose_again
 from anabranch.engine.views import JobDetail, NodeDetail
 from anabranch.errors import AnabranchError, Conflict, NotFound, Unavailable
-from anabranch.workflows.definition import Kind, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.mistakes import nearest
+from anabranch.workflows.nodes import Kind
 
-__all__ = ["Controls", "NodeAgain", "Replayed", "Retry", "RetryPlan"]
+__all__ = ["Controls", "RetryChoice"]
 
 ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
-class Retry:
+class RetryChoice:
     """What to run again: the failed tasks of the job or of some nodes, or one node and all behind it."""
 
     nodes: tuple[str, ...] = ()
     from_node: str | None = None
-
-
-@dataclass(frozen=True)
-class NodeAgain:
-    """A node that runs again: with how many tasks, as far as that is known, and how many results are kept."""
-
-    name: str
-    is_whole: bool
-    tasks: int | None
-    kept: int
-
-
-@dataclass(frozen=True)
-class RetryPlan:
-    """What a retry runs."""
-
-    job: Job
-    nodes: tuple[NodeAgain, ...]
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """What became of the dead letters of one job; `error` says why they were left."""
-
-    job_id: str
-    nodes: tuple[str, ...]
-    error: AnabranchError | None = None
 
 
 class Controls:
@@ -88,21 +65,20 @@ class Controls:
             self._later(end_orphans(self._store))  # there may be very many
         return await self._reads.job(job.job_id)
 
-    async def plan_retry(self, job_id: str, wanted: Retry) -> RetryPlan:
+    async def plan_retry(self, job_id: str, wanted: RetryChoice) -> Retry:
         """What a retry would run; nothing is changed."""
-        job, again, nodes = await self._choose(job_id, wanted)
-        return _plan(job, again, nodes)
+        return _plan(*await self._choose(job_id, wanted), dry_run=True)
 
-    async def retry(self, job_id: str, wanted: Retry, by: str) -> RetryPlan:
+    async def retry(self, job_id: str, wanted: RetryChoice, by: str) -> Retry:
         """Run again what failed, in a new generation; Conflict when the job can't be retried."""
         for _ in range(ATTEMPTS):
             job, again, nodes = await self._choose(job_id, wanted)
             verdict = await self._store.retry(job.job_id, job.last_event, again, self._session(), by)
             if verdict.right:
                 self._start([verdict.right])
-                return _plan(job, again, nodes)
-            if verdict.word != "moved":
-                raise _unretryable(job, verdict.word)
+                return _plan(job, again, nodes, dry_run=False)
+            if verdict.answer is not RetryAnswer.MOVED:
+                raise _unretryable(job, verdict.answer)
         raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
 
     async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str) -> bool:
@@ -112,10 +88,10 @@ class Controls:
         verdict = await self._store.signal(job.job_id, node, payload, by, self._session())
         if verdict.right:
             self._start([verdict.right])
-        if verdict.word in ("accepted", "same"):
-            return verdict.word == "accepted"
+        if verdict.answer in (SignalAnswer.ACCEPTED, SignalAnswer.SAME):
+            return verdict.answer is SignalAnswer.ACCEPTED
         gate, remedy = f"{node} of job {job.job_id[:12]}", f"See `anabranch events {job.job_id[:12]}`."
-        if verdict.word == "other":
+        if verdict.answer is SignalAnswer.OTHER:
             raise Conflict("gate.other", f"{gate} was told something else before, and that stands", remedy=remedy)
         raise Conflict("gate.ended", f"{gate} is over", remedy=remedy)
 
@@ -139,7 +115,7 @@ class Controls:
         job_ids: Sequence[str],
         limit: int,
         by: str,
-    ) -> list[Replayed]:
+    ) -> list[Replay]:
         """Retry the jobs of dead letters, each for the nodes that have some; at most so many letters are looked at."""
         found: dict[str, dict[str, None]] = {}
         asked: list[str | None] = [(await self._reads.find(job_id)).job_id for job_id in job_ids]
@@ -151,42 +127,44 @@ class Controls:
                 found.setdefault(letter.job_id, {})[letter.node] = None
         return [await self._replay(name, tuple(nodes), by) for name, nodes in found.items()]
 
-    async def _replay(self, job_id: str, nodes: tuple[str, ...], by: str) -> Replayed:
+    async def _replay(self, job_id: str, nodes: tuple[str, ...], by: str) -> Replay:
         try:
-            await self.retry(job_id, Retry(nodes), by)
+            await self.retry(job_id, RetryChoice(nodes), by)
         except AnabranchError as error:
-            return Replayed(job_id, nodes, error)
-        return Replayed(job_id, nodes)
+            reason = {"code": error.code, "message": error.message, "remedy": error.remedy}
+            return Replay(job_id, nodes, replayed=False, error=read(JobError, reason))
+        return Replay(job_id, nodes, replayed=True, error=None)
 
-    async def _choose(self, job_id: str, wanted: Retry) -> tuple[Job, Again, list[NodeDetail]]:
+    async def _choose(self, job_id: str, wanted: RetryChoice) -> tuple[Job, Again, list[NodeDetail]]:
         job = await self._reads.find(job_id)
         if job.state not in TERMINAL:
-            raise _unretryable(job, "open")
+            raise _unretryable(job, RetryAnswer.OPEN)
         workflow, nodes = await self._reads.workflow(job), await self._reads.nodes(job.id)
         states, failed = {node.name: node.state for node in nodes}, {node.name: node.failed for node in nodes}
         again = choose_again(workflow, states, failed, nodes=wanted.nodes, from_node=wanted.from_node)
         return job, again, nodes
 
 
-def _plan(job: Job, again: Again, nodes: Sequence[NodeDetail]) -> RetryPlan:
+def _plan(job: Job, again: Again, nodes: Sequence[NodeDetail], *, dry_run: bool) -> Retry:
     known = {node.name: node for node in nodes}
-    return RetryPlan(job, tuple(_again(known[name], name in again.kept) for name in again.nodes))
+    chosen = tuple(_again(known[name], name in again.kept) for name in again.nodes)
+    return Retry(job.job_id, job.generation + 1, dry_run, chosen)
 
 
 def _again(node: NodeDetail, is_kept: bool) -> NodeAgain:
     if is_kept and node.total:
-        return NodeAgain(node.name, False, node.total - node.completed, node.completed)
-    return NodeAgain(node.name, True, None, 0)
+        return NodeAgain(node.name, "failed tasks", node.total - node.completed, node.completed)
+    return NodeAgain(node.name, "whole", None, 0)
 
 
-def _unretryable(job: Job, word: str) -> AnabranchError:
+def _unretryable(job: Job, answer: RetryAnswer) -> AnabranchError:
     name = f"job {job.job_id[:12]}"
-    if word == "open":
+    if answer is RetryAnswer.OPEN:
         remedy = f"Cancel it first: `anabranch cancel {job.job_id[:12]}`."
         return Conflict("retry.open", f"{name} is {job.state}: only what has ended can be retried", remedy=remedy)
-    if word == "child":
+    if answer is RetryAnswer.CHILD:
         return Conflict("retry.child", f"{name} was run by another job", remedy="Retry that one: its `parent`.")
-    if word == "older":
+    if answer is RetryAnswer.OLDER:
         remedy = "Retry the newest, or submit it again."
         return Conflict("retry.older", f"{name} is not the newest of its parameters", remedy=remedy)
     return NotFound("job.not_found", f"{name} is gone", remedy="List jobs with `anabranch jobs`.")

@@ -17,6 +17,7 @@ AnabranchError
 """
 
 from datetime import timedelta
+from enum import Enum
 
 __all__ = [
     "AnabranchError",
@@ -29,6 +30,7 @@ __all__ = [
     "Full",
     "InputError",
     "Interrupted",
+    "Kind",
     "NotFound",
     "Permanent",
     "Resource",
@@ -39,13 +41,37 @@ __all__ = [
 ]
 
 
+class Kind(Enum):
+    """The kind of an error: its HTTP status, its exit code, and whether a retry may succeed."""
+
+    INVALID = (422, 5, False)
+    DEFINITION = (None, 5, False)
+    NOT_FOUND = (404, 3, False)
+    CONFLICT = (409, 6, False)
+    NOT_ALLOWED = (403, 4, False)
+    UNAVAILABLE = (503, 9, True)
+    USAGE = (None, 2, False)
+    THROTTLED = (429, 9, True)
+    TIMED_OUT = (None, 8, True)
+    INTERNAL = (500, 1, False)
+    TASK = (None, 7, False)
+    TASK_AGAIN = (None, 7, True)
+
+    def __init__(self, status: int | None, exit_code: int, retryable: bool) -> None:
+        self.status = status
+        self.exit_code = exit_code
+        self.retryable = retryable
+
+
 class AnabranchError(Exception):
     """What went wrong (`message`), under a stable `code`, and what to do about it (`remedy`).
 
-    The category says whether a handler that fails by it is tried again.
+    `category` says whether a handler that fails with it is retried, and `kind` is that of codes that are not listed in
+    `codes.py`.
     """
 
     category = "permanent"
+    kind = Kind.INTERNAL
 
     def __init__(self, code: str, message: str, *, remedy: str = "") -> None:
         super().__init__(message)
@@ -57,17 +83,25 @@ class AnabranchError(Exception):
 class DefinitionError(AnabranchError):
     """A workflow, handler or plugin is wrong."""
 
+    kind = Kind.DEFINITION
+
 
 class InputError(AnabranchError):
     """The caller's inputs are wrong."""
+
+    kind = Kind.INVALID
 
 
 class NotFound(AnabranchError):
     """There is no such thing."""
 
+    kind = Kind.NOT_FOUND
+
 
 class Conflict(AnabranchError):
     """The state has moved on, or another holds it."""
+
+    kind = Kind.CONFLICT
 
 
 class Changed(Conflict):
@@ -80,12 +114,14 @@ class Unavailable(AnabranchError):
     """A part that is needed does not answer."""
 
     category = "transient"
+    kind = Kind.UNAVAILABLE
 
 
 class Denied(Unavailable):
     """A part that is needed refuses us."""
 
     category = "permanent"
+    kind = Kind.NOT_ALLOWED
 
 
 class Full(Unavailable):

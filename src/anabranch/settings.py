@@ -1,6 +1,5 @@
 """The one place that reads the environment and the configuration file."""
 
-import json
 import os
 import re
 import tomllib
@@ -11,14 +10,12 @@ from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     SecretStr,
-    TypeAdapter,
     ValidationError,
     ValidationInfo,
     create_model,
@@ -36,86 +33,16 @@ from pydantic_settings import (
 from anabranch.engine.entry_points import SETTINGS_GROUP, load_entry_points
 from anabranch.errors import DefinitionError, InputError
 from anabranch.public_url import read_origin, read_public_url
-from anabranch.storage.addresses import RESERVED
+from anabranch.storage.locations import StorageLocations
 
-__all__ = [
-    "Origin",
-    "Settings",
-    "Storage",
-    "forget",
-    "load_settings",
-    "origins",
-    "plugin_settings",
-    "unknown_variables",
-]
+__all__ = ["Origin", "Settings", "forget", "load_settings", "origins", "plugin_settings", "unknown_variables"]
 
 PREFIX = "ANABRANCH_"
-TIERS = ("bronze", "silver", "gold")
-AREAS = (*TIERS, "work")
-WORK_IN_SILVER = f"{RESERVED}/work"
-CLOUDS = ("az", "s3", "gs")
-_OPTIONS: TypeAdapter[dict[str, bool | str | dict[str, bool | str]]] = TypeAdapter(
-    dict[str, bool | str | dict[str, bool | str]], config=ConfigDict(strict=True)
-)
 
 
 def _default_home() -> Path:
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "anabranch"
-
-
-class Storage(BaseModel):
-    """The URLs of the tiers and the work area, and options of cloud stores: for all, or for one by name."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-    bronze: str = ""
-    silver: str = ""
-    gold: str = ""
-    work: str = ""
-    options: SecretStr | None = None
-
-    @field_validator(*AREAS, mode="after")
-    @classmethod
-    def _check(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if not url:
-            return url
-        if parts.query or parts.fragment or "@" in parts.netloc:
-            raise ValueError("a storage URL can't contain secrets or a query; put them into the options")
-        if parts.scheme == "file":
-            if parts.netloc or not parts.path.startswith("/"):
-                raise ValueError("write it as file:///folder")
-        elif parts.scheme not in CLOUDS or not parts.netloc:
-            raise ValueError("write it as file:///folder, az://container, s3://bucket or gs://bucket")
-        return url
-
-    @field_validator("options", mode="before")
-    @classmethod
-    def _spell(cls, value: Any) -> Any:  # a table of the file, or the text of a variable
-        return json.dumps(value) if isinstance(value, dict) else value
-
-    @field_validator("options", mode="after")
-    @classmethod
-    def _check_options(cls, value: SecretStr | None) -> SecretStr | None:
-        try:
-            _OPTIONS.validate_json(value.get_secret_value() if value else "{}")
-        except ValidationError:  # its message would show the value
-            raise ValueError('write a JSON object, like {"account_name": "…", "silver": {…}}') from None
-        return value
-
-    def folder(self, tier: str) -> Path:
-        """The folder of a tier."""
-        return Path(unquote(urlsplit(getattr(self, tier)).path))
-
-    def options_of(self, area: str) -> dict[str, str | bool]:
-        """The options of an area's store: its own override those for all. A work area in silver also has silver's."""
-        given = _OPTIONS.validate_json(self.options.get_secret_value() if self.options else "{}")
-        names = ("silver", area) if area == "work" and self.work.startswith(f"{self.silver.rstrip('/')}/") else (area,)
-        options = {name: value for name, value in given.items() if not isinstance(value, dict)}
-        for name in names:
-            own = given.get(name, {})
-            options.update(own if isinstance(own, dict) else {})
-        return options
 
 
 class Settings(BaseSettings):
@@ -193,8 +120,8 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(
         20_480 * 2**20, ge=1_000, description="The largest file that the API accepts at `POST /api/uploads`."
     )
-    storage: Storage = Field(
-        Storage(),
+    storage: StorageLocations = Field(
+        StorageLocations(),
         description="Where the tiers `bronze`, `silver` and `gold` and the `work` area are; by default in the home.",
     )
     source_cache_mb: int = Field(
@@ -277,11 +204,8 @@ class Settings(BaseSettings):
 
     @field_validator("storage", mode="after")
     @classmethod
-    def _place_tiers(cls, value: Storage, info: ValidationInfo) -> Storage:
-        home = info.data.get("home", Path("/"))
-        places = {tier: getattr(value, tier) or (home / tier).as_uri() for tier in TIERS}
-        in_silver = f"{value.silver.rstrip('/')}/{WORK_IN_SILVER}" if value.silver else (home / "work").as_uri()
-        return Storage(**places, work=value.work or in_silver, options=value.options)
+    def _place_tiers(cls, value: StorageLocations, info: ValidationInfo) -> StorageLocations:
+        return value.in_home(info.data.get("home", Path("/")))
 
     @classmethod
     def settings_customise_sources(
@@ -405,7 +329,7 @@ def unknown_variables(ours: Collection[str] = ()) -> Iterator[tuple[str, str]]:
 def _paths(model: type[Settings]) -> Iterator[tuple[str, ...]]:
     """The names of the settings, each from the outermost to its own."""
     for name, field in model.model_fields.items():
-        inner = field.annotation.model_fields if field.annotation is Storage else {}
+        inner = field.annotation.model_fields if field.annotation is StorageLocations else {}
         yield from ((name, below) for below in inner)
         if not inner:
             yield (name,)

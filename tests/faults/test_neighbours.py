@@ -115,7 +115,7 @@ async def test_e1_a_large_result_that_is_gone_fails_its_reader(stage: Stage) -> 
     file.touch()
     job = await stage.until(job_id, lambda job: job.job.state == "failed", 20)
     assert job.job.error is not None
-    assert job.job.error["code"] == "file.not_found"
+    assert job.job.error["code"] == "storage.not_found"
 
 
 @pytest.mark.slow

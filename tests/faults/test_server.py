@@ -102,12 +102,7 @@ async def test_e21_connections_ended_five_times_a_second(stage: Stage) -> None:
     assert all(member.process.poll() is None for member in stage.crew.members)
 
 
-AWAY = {
-    "beat": "bigint, jsonb",
-    "sweep": "bigint, interval, integer, boolean",
-    "take_rights": "bigint, integer",
-    "claim": "bigint, text[], integer, jsonb, boolean",
-}
+AWAY = ("beat", "sweep", "take_rights", "claim")
 
 
 @pytest.mark.slow
@@ -115,10 +110,10 @@ async def test_e21_a_function_that_is_away_for_a_moment_ends_no_process(stage: S
     await stage.crew.start_ready("orchestrator", "worker", "worker")
     job_id = await stage.submit("mixed", pause=0.05, quick=100, plain=60, heavy=4)
     await stage.reach(job_id, 20)
-    for name, arguments in AWAY.items():
-        stage.query(f"alter function app.{name}({arguments}) rename to {name}_away")
+    for name in AWAY:
+        stage.query(f"alter function app.{name} rename to {name}_away")
         await asyncio.sleep(1.2)
-        stage.query(f"alter function app.{name}_away({arguments}) rename to {name}")
+        stage.query(f"alter function app.{name}_away rename to {name}")
     job = await stage.finish(job_id)
     assert all(task.failures == 0 for task in await stage.tasks(job, "work"))
     assert all(member.process.poll() is None for member in stage.crew.members)

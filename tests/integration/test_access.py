@@ -25,7 +25,7 @@ from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.deps import Needs
 from anabranch.api.main import create_app
 from anabranch.api.security.authentication import Authenticator
-from anabranch.cli.home_key import HomeKey
+from anabranch.cli.stack.home_key import HomeKey
 from anabranch.client import Client, NotAllowed
 from anabranch.embedded.home import Home
 from anabranch.embedded.listener import listen
@@ -311,7 +311,7 @@ async def test_o5_keys_that_ended_long_ago_are_removed(database_url: str, clock:
         await keys.revoke(old[1].key_id, "a test")
         clock.advance(timedelta(days=32))
         new = await make(database_url)
-        assert {key.key_id for key in await keys.list(limit=10)} == {kept.key_id, new.key_id}
+        assert {key.id for key in await keys.list(limit=10)} == {kept.key_id, new.key_id}
 
 
 def test_s5_the_app_role_makes_keys_by_functions_only(database_url: str) -> None:

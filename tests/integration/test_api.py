@@ -15,12 +15,12 @@ from fastapi import FastAPI
 
 from anabranch.api.health import monitor
 from anabranch.api.main import create_app
-from anabranch.app import Gateway
 from anabranch.canonical import Json
 from anabranch.client import Client
-from anabranch.engine.model import Claim, Report, SessionId, SessionKind
+from anabranch.engine.model import Claim, Ended, Report, SessionId, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import InputError, NotFound
+from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 from tests.support.server import serve
@@ -99,7 +99,7 @@ async def claim(engine: EngineHarness, count: int, session: SessionId | None = N
 
 
 async def fail(engine: EngineHarness, claims: list[Claim], error: Json = None) -> None:
-    _, rights = await engine.end(claims, "failed", error)
+    _, rights = await engine.end(claims, Ended.FAILED, error)
     await engine.advance(rights)
 
 
@@ -455,7 +455,7 @@ async def test_o6_an_unknown_job_has_no_history(api: httpx.AsyncClient, path: st
 async def test_logs_are_listed_by_page(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     job_id = await submit(api)
     claims = await claim(engine, 3)
-    reports = [Report(task.fence, "completed", "null", log=f"{task.index}\n") for task in claims]
+    reports = [Report(task.fence, Ended.COMPLETED, "null", log=f"{task.index}\n") for task in claims]
     await engine.store.report(engine.session, reports)
 
     first = (await api.get(f"/api/jobs/{job_id[:20]}/logs?limit=2")).json()
@@ -799,7 +799,7 @@ async def test_what_may_be_kept_is_described(api: httpx.AsyncClient) -> None:
         assert "ETag" in described["responses"]["200"]["headers"]
         assert "304" in described["responses"]
         assert "If-None-Match" in [one["name"] for one in described["parameters"]]
-    assert "JobView" in str(paths["/api/jobs/{job_id}"]["get"]["responses"]["200"])
+    assert "JobStatus" in str(paths["/api/jobs/{job_id}"]["get"]["responses"]["200"])
 
 
 @pytest.fixture

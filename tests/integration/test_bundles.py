@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from anabranch.api.answers import bundle
 from anabranch.api.main import create_app
 from anabranch.client import AsyncClient, Client
-from anabranch.engine.model import Report
+from anabranch.engine.model import Ended, Report
 from anabranch.errors import InputError, NotFound, Unavailable
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out
@@ -34,9 +34,9 @@ async def run_badly(engine: EngineHarness, width: int = 5) -> str:
     job_id = (await engine.submit(fan_out(width))).job_id
     first, second, third, *_ = await engine.claim(width)
     reports = [
-        Report(first.fence, "failed", '{"code": "x", "message": "no"}', log="it broke"),
-        Report(second.fence, "completed", "{}", log="it went well"),
-        Report(third.fence, "retry", '{"code": "y", "message": "later"}', log="try again"),
+        Report(first.fence, Ended.FAILED, '{"code": "x", "message": "no"}', log="it broke"),
+        Report(second.fence, Ended.COMPLETED, "{}", log="it went well"),
+        Report(third.fence, Ended.RETRY, '{"code": "y", "message": "later"}', log="try again"),
     ]
     await engine.store.report(engine.session, reports)
     return job_id

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.controls import Retry
-from anabranch.engine.model import Checkpoint, Claim, JobState
+from anabranch.controls import RetryChoice
+from anabranch.engine.model import Checkpoint, Claim, Ended, JobState
 from anabranch.engine.views import TaskDetail
 from tests.support.crew import until_async
 from tests.support.engine import EngineHarness, fan_out
@@ -120,7 +120,7 @@ async def test_w3_an_async_handler_saves_when_the_worker_stops_and_is_handed_bac
 async def test_w5_a_retry_in_a_new_generation_goes_on_from_the_checkpoint_of_what_failed(stack: Stack) -> None:
     failed = await stack.run("saves_in_silence", act="and break")
     assert failed.job.state is JobState.FAILED
-    await stack.gateway.controls.retry(failed.job.job_id, Retry(), "test")
+    await stack.gateway.controls.retry(failed.job.job_id, RetryChoice(), "test")
     (task,) = await stack.tasks(await stack.wait(failed.job.job_id), "act")
     assert (task.status, task.attempts, task.result) == ("completed", 2, ["half", 7, 1])
 
@@ -146,7 +146,7 @@ async def test_e3_a_checkpoint_needs_the_whole_token_of_its_attempt(engine: Engi
     assert not await save(engine, claim, "older", attempt=0)
     assert not await engine.store.checkpoint(other, claim.fence, 1, "other", "null")
     assert await save(engine, claim, "mine")
-    await engine.end([claim], "handed_back")
+    await engine.end([claim], Ended.HANDED_BACK)
     assert not await save(engine, claim, "late", number=2)
 
     (again,) = await engine.claim()
@@ -159,7 +159,7 @@ async def test_e12_a_checkpoint_that_comes_late_or_twice_takes_no_later_ones_pla
     (claim,) = await engine.claim()
     for number, phase in ((1, "first"), (2, "second"), (2, "second"), (1, "first")):
         assert await save(engine, claim, phase, number)
-    await engine.end([claim], "handed_back")
+    await engine.end([claim], Ended.HANDED_BACK)
     (again,) = await engine.claim()
     assert again.checkpoint == Checkpoint("second", {"phase": "it"}, 1)
 

@@ -19,6 +19,7 @@ import pytest
 
 from anabranch.canonical import Json
 from anabranch.engine.model import Purpose
+from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.child import Saved
 from anabranch.engine.worker.children import Child, ChildDied, Children
 from anabranch.engine.worker.context import TaskFacts
@@ -45,6 +46,7 @@ from anabranch.engine.worker.children import Children
 from anabranch.engine.worker.context import TaskFacts
 from anabranch.errors import TaskError
 from anabranch.engine.model import Purpose
+from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.perform import Call
 from anabranch.engine.plugin import load_plugins
 
@@ -63,7 +65,7 @@ async def main(*plugins):
     for n in range(3):
         facts = TaskFacts("job", f"task {n}", "node", n, 1, {"message": n}, "id", None, f"scratch{n}")
         call = Call(Purpose.WORK, "echo", "flow", facts)
-        told.append((await children.run(call, timedelta(seconds=20), None, Listener(), alone=False)).result)
+        told.append((await children.run(call, TaskPolicy(timedelta(seconds=20)), Listener(), alone=False)).result)
     children.close()
     print(json.dumps(told))
 
@@ -179,7 +181,7 @@ def call(handler: str, number: int = 0, **params: Json) -> Call:
     return Call(Purpose.WORK, handler, "flow", facts)
 
 
-LONGEST = timedelta(seconds=30)
+POLICY = TaskPolicy(timedelta(seconds=30))
 
 
 @pytest.mark.parametrize(("told", "heard"), [("stopping", "[true,false]"), ("cancelled", "[false,true]")])
@@ -187,18 +189,18 @@ async def test_w3_a_handler_that_is_told_before_it_begins_hears_it(children: Chi
     """The child can't hear a signal for a call that it has not begun, and the worker may be told to stop before."""
     for alone in (True, False):
         listener = Listener(stopping=told == "stopping", cancelled=told == "cancelled")
-        performed = await children.run(call("patient"), LONGEST, None, listener, alone=alone)
+        performed = await children.run(call("patient"), POLICY, listener, alone=alone)
         assert (performed.error, performed.result, listener.ended) == (None, heard, True)
 
 
 async def test_tf8_a_handler_that_kills_its_parent_kills_nobody_else(children: Children, tmp_path: Path) -> None:
     began, file = tmp_path / "began", tmp_path / "file"
-    beside = children.run(call("steady", 1, began=str(began), file=str(file)), LONGEST, None, Listener(), alone=False)
+    beside = children.run(call("steady", 1, began=str(began), file=str(file)), POLICY, Listener(), alone=False)
     neighbour = asyncio.create_task(beside)
     while not began.exists():
         await asyncio.sleep(0.01)
     with pytest.raises(ChildDied) as died:
-        await children.run(call("parricide"), LONGEST, None, Listener(), alone=False)
+        await children.run(call("parricide"), POLICY, Listener(), alone=False)
     assert (died.value.ended_by, died.value.begun, died.value.orphaned) == ("SIGKILL", True, False)
     file.touch()
     assert (await neighbour).error is None
@@ -206,7 +208,7 @@ async def test_tf8_a_handler_that_kills_its_parent_kills_nobody_else(children: C
 
 async def test_tf8_children_that_die_with_their_server_say_so(children: Children, tmp_path: Path) -> None:
     began = tmp_path / "began"
-    beside = children.run(call("steady", 1, began=str(began), file="never"), LONGEST, None, Listener(), alone=False)
+    beside = children.run(call("steady", 1, began=str(began), file="never"), POLICY, Listener(), alone=False)
     neighbour = asyncio.create_task(beside)
     while not began.exists():
         await asyncio.sleep(0.01)
@@ -221,7 +223,7 @@ async def test_e9_a_child_that_died_while_it_was_idle_costs_the_next_call_nothin
     for child in children._idle:
         assert child.process.pid is not None
         os.killpg(child.process.pid, signal.SIGKILL)  # its guard and what is behind it
-    performed = await children.run(call("patient"), LONGEST, None, Listener(stopping=True), alone=False)
+    performed = await children.run(call("patient"), POLICY, Listener(stopping=True), alone=False)
     assert performed.error is None
 
 
@@ -234,5 +236,5 @@ class Raced(list[Child]):
 
 async def test_b5_a_thread_that_finds_no_idle_child_left_makes_one(children: Children) -> None:
     children._idle = Raced()
-    performed = await children.run(call("patient"), LONGEST, None, Listener(stopping=True), alone=False)
+    performed = await children.run(call("patient"), POLICY, Listener(stopping=True), alone=False)
     assert performed.error is None

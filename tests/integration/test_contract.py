@@ -36,12 +36,13 @@ from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.api.main import create_app
-from anabranch.app import Gateway, open_results, purge
+from anabranch.app import open_results, purge
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
-from anabranch.engine.model import Claim, JobState, LimitKind, SessionKind
+from anabranch.engine.model import Claim, Ended, JobState, LimitKind, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.session import keep_session
+from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
 from tests.support.engine import EngineHarness, open_harness
@@ -195,18 +196,18 @@ async def claim(engine: EngineHarness, job_id: str) -> list[Claim]:
         while len(found) < 3:
             claims = await engine.claim()
             found += [one for one in claims if one.lane.job_id == job_id]
-            await engine.end([one for one in claims if one.lane.job_id != job_id], "handed_back")
+            await engine.end([one for one in claims if one.lane.job_id != job_id], Ended.HANDED_BACK)
             await asyncio.sleep(0.01)
     return found
 
 
-async def end(engine: EngineHarness, job_id: str, ended: str) -> None:
+async def end(engine: EngineHarness, job_id: str, ended: Ended) -> None:
     """Let one task of a job end so, and the others well."""
     first, *others = await claim(engine, job_id)
     error: Json = {"code": "test.broken", "message": "no", "category": "permanent"}
-    for claims, how, body in ((others, "completed", None), ([first], ended, None if ended == "completed" else error)):
-        _, rights = await engine.end(claims, how, body)
-        await engine.advance(rights)
+    await engine.finish(others)
+    _, rights = await engine.end([first], ended, None if ended is Ended.COMPLETED else error)
+    await engine.advance(rights)
 
 
 async def reach(stack: Stack, job_id: str, state: JobState) -> str:
@@ -221,8 +222,8 @@ async def seed(stack: Stack) -> dict[str, list[Any]]:
     session = await stack.engine.new_session()  # each time: nothing keeps it alive
     engine = EngineHarness(stack.engine.store, stack.engine.reads, session, stack.engine.results)
     completed, failed, waiting, running = [await submit(stack, name) for name in ("wide", "wide", "ask", "wide")]
-    await end(engine, completed, "completed")
-    await end(engine, failed, "failed")
+    await end(engine, completed, Ended.COMPLETED)
+    await end(engine, failed, Ended.FAILED)
     await reach(stack, completed, JobState.COMPLETED)
     await reach(stack, failed, JobState.FAILED)
     await reach(stack, waiting, JobState.WAITING)
@@ -243,7 +244,7 @@ async def seed(stack: Stack) -> dict[str, list[Any]]:
         "handler": ["do"],
         "parameters": [{}, {"n": 1}],
         "confirm": ["yes", *[""] * 19],  # each time takes as long as all else of its operation
-        "key_id": [key.key_id],
+        "key_id": [key.id],
         "session": [session],
         "code": ["request.invalid"],
     }

@@ -12,15 +12,28 @@ from anabranch.adapters.postgres.store.audit import audit
 from anabranch.canonical import Json
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Answer, Claim, JobState, LimitKind, NodeState, Purpose
+from anabranch.engine.model import (
+    Answer,
+    Claim,
+    Ended,
+    JobState,
+    LimitKind,
+    NodeState,
+    Purpose,
+    RetryAnswer,
+    SignalAnswer,
+)
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission
 from anabranch.engine.retry import choose_again
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Branch, Kind, Node, OnFailure, Retry, Spread, Tolerance, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Branch, Kind, OnFailure, Spread, Tolerance
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 from tests.support.replay import replay
 
 pytestmark = pytest.mark.postgres
@@ -33,7 +46,7 @@ def audited(database_url: str) -> Iterator[None]:
     assert [found for found in audit(database_url) if "_late_" not in found.check] == []
 
 
-async def retry(engine: EngineHarness, job_id: str, **choice: object) -> str:
+async def retry(engine: EngineHarness, job_id: str, **choice: object) -> RetryAnswer:
     """Retry a job as the API does; the verdict."""
     job = await engine.reads.find(job_id)
     workflow, nodes = await engine.reads.workflow(job), await engine.reads.nodes(job.id)
@@ -42,11 +55,11 @@ async def retry(engine: EngineHarness, job_id: str, **choice: object) -> str:
     verdict = await engine.store.retry(job_id, job.last_event, again, engine.session)
     if verdict.right:
         await engine.advance([verdict.right])
-    return verdict.word
+    return verdict.answer
 
 
 async def fail(engine: EngineHarness, claims: list[Claim]) -> None:
-    _, rights = await engine.end(claims, "failed")
+    _, rights = await engine.end(claims, Ended.FAILED)
     await engine.advance(rights)
 
 
@@ -137,11 +150,11 @@ class TestRetry:
     async def test_an_open_job_is_not_retried(self, engine: EngineHarness) -> None:
         job = await engine.submit(fan_out(1))
         again = choose_again(fan_out(1), {"work": NodeState.FAILED, "join": NodeState.PENDING}, {})
-        assert (await engine.store.retry(job.job_id, 3, again, engine.session)).word == "open"
+        assert (await engine.store.retry(job.job_id, 3, again, engine.session)).answer is RetryAnswer.OPEN
 
     async def test_a_right_of_the_old_generation_is_lost(self, engine: EngineHarness) -> None:
         job = await engine.submit(fan_out(2, on_failure=OnFailure.FINISH))
-        _, old = await engine.end(await engine.claim(), "failed")
+        _, old = await engine.end(await engine.claim(), Ended.FAILED)
         await engine.store.cancel(job.job_id, "test")
         assert await retry(engine, job.job_id) == "retried"
         assert await engine.advance(old) == 0
@@ -162,10 +175,10 @@ class TestRetry:
         workflow = Workflow(
             "w",
             (
-                Node("a", "h"),
-                Node("c", kind=Kind.CONDITIONAL, after=("a",), branches=(yes, no)),
-                Node("yes", "h", after=("c",)),
-                Node("no", "h", after=("c",)),
+                make_node("a", "h"),
+                make_node("c", kind=Kind.CONDITIONAL, after=("a",), branches=(yes, no)),
+                make_node("yes", "h", after=("c",)),
+                make_node("no", "h", after=("c",)),
             ),
         )
         job = await engine.submit(workflow)
@@ -178,7 +191,7 @@ class TestRetry:
         assert (await engine.nodes(job.job_id))["no"] is NodeState.SKIPPED
 
     async def test_planned_tasks_keep_their_plan(self, engine: EngineHarness) -> None:
-        planned = Workflow("w", (Node("a", "h", planned=True, spread=Spread.DYNAMIC),))
+        planned = Workflow("w", (make_node("a", "h", planned=True, spread=Spread.DYNAMIC),))
         job = await engine.submit(planned)
         (plan,) = await engine.claim(queues=["plan:w"])
         tasks: list[Json] = [{"key": f"t{n}", "parameters": {"n": n}, "handler": None} for n in range(3)]
@@ -196,16 +209,16 @@ class TestRetry:
 
 
 def gated(**more: object) -> Workflow:
-    gate = Node("gate", kind=Kind.GATE, **more)  # type: ignore[arg-type]  # fields of Node
-    after = Node("after", "h", after=("gate",), params={"who": "{{ nodes.gate.output.by }}"})
+    gate = make_node("gate", kind=Kind.GATE, **more)  # type: ignore[arg-type]  # fields of Node
+    after = make_node("after", "h", after=("gate",), params={"who": "{{ nodes.gate.output.by }}"})
     return Workflow("gated", (gate, after))
 
 
-async def signal(engine: EngineHarness, job_id: str, payload: dict[str, Json]) -> str:
+async def signal(engine: EngineHarness, job_id: str, payload: dict[str, Json]) -> SignalAnswer:
     verdict = await engine.store.signal(job_id, "gate", payload, "tester", engine.session)
     if verdict.right:
         await engine.advance([verdict.right])
-    return verdict.word
+    return verdict.answer
 
 
 class TestGates:
@@ -224,7 +237,7 @@ class TestGates:
         assert await signal(engine, job.job_id, {"by": "bob"}) == "other"
 
     async def test_an_early_signal_is_kept(self, engine: EngineHarness) -> None:
-        workflow = Workflow("w", (Node("first", "h"), Node("gate", kind=Kind.GATE, after=("first",))))
+        workflow = Workflow("w", (make_node("first", "h"), make_node("gate", kind=Kind.GATE, after=("first",))))
         job = await engine.submit(workflow)
         assert await signal(engine, job.job_id, {}) == "accepted"
         await engine.finish(await engine.claim())
@@ -274,8 +287,8 @@ async def take_free(engine: EngineHarness) -> int:
 
 class TestWaits:
     async def test_e18_a_wait_lasts_by_the_clock_of_the_database(self, engine: EngineHarness, clock: Clock) -> None:
-        wait = Node("wait", kind=Kind.WAIT, duration_seconds="{{ inputs.n }}")
-        job = await engine.submit(Workflow("w", (wait, Node("then", "h", after=("wait",)))), n=60)
+        wait = make_node("wait", kind=Kind.WAIT, duration_seconds="{{ inputs.n }}")
+        job = await engine.submit(Workflow("w", (wait, make_node("then", "h", after=("wait",)))), n=60)
         assert await engine.state(job.job_id) is JobState.WAITING
         clock.advance(timedelta(seconds=59))
         assert await take_free(engine) == 0
@@ -285,18 +298,18 @@ class TestWaits:
         assert len(await engine.claim()) == 1
 
     async def test_a_time_in_the_past_is_no_wait(self, engine: EngineHarness) -> None:
-        job = await engine.submit(Workflow("w", (Node("wait", kind=Kind.WAIT, until="2001-01-01T00:00:00Z"),)))
+        job = await engine.submit(Workflow("w", (make_node("wait", kind=Kind.WAIT, until="2001-01-01T00:00:00Z"),)))
         assert await engine.state(job.job_id) is JobState.COMPLETED
 
     @pytest.mark.parametrize("time", ["tomorrow", "2030-01-01T00:00:00", 5])
     async def test_a_time_that_is_none_fails_its_node(self, engine: EngineHarness, time: Json) -> None:
-        job = await engine.submit(Workflow("w", (Node("wait", kind=Kind.WAIT, until="{{ inputs.t }}"),)), t=time)
+        job = await engine.submit(Workflow("w", (make_node("wait", kind=Kind.WAIT, until="{{ inputs.t }}"),)), t=time)
         assert await engine.state(job.job_id) is JobState.FAILED
 
     async def test_e1_a_waiting_job_is_not_stuck_and_nothing_else_waits_with_it(
         self, engine: EngineHarness, database_url: str
     ) -> None:
-        both = Workflow("w", (Node("gate", kind=Kind.GATE), Node("task", "h")))
+        both = Workflow("w", (make_node("gate", kind=Kind.GATE), make_node("task", "h")))
         job = await engine.submit(both)
         assert await engine.state(job.job_id) is JobState.RUNNING
         await engine.finish(await engine.claim())
@@ -305,14 +318,14 @@ class TestWaits:
             assert connection.execute("select * from app.stuck_jobs").fetchall() == []
 
     async def test_e7_a_cancelled_wait_never_fires(self, engine: EngineHarness, clock: Clock) -> None:
-        job = await engine.submit(Workflow("w", (Node("wait", kind=Kind.WAIT, duration_seconds=5),)))
+        job = await engine.submit(Workflow("w", (make_node("wait", kind=Kind.WAIT, duration_seconds=5),)))
         await engine.store.cancel(job.job_id, "test")
         clock.advance(timedelta(seconds=10))
         assert await take_free(engine) == 0
         assert await engine.state(job.job_id) is JobState.CANCELLED
 
 
-CHILD = Workflow("child", (Node("work", "h"),), inputs=None)
+CHILD = Workflow("child", (make_node("work", "h"),), inputs=None)
 
 
 def parent(count: int = 0, **more: object) -> Declaration:
@@ -320,7 +333,7 @@ def parent(count: int = 0, **more: object) -> Declaration:
     fields: dict[str, object] = {"workflow": "child", "params": {"n": "{{ item }}" if count else 7}, **more}
     if count:
         fields |= {"source": list(range(count)), "kind": Kind.FAN_OUT}
-    node = Node("sub", **{"kind": Kind.WORKFLOW, **fields})  # type: ignore[arg-type]  # fields of Node
+    node = make_node("sub", **{"kind": Kind.WORKFLOW, **fields})  # type: ignore[arg-type]  # fields of Node
     nested = nest({"child": Declaration(CHILD), "parent": Declaration(Workflow("parent", (node,)))})
     assert not nested.refused
     return nested.declarations["parent"]
@@ -451,7 +464,7 @@ class TestChildJobs:
         job = await submit(engine, parent(retry=Retry(max_attempts=1)))
         await spawn(engine)
         gone: Json = {"href": "nowhere.json", "size": 1, "sha256": "0"}
-        _, rights = await engine.end(await engine.claim(), "referenced", gone)
+        _, rights = await engine.end(await engine.claim(), Ended.REFERENCED, gone)
         await engine.advance(rights)
         assert await engine.state(job) is JobState.FAILED
 
@@ -486,7 +499,7 @@ class TestLimits:
         assert len(await engine.claim()) == 2
 
     async def test_a_key_limits_nodes_of_many_jobs_together(self, engine: EngineHarness) -> None:
-        workflow = Workflow("w", (Node("a", "h", limit="{{ inputs.source }}"),))
+        workflow = Workflow("w", (make_node("a", "h", limit="{{ inputs.source }}"),))
         await engine.store.limit(LimitKind.KEY, "slow-server", {"most": 1}, "tester")
         for n in range(3):
             await engine.submit(workflow, source="slow-server", n=n)
@@ -507,7 +520,9 @@ class TestLimits:
     async def test_e13_held_lanes_of_a_queue_that_nobody_serves_take_no_turn(self, engine: EngineHarness) -> None:
         await engine.store.limit(LimitKind.KEY, "scarce", {"most": 1}, "tester")
         for queue in ("unserved", "unserved", "unserved", "default"):
-            workflow = Workflow(queue, (Node("a", "h", spread=Spread.FIXED, count=2, queue=queue, limit="scarce"),))
+            workflow = Workflow(
+                queue, (make_node("a", "h", spread=Spread.FIXED, count=2, queue=queue, limit="scarce"),)
+            )
             await engine.submit(workflow, priority=1 if queue == "unserved" else 9, rerun=True)
         (running,) = await engine.claim(queues=["unserved", "default"])
         assert await engine.claim() == []
@@ -516,10 +531,10 @@ class TestLimits:
 
     async def test_e13_lanes_without_room_are_in_nobodys_way(self, engine: EngineHarness) -> None:
         await engine.store.limit(LimitKind.WORKFLOW, "busy", {"most": 1}, "tester")
-        busy = Workflow("busy", (Node("a", "h"),))
+        busy = Workflow("busy", (make_node("a", "h"),))
         for n in range(120):
             await engine.submit(busy, n=n)
-        await engine.submit(Workflow("other", (Node("a", "h"),)))
+        await engine.submit(Workflow("other", (make_node("a", "h"),)))
         workflows = [claim.lane.workflow for _ in range(4) for claim in await engine.claim(1)]
         assert sorted(workflows) == ["busy", "other"]
 
@@ -578,7 +593,7 @@ async def test_a_draining_session_claims_nothing_more(engine: EngineHarness) -> 
 async def test_e13_very_many_lanes_that_wait_for_one_limit_are_passed_in_a_few_claims(
     engine: EngineHarness, database_url: str
 ) -> None:
-    await engine.submit(Workflow("busy", (Node("a", "h"),)))
+    await engine.submit(Workflow("busy", (make_node("a", "h"),)))
     with psycopg.connect(database_url) as connection:
         connection.execute(
             "insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy, "
@@ -587,7 +602,7 @@ async def test_e13_very_many_lanes_that_wait_for_one_limit_are_passed_in_a_few_c
             "1, 0, 0, false, opened_at, served_at, itemized, ripe from app.lanes, generate_series(1, 20000) n"
         )
     await engine.store.limit(LimitKind.WORKFLOW, "busy", {"paused": True, "reason": "works"}, "tester")
-    await engine.submit(Workflow("other", (Node("a", "h"),)))
+    await engine.submit(Workflow("other", (make_node("a", "h"),)))
     claims = [claim.lane.workflow for _ in range(4) for claim in await engine.claim()]
     assert claims == ["other"]
     assert await engine.store.limit(LimitKind.WORKFLOW, "busy", {"paused": False}, "tester") is None
@@ -604,8 +619,8 @@ async def test_a_reason_stays_until_another_is_given(engine: EngineHarness) -> N
 async def test_e13_dead_letters_of_one_code_are_found_behind_many_others(engine: EngineHarness) -> None:
     await engine.submit(fan_out(10, on_failure=OnFailure.FINISH))
     claims = sorted(await engine.claim(), key=lambda claim: claim.key)
-    await engine.end(claims[:8], "failed", {"code": "a", "message": "no"})
-    await engine.end(claims[8:], "failed", {"code": "b", "message": "no"})
+    await engine.end(claims[:8], Ended.FAILED, {"code": "a", "message": "no"})
+    await engine.end(claims[8:], Ended.FAILED, {"code": "b", "message": "no"})
     found = await engine.reads.dead_letters(limit=6, code="b")
     assert [letter.index for letter in found] == [8, 9]
 
@@ -615,7 +630,7 @@ async def test_a19_claims_of_different_limits_do_not_wait_for_each_other(
 ) -> None:
     """Of the same limit the second waits, so that both together keep it."""
     for number, queue in enumerate(("first", "first", "second")):
-        workflow = Workflow(queue, (Node("work", "do", spread=Spread.FIXED, count=5, queue=queue),))
+        workflow = Workflow(queue, (make_node("work", "do", spread=Spread.FIXED, count=5, queue=queue),))
         await engine.submit(workflow, number=number)
         await engine.store.limit(LimitKind.QUEUE, queue, {"most": 3}, "test")
     claim = "select app.claim(%s, %s, 2, '{}', false) #>> '{fresh,0,2}'"

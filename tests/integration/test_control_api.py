@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from anabranch.api.main import create_app
-from anabranch.engine.model import Claim
+from anabranch.engine.model import Claim, Ended
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 
@@ -59,7 +59,7 @@ async def submit(api: httpx.AsyncClient, workflow: str) -> str:
 async def claim(engine: EngineHarness, count: int) -> list[Claim]:
     async with asyncio.timeout(30):
         while len(found := await engine.claim(count)) < count:
-            await engine.end(found, "handed_back")
+            await engine.end(found, Ended.HANDED_BACK)
             await asyncio.sleep(0.02)
     return found
 
@@ -77,7 +77,9 @@ async def fail_one(api: httpx.AsyncClient, engine: EngineHarness) -> str:
     job_id = await submit(api, "wide")
     first, *others = await claim(engine, 3)
     await engine.end(others)
-    _, rights = await engine.end([first], "failed", {"code": "test.broken", "message": "no", "category": "permanent"})
+    _, rights = await engine.end(
+        [first], Ended.FAILED, {"code": "test.broken", "message": "no", "category": "permanent"}
+    )
     await engine.advance(rights)
     await status(api, job_id, "failed")
     return job_id
@@ -115,7 +117,7 @@ async def test_what_can_not_be_retried_is_a_conflict(api: httpx.AsyncClient, eng
 async def test_an_unknown_node_is_told_with_the_nearest(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     job_id = await fail_one(api, engine)
     answer = await api.post(f"/api/jobs/{job_id}/retry", json={"from_node": "eech"})
-    assert (answer.status_code, answer.json()["code"]) == (422, "node.not_found")
+    assert (answer.status_code, answer.json()["code"]) == (404, "node.not_found")
     assert "each" in answer.json()["remedy"]
 
 

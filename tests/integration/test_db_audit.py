@@ -4,22 +4,25 @@ import json
 from datetime import timedelta
 
 import pytest
+import typer
 from psycopg.rows import TupleRow
 from typer.testing import CliRunner, Result
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.audit import GRACE, audit, checks
-from anabranch.cli.database import cli
+from anabranch.cli.database.schema import audit_state
 from anabranch.cli.exit_codes import exit_code
-from anabranch.engine.model import LimitKind
+from anabranch.engine.model import Ended, LimitKind
 from anabranch.errors import AnabranchError
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Kind
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
-GATED = Workflow("gated", (Node("ask", "", kind=Kind.GATE),))
+GATED = Workflow("gated", (make_node("ask", "", kind=Kind.GATE),))
 
 
 def change(url: str, statement: str) -> list[TupleRow]:
@@ -40,7 +43,7 @@ async def busy(engine: EngineHarness, database_url: str) -> str:
     await engine.submit(fan_out(5), number=1)
     claims = await engine.claim(4)
     await engine.end(claims[:2])
-    await engine.end(claims[2:3], "retry", delay=timedelta(hours=1))
+    await engine.end(claims[2:3], Ended.RETRY, delay=timedelta(hours=1))
     await engine.submit(fan_out(2), priority=3, number=2)
     for _ in range(2):
         _, rights = await engine.end(await engine.claim(2))
@@ -130,7 +133,9 @@ def test_of_many_violations_the_first_are_reported(busy: str) -> None:
 
 def run_command(monkeypatch: pytest.MonkeyPatch, url: str, *options: str) -> Result:
     monkeypatch.setenv("ANABRANCH_DATABASE_URL", url)
-    return CliRunner().invoke(cli, ["audit", *options])
+    command = typer.Typer()
+    command.command()(audit_state)
+    return CliRunner().invoke(command, options)
 
 
 def test_the_command_is_clean_where_all_is_well(busy: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,14 @@ import pytest
 
 from anabranch.adapters.postgres.schema.migrate import reset
 from anabranch.adapters.postgres.store.audit import audit
-from anabranch.engine.model import Answer, InHand, JobState, NodeState, SessionKind
+from anabranch.engine.model import Answer, Ended, InHand, JobState, NodeState, SessionKind
 from anabranch.engine.ports import Hands, SessionGone
 from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Node, OnFailure, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import OnFailure, Spread
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -116,7 +118,7 @@ async def test_e6_a_right_is_spent_once(engine: EngineHarness) -> None:
 async def test_e1_one_failed_task_ends_the_job_and_its_siblings_report_in_vain(engine: EngineHarness) -> None:
     job = await engine.submit(fan_out(4))
     first, second, *_ = await engine.claim(3)
-    _, rights = await engine.end([first], "failed")
+    _, rights = await engine.end([first], Ended.FAILED)
     await engine.advance(rights)
     assert await engine.state(job.job_id) is JobState.FAILED
     assert await engine.nodes(job.job_id) == {"work": NodeState.FAILED, "join": NodeState.SKIPPED}
@@ -129,7 +131,7 @@ async def test_e1_one_failed_task_ends_the_job_and_its_siblings_report_in_vain(e
 async def test_on_failure_continue_goes_on_with_what_completed(engine: EngineHarness) -> None:
     job = await engine.submit(fan_out(2, on_failure=OnFailure.CONTINUE))
     first, second = await engine.claim()
-    await engine.end([first], "failed")
+    await engine.end([first], Ended.FAILED)
     await engine.finish([second], body="kept")
     (join,) = await engine.claim()
     page = await engine.store.node_results(job.job_id, "work", -1)
@@ -162,7 +164,7 @@ async def test_e15_a_hundred_submissions_at_once_are_one_job(engine: EngineHarne
 
 async def test_e15_a_job_that_failed_can_be_run_again(engine: EngineHarness) -> None:
     first = await engine.submit(fan_out(1))
-    _, rights = await engine.end(await engine.claim(), "failed")
+    _, rights = await engine.end(await engine.claim(), Ended.FAILED)
     await engine.advance(rights)
     second = await engine.submit(fan_out(1))
     third = await engine.submit(fan_out(1), rerun=True)
@@ -173,7 +175,7 @@ async def test_e15_a_job_that_failed_can_be_run_again(engine: EngineHarness) -> 
 async def test_e9_a_retried_task_waits_and_keeps_its_count(engine: EngineHarness, clock: Clock) -> None:
     await engine.submit(fan_out(1))
     (first,) = await engine.claim()
-    await engine.end([first], "retry", delay=timedelta(seconds=30))
+    await engine.end([first], Ended.RETRY, delay=timedelta(seconds=30))
     assert await engine.claim() == []
     clock.advance(timedelta(seconds=31))
     (second,) = await engine.claim()
@@ -183,7 +185,7 @@ async def test_e9_a_retried_task_waits_and_keeps_its_count(engine: EngineHarness
 async def test_w3_a_task_handed_back_costs_no_attempt(engine: EngineHarness) -> None:
     await engine.submit(fan_out(1))
     (first,) = await engine.claim()
-    await engine.end([first], "handed_back")
+    await engine.end([first], Ended.HANDED_BACK)
     (second,) = await engine.claim()
     assert (second.attempt, second.failures, second.crashes) == (2, 0, 0)
 
@@ -253,14 +255,14 @@ async def test_e6_a_report_whose_reply_was_lost_gives_its_right_when_it_is_repea
 
 async def test_e22_tasks_that_are_due_again_wait_for_more_urgent_ones(engine: EngineHarness) -> None:
     await engine.submit(fan_out(5), priority=9, name="later")
-    await engine.end(await engine.claim(), "handed_back")
+    await engine.end(await engine.claim(), Ended.HANDED_BACK)
     urgent = await engine.submit(fan_out(2), priority=1, name="urgent")
     assert [claim.lane.job_id for claim in await engine.claim(2)] == [urgent.job_id] * 2
 
 
 async def test_e13_what_was_due_in_a_closed_lane_is_removed(engine: EngineHarness, database_url: str) -> None:
     job = await engine.submit(fan_out(5))
-    await engine.end(await engine.claim(), "handed_back")
+    await engine.end(await engine.claim(), Ended.HANDED_BACK)
     await engine.store.cancel(job.job_id, "test")
     await engine.sweep()
     with psycopg.connect(database_url) as connection:
@@ -268,7 +270,7 @@ async def test_e13_what_was_due_in_a_closed_lane_is_removed(engine: EngineHarnes
 
 
 async def test_e7_a_cancel_and_last_reports_at_once_do_not_deadlock(engine: EngineHarness) -> None:
-    wide = Workflow("wide", tuple(Node(f"n{number}", "h") for number in range(8)))
+    wide = Workflow("wide", tuple(make_node(f"n{number}", "h") for number in range(8)))
     for round_ in range(5):
         job = await engine.submit(wide, round=round_)
         claims = await engine.claim()
@@ -297,7 +299,7 @@ async def test_a_window_bounds_how_many_run_at_once(engine: EngineHarness) -> No
     assert len(claims) == 2
     await engine.end(claims[:1])
     assert len(await engine.claim()) == 1
-    await engine.end(claims[1:], "handed_back")
+    await engine.end(claims[1:], Ended.HANDED_BACK)
     assert len(await engine.claim()) == 1
 
 
@@ -305,8 +307,8 @@ async def test_match_previous_has_the_same_indexes_and_lineage(engine: EngineHar
     lineage = Workflow(
         "lineage",
         (
-            Node("first", "a", spread=Spread.FIXED, count=3),
-            Node("second", "b", ("first",), Spread.MATCH_PREVIOUS, lineage=True),
+            make_node("first", "a", spread=Spread.FIXED, count=3),
+            make_node("second", "b", ("first",), Spread.MATCH_PREVIOUS, lineage=True),
         ),
     )
     await engine.submit(lineage)
@@ -320,7 +322,7 @@ async def test_match_previous_has_the_same_indexes_and_lineage(engine: EngineHar
 
 
 async def test_two_branches_that_end_at_once_open_their_join_once(engine: EngineHarness) -> None:
-    diamond = Workflow("diamond", (Node("a", "h"), Node("b", "h"), Node("c", "h", ("a", "b"))))
+    diamond = Workflow("diamond", (make_node("a", "h"), make_node("b", "h"), make_node("c", "h", ("a", "b"))))
     job = await engine.submit(diamond)
     ended = [await engine.end([claim]) for claim in await engine.claim()]
     await asyncio.gather(*(engine.advance(rights) for _, rights in ended))

@@ -17,16 +17,18 @@ from anabranch.api.health.diagnosis import diagnose
 from anabranch.canonical import encode
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Answer, Claim, InHand, JobState, LimitKind, Report, Said, SessionKind
+from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, LimitKind, Report, Said, SessionKind
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Refused, Submission, Wanted
 from anabranch.engine.worker.reporter import Reporter
 from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, OnFailure, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import AnyNode, Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
 from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.nodes import make_node
 from tests.support.stack import Stack
 
 pytestmark = pytest.mark.postgres
@@ -58,7 +60,7 @@ def failing(url: str, table: str, sqlstate: str, of: str = "") -> Iterator[None]
 
 
 def tried(claims: list[Claim], body: str = "null") -> list[Report]:
-    return [Report(claim.fence, "completed", body) for claim in claims]
+    return [Report(claim.fence, Ended.COMPLETED, body) for claim in claims]
 
 
 @pytest.mark.parametrize("sqlstate", ["25006", "26000", "42703", "42501", "25P03", "58030", "XX000", "53100"])
@@ -117,8 +119,8 @@ async def test_a4_a_report_that_fits_in_no_form_keeps_nobody_from_reporting(
     assert turn.answers == [Answer.REFUSED, Answer.APPLIED, Answer.APPLIED]
 
 
-@pytest.mark.parametrize("ended", ["completed", "failed", "retry", "timed_out", "crashed"])
-async def test_a4_counters_stop_at_their_highest(engine: EngineHarness, database_url: str, ended: str) -> None:
+@pytest.mark.parametrize("ended", [Ended.COMPLETED, Ended.FAILED, Ended.RETRY, Ended.TIMED_OUT, Ended.CRASHED])
+async def test_a4_counters_stop_at_their_highest(engine: EngineHarness, database_url: str, ended: Ended) -> None:
     await engine.submit(fan_out(1))
     claims = await engine.claim()
     run_sql(database_url, "update app.claims set failures = 32767, crashes = 32767")
@@ -152,8 +154,8 @@ async def test_a2_writers_do_not_connect_to_a_server_that_only_reads(database_ur
 
 
 async def test_a3_a_claim_is_bounded_in_bytes(engine: EngineHarness) -> None:
-    made = Node("made", "make", spread=Spread.FIXED, count=12)
-    used = Node("used", "use", ("made",), Spread.MATCH_PREVIOUS, lineage=True)
+    made = make_node("made", "make", spread=Spread.FIXED, count=12)
+    used = make_node("used", "use", ("made",), Spread.MATCH_PREVIOUS, lineage=True)
     await engine.submit(Workflow("lineage", (made, used)))
     await engine.finish(await engine.claim(), body="x" * 2_000_000)
     taken = await engine.claim(100)
@@ -162,7 +164,7 @@ async def test_a3_a_claim_is_bounded_in_bytes(engine: EngineHarness) -> None:
 
 
 async def test_a3_one_task_that_is_too_large_is_taken_alone(engine: EngineHarness) -> None:
-    large = Workflow("large", (Node("work", "do"),))
+    large = Workflow("large", (make_node("work", "do"),))
     await engine.submit(large, data="x" * 9_000_000)
     await engine.submit(fan_out(2), data="x")
     assert [len(await engine.claim(10)) for _ in range(3)] == [1, 2, 0]
@@ -189,7 +191,7 @@ async def test_a3_a_lane_that_cannot_be_claimed_is_held_and_others_go_on(
 
 
 async def test_a3_a_lane_at_its_limit_is_not_blamed_for_another(engine: EngineHarness, database_url: str) -> None:
-    full = Workflow("full", (Node("work", "do"),))
+    full = Workflow("full", (make_node("work", "do"),))
     await engine.submit(full, name="runs")
     await engine.claim(1)
     waiting, bad = await engine.submit(full, name="waits"), await engine.submit(fan_out(2), name="bad")
@@ -259,7 +261,7 @@ async def test_a15_a_task_that_no_worker_has_a_handler_for_leaves_no_rows(
     for _ in range(6):
         (claim,) = await engine.claim()
         assert claim.attempt == 1
-        reports = [Report(claim.fence, "missing", '{"code": "handler.missing"}', timedelta(seconds=1))]
+        reports = [Report(claim.fence, Ended.MISSING, '{"code": "handler.missing"}', timedelta(seconds=1))]
         await engine.store.report(engine.session, reports)
         ((delay,),) = run_sql(database_url, "select extract(epoch from due_at - app.now())::int from app.due")
         delays.append(delay)
@@ -275,20 +277,20 @@ async def test_a15_a_task_that_another_worker_can_run_waits_only_a_moment(
     await engine.store.open_session(*WORKER, handlers=["do"])
     await engine.submit(fan_out(1))
     (claim,) = await engine.claim()
-    await engine.store.report(engine.session, [Report(claim.fence, "missing", "{}", timedelta(seconds=1))])
+    await engine.store.report(engine.session, [Report(claim.fence, Ended.MISSING, "{}", timedelta(seconds=1))])
     assert run_sql(database_url, "select round(extract(epoch from due_at - app.now()))::int from app.due") == [(1,)]
 
 
 async def test_a15_a_planned_handler_that_nobody_has_fails_after_a_while(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
-    await engine.submit(Workflow("planned", (Node("work", "do", spread=Spread.SINGLE, planned=True),)))
+    await engine.submit(Workflow("planned", (make_node("work", "do", spread=Spread.SINGLE, planned=True),)))
     (planner,) = await engine.claim(queues=["plan:planned"])
     await engine.finish([planner], body=[{"key": "0", "handler": "mispelt", "parameters": {}}])
     for _ in range(20):
         for claim in await engine.claim():
             body = encode({"code": "handler.missing", "message": "no handler", "category": "permanent"})
-            await engine.store.report(engine.session, [Report(claim.fence, "missing", body)])
+            await engine.store.report(engine.session, [Report(claim.fence, Ended.MISSING, body)])
         await engine.let_pass(clock, timedelta(seconds=60))
     assert run_sql(
         database_url, "select outcome::text, error ->> 'code' from app.outcomes where idx = 0 and error is not null"
@@ -377,7 +379,7 @@ async def test_a9_what_was_taken_ahead_goes_back_when_its_handlers_turn_slow(sta
     await stack.wait(job_id)
 
 
-def nested(child: Workflow, node: Node) -> Declaration:
+def nested(child: Workflow, node: AnyNode) -> Declaration:
     declared = {child.id: Declaration(child), "parent": Declaration(Workflow("parent", (node,)))}
     return nest(declared).declarations["parent"]
 
@@ -390,9 +392,11 @@ async def submit_parent(engine: EngineHarness, declared: Declaration) -> str:
 
 
 async def test_b16_a_child_shares_the_place_of_the_parent_that_waits_for_it(engine: EngineHarness) -> None:
-    work = Node("work", "do", spread=Spread.FIXED, count=2, limit="{{ inputs.key }}")
+    work = make_node("work", "do", spread=Spread.FIXED, count=2, limit="{{ inputs.key }}")
     child = Workflow("child", (work,), inputs=None)
-    parent = nested(child, Node("sub", kind=Kind.WORKFLOW, workflow="child", params={"key": "scarce"}, limit="scarce"))
+    parent = nested(
+        child, make_node("sub", kind=Kind.WORKFLOW, workflow="child", params={"key": "scarce"}, limit="scarce")
+    )
     await engine.store.limit(LimitKind.KEY, "scarce", {"most": 1}, "test")
     await submit_parent(engine, parent)
     (claim,) = await engine.claim(queues=["plan:child"])
@@ -409,8 +413,8 @@ async def test_b16_a_child_shares_the_place_of_the_parent_that_waits_for_it(engi
 async def test_tf3_definitions_that_a_restore_took_away_are_stored_again(
     engine: EngineHarness, database_url: str
 ) -> None:
-    child = Workflow("child", (Node("work", "do"),), inputs=None)
-    parent = nested(child, Node("sub", kind=Kind.WORKFLOW, workflow="child", params={}))
+    child = Workflow("child", (make_node("work", "do"),), inputs=None)
+    parent = nested(child, make_node("sub", kind=Kind.WORKFLOW, workflow="child", params={}))
     await submit_parent(engine, parent)
     run_sql(database_url, "delete from app.jobs; delete from app.workflows")
     await submit_parent(engine, parent)
@@ -450,7 +454,7 @@ async def test_a_job_says_which_limit_holds_it_back_and_which_pause(engine: Engi
 
 
 async def test_a_job_says_at_which_gate_or_time_it_waits(engine: EngineHarness) -> None:
-    gate, pause = Node("gate", kind=Kind.GATE), Node("pause", kind=Kind.WAIT, until="2100-01-01T00:00:00Z")
+    gate, pause = make_node("gate", kind=Kind.GATE), make_node("pause", kind=Kind.WAIT, until="2100-01-01T00:00:00Z")
     job = await engine.submit(Workflow("waits", (gate, pause)))
     assert (await engine.reads.job(job.job_id)).waiting_for == (
         "node gate: waits for a signal",
@@ -459,9 +463,9 @@ async def test_a_job_says_at_which_gate_or_time_it_waits(engine: EngineHarness) 
 
 
 async def test_a_job_says_which_queue_nobody_serves_and_which_handler_nobody_has(engine: EngineHarness) -> None:
-    far = await engine.submit(Workflow("far", (Node("work", "do", queue="far"),)))
+    far = await engine.submit(Workflow("far", (make_node("work", "do", queue="far"),)))
     assert (await engine.reads.job(far.job_id)).waiting_for == ("node work: no worker serves the queue far",)
-    near = await engine.submit(Workflow("near", (Node("work", "do"),)))
+    near = await engine.submit(Workflow("near", (make_node("work", "do"),)))
     assert (await engine.reads.job(near.job_id)).waiting_for == ("node work: no worker has the handler do",)
 
 

@@ -16,7 +16,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from anabranch.api.main import create_app
-from anabranch.engine.model import Report, SessionKind
+from anabranch.engine.model import Ended, Report, SessionKind
 from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
@@ -99,7 +99,7 @@ async def test_o1_a_handler_that_workers_lack_shows_and_clears(api: httpx.AsyncC
             await asyncio.sleep(0.01)
     (claim,) = claims
     reason = '{"code": "handler.missing", "message": "no", "category": "permanent"}'
-    report = Report(claim.fence, "handed_back", reason, timedelta(seconds=0))
+    report = Report(claim.fence, Ended.HANDED_BACK, reason, timedelta(seconds=0))
     await engine.store.report(session, [report])
     assert "sleep (1 tasks)" in (await unwell(api))["handlers"]["detail"]
 

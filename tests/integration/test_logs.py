@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.database import query_text
-from anabranch.engine.model import Claim, Job, Report
+from anabranch.engine.model import Claim, Ended, Job, Report
 from anabranch.engine.views import Trace
 from tests.support.engine import EngineHarness, fan_out
 
@@ -18,7 +18,7 @@ WIDE = 10_000
 FIRST = {"lane": 0, "position": 0, "last": 0, "node": None, "index": None, "number": None, "attempt": None, "limit": 51}
 
 
-async def report(engine: EngineHarness, claims: Sequence[Claim], ended: str = "completed") -> None:
+async def report(engine: EngineHarness, claims: Sequence[Claim], ended: Ended = Ended.COMPLETED) -> None:
     reports = [Report(claim.fence, ended, "null", log=f"{claim.index}\n", metrics='{"n": 1}') for claim in claims]
     _, rights = await engine.store.report(engine.session, reports)
     await engine.advance(rights)
@@ -33,7 +33,7 @@ async def read(engine: EngineHarness, job_id: str, **wanted: Any) -> list[Trace]
 async def test_logs_are_in_order_and_go_on_after_a_cursor(engine: EngineHarness) -> None:
     job_id = (await engine.submit(fan_out(3))).job_id
     claims = await engine.claim()
-    await report(engine, [claims[1]], "handed_back")
+    await report(engine, [claims[1]], Ended.HANDED_BACK)
     await report(engine, [*reversed([claims[0], claims[2]]), *await engine.claim()])
     await report(engine, await engine.claim())
 
@@ -53,7 +53,7 @@ async def test_logs_are_in_order_and_go_on_after_a_cursor(engine: EngineHarness)
 
 async def test_logs_are_picked_by_node_index_and_attempt(engine: EngineHarness) -> None:
     job_id = (await engine.submit(fan_out(2))).job_id
-    await report(engine, await engine.claim(), "handed_back")
+    await report(engine, await engine.claim(), Ended.HANDED_BACK)
     await report(engine, await engine.claim())
     await report(engine, await engine.claim())
 

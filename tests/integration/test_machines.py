@@ -11,9 +11,10 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from anabranch.app import Gateway
 from anabranch.canonical import Json
-from anabranch.settings import Settings, Storage
+from anabranch.gateway import Gateway
+from anabranch.settings import Settings
+from anabranch.storage.locations import StorageLocations
 from tests.support.crew import Member, Stage, Start, until_async
 from tests.support.objects import Cloud
 
@@ -115,7 +116,7 @@ def plugins(tmp_path: Path) -> Path:
 @pytest.fixture
 async def machines(database_url: str, tmp_path: Path, plugins: Path, s3: Cloud) -> AsyncIterator[Machines]:
     tiers = {tier: f"{s3.url}/{tier}" for tier in ("bronze", "silver", "gold")}
-    storage = Storage(**tiers, options=SecretStr(json.dumps(dict(s3.options))))
+    storage = StorageLocations(**tiers, options=SecretStr(json.dumps(dict(s3.options))))
     settings = Settings(plugins=(str(plugins),), home=tmp_path / "homes" / "api", storage=storage, lease_seconds=LEASE)
     gateway = Gateway(settings, database_url)
     stage = Machines(Start(tmp_path, plugins, database_url, LEASE), gateway, s3)

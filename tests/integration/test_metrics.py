@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -95,7 +94,7 @@ async def test_metrics_tell_of_jobs_tasks_and_requests(api: httpx.AsyncClient, e
 
 async def test_the_page_lists_every_metric_of_the_answer(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     await engine.store.cancel((await engine.submit(fan_out(1))).job_id, "test")
-    await engine.store.sweep(engine.session, timedelta(seconds=5), timedelta(seconds=5))
+    await engine.sweep()
     await api.post("/api/jobs/submit/hello_world", json={"n": 3})
     async with asyncio.timeout(10):
         while not await engine.claim(1, queues=["plan:hello_world"]):

@@ -86,6 +86,28 @@ def test_a_second_migration_waits_and_gives_up_in_time(database_url: str) -> Non
     assert migrate(database_url, patience=SOON) == Applied((), redeployed=False)
 
 
+def write_old_ledger(url: str, migrations: int) -> None:
+    """The ledger of a database that was made before there was a baseline."""
+    rows = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in Files().folded[:migrations]]
+    run(url, f"delete from app.migrations; insert into app.migrations values {', '.join(rows)}")
+
+
+def test_o4_a_database_with_all_old_migrations_has_the_baseline(database_url: str) -> None:
+    write_old_ledger(database_url, len(Files().folded))
+    assert status(database_url).current
+    assert migrate(database_url) == Applied((), redeployed=False)
+    assert check(database_url) == []
+
+
+def test_o4_a_database_with_some_old_migrations_is_refused_with_what_to_do(database_url: str) -> None:
+    write_old_ledger(database_url, 12)
+    with pytest.raises(Conflict, match="ends with migration 0012_ended_jobs") as caught:
+        migrate(database_url)
+    assert caught.value.code == "database.migration_missing"
+    assert "0018_open_jobs" in (caught.value.remedy or "")
+    assert not status(database_url).current
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from anabranch.api.schemas import JobView, TaskView
+from anabranch.api.answers.build import build_job, build_task
 from anabranch.engine.model import Said
 from anabranch.engine.views import JobDetail, TaskDetail
 from tests.support.engine import EngineHarness, fan_out
@@ -45,23 +45,23 @@ async def heard(stack: Stack, job_id: str, count: int) -> tuple[JobDetail, list[
 async def test_progress_is_seen_long_before_the_task_ends(stack: Stack, tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         job, tasks = await heard(stack, await say(stack, tmp_path, "plain", "async"), 2)
-    plain, in_loop = (TaskView.of(task).progress for task in tasks)
+    plain, in_loop = (build_task(task).progress for task in tasks)
     assert plain is not None
     assert in_loop is not None
     assert (plain.done, plain.total, plain.message) == (1, 4, "a quarter")
     assert (in_loop.done, in_loop.total, in_loop.message) == (0.5, None, "x" * 1000)
-    view = JobView.of(job)
+    view = build_job(job)
     assert (view.progress, view.nodes[0].progress) == (0.125, None)
 
     (tmp_path / "file").touch()
     ended = await stack.wait(job.job.job_id)
     assert [task.progress for task in await stack.tasks(ended, "say")] == [None, None]
-    assert JobView.of(ended).progress == 1
+    assert build_job(ended).progress == 1
 
 
 async def test_the_progress_of_a_nodes_only_task_is_the_nodes(stack: Stack, tmp_path: Path) -> None:
     job, _ = await heard(stack, await say(stack, tmp_path, "plain"), 1)
-    view = JobView.of(job)
+    view = build_job(job)
     assert view.nodes[0].progress is not None
     assert (view.nodes[0].progress.message, view.progress) == ("a quarter", 0.25)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,9 +15,10 @@ from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_statement
 from anabranch.adapters.postgres.store.retention import BYTES, ROWS
+from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Claim, Report
+from anabranch.engine.model import Claim, Ended, Report
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission, Survey
 from anabranch.engine.retention import EVERY, Keep, Purge, Purged, Retention
@@ -24,11 +26,13 @@ from anabranch.errors import Conflict, NotFound
 from anabranch.storage.results import Results
 from anabranch.storage.tiers import Page
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind
 from anabranch.workflows.stages import Declaration
 from tests.support.crew import audit
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -179,7 +183,7 @@ async def test_e15_a_number_that_was_purged_is_not_given_again_while_an_older_jo
     await engine.finish(await engine.claim())
     clock.advance(91 * DAY)
     assert (await do(purge)).jobs == 1
-    _, rights = await engine.end(held, "failed")
+    _, rights = await engine.end(held, Ended.FAILED)
     await engine.advance(rights)
     third = await engine.submit(fan_out(1))
     assert third.created
@@ -193,7 +197,7 @@ async def test_o5_large_results_go_with_their_job_also_those_that_lost(
     for claim in await engine.claim():
         body = put_aside(results, claim, "1")
         put_aside(results, claim, "2, which came too late")
-        _, rights = await engine.store.report(engine.session, [Report(claim.fence, "referenced", body)])
+        _, rights = await engine.store.report(engine.session, [Report(claim.fence, Ended.REFERENCED, body)])
         await engine.advance(rights)
     await engine.finish(await engine.claim())
     clock.advance(89 * DAY)
@@ -250,8 +254,8 @@ async def test_o5_a_job_of_100000_tasks_goes_in_slices(
 
 async def end_wide_job(engine: EngineHarness, url: str, width: int) -> None:
     """A job of one wide node that has failed, as if some tasks were tried twice; straight into the tables."""
-    await engine.submit(Workflow("wide", (Node("work", "do"),)))
-    await engine.end(await engine.claim(), "handed_back")
+    await engine.submit(Workflow("wide", (make_node("work", "do"),)))
+    await engine.end(await engine.claim(), Ended.HANDED_BACK)
     tasks = f"from app.lanes l, generate_series(0, {width - 1}) g"
     for insert in (
         f"insert into app.items (lane, idx, parameters) select l.id, g, '{{}}' {tasks}",
@@ -349,7 +353,7 @@ async def test_o5_dead_sessions_and_unused_definitions_go(
     await run(engine, n=1)
     await engine.store.end_session(await engine.new_session(), "test")
     holder = await engine.new_session()
-    await engine.submit(Workflow("other", (Node("only", "do"),)))
+    await engine.submit(Workflow("other", (make_node("only", "do"),)))
     assert await engine.claim(session=holder)
     await engine.store.end_session(holder, "test")
     clock.advance(31 * DAY)
@@ -363,8 +367,8 @@ async def test_o5_dead_sessions_and_unused_definitions_go(
 
 PARENT = nest(
     {
-        "child": Declaration(Workflow("child", (Node("work", "do"),))),
-        "parent": Declaration(Workflow("parent", (Node("sub", kind=Kind.WORKFLOW, workflow="child"),))),
+        "child": Declaration(Workflow("child", (make_node("work", "do"),))),
+        "parent": Declaration(Workflow("parent", (make_node("sub", kind=Kind.WORKFLOW, workflow="child"),))),
     }
 ).declarations["parent"]
 
@@ -406,13 +410,22 @@ async def test_o5_a_parent_waits_for_children_that_still_run(engine: EngineHarne
     assert await engine.state(child) == "running"
 
 
+@pytest.fixture
+async def forgetful(engine: EngineHarness, database_url: str) -> AsyncIterator[EngineHarness]:
+    """The engine with a store for which every definition was stored long ago."""
+    store = PostgresStore(database_url, name="forgetful", connections=4, known_for=timedelta(0))
+    await store.open()
+    yield EngineHarness(store, engine.reads, engine.session, engine.results)
+    await store.close()
+
+
 async def test_o5_the_parts_of_a_definition_stay_with_it_and_come_back_with_it(
-    engine: EngineHarness, purge: Purge, clock: Clock, database_url: str, monkeypatch: pytest.MonkeyPatch
+    forgetful: EngineHarness, purge: Purge, clock: Clock, database_url: str
 ) -> None:
     """A child that is yet to come needs its definition, also where a process believes to have kept it long ago."""
     kept = "select workflow from app.workflows order by 1"
-    _, child = await begin_parent(engine, n=1)
-    await engine.finish(await engine.claim())
+    _, child = await begin_parent(forgetful, n=1)
+    await forgetful.finish(await forgetful.claim())
     query(database_url, f"delete from app.jobs where job_id = '{child}'")
     clock.advance(2 * DAY)
     assert (await do(purge)).workflows == 0
@@ -420,10 +433,9 @@ async def test_o5_the_parts_of_a_definition_stay_with_it_and_come_back_with_it(
     assert (await do(purge)).workflows == 2
     assert query(database_url, kept) == []
 
-    monkeypatch.setattr("anabranch.adapters.postgres.store.store.monotonic", lambda: 1e12)
-    _, again = await begin_parent(engine, n=2)
-    await engine.finish(await engine.claim())
-    assert await engine.state(again) == "completed"
+    _, again = await begin_parent(forgetful, n=2)
+    await forgetful.finish(await forgetful.claim())
+    assert await forgetful.state(again) == "completed"
     assert query(database_url, kept) == [("child",), ("parent",)]
 
 

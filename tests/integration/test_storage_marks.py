@@ -11,7 +11,8 @@ from anabranch.adapters.postgres.schema.migrate import reset
 from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
 from anabranch.app import open_marks
 from anabranch.errors import Conflict
-from anabranch.settings import AREAS, Settings
+from anabranch.settings import Settings
+from anabranch.storage.locations import AREAS
 from anabranch.storage.marks import adopt_storage, check_storage, join_storage
 from anabranch.storage.tiers import Storage
 from tests.support.objects import Cloud

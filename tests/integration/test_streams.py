@@ -357,7 +357,7 @@ async def test_a_stream_that_ends_at_the_moment_of_a_change_ends(ticks: int) -> 
     watch = Watch(JobHead(1, JobState.RUNNING, 1))
     waiting = asyncio.create_task(watch.change(60))
     await asyncio.sleep(0)
-    watch.tell()
+    watch.notify()
     for _ in range(ticks):
         await asyncio.sleep(0)
     cancelled = waiting.cancel()

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.app import Gateway
 from anabranch.canonical import Json
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import Claim, JobState
 from anabranch.engine.ports import Refused, Submitted
 from anabranch.engine.submission import Order, Submission
 from anabranch.engine.submit_batcher import SubmitBatcher
+from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy

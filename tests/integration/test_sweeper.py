@@ -10,22 +10,24 @@ import pytest
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.adapters.postgres.store.vitals import PostgresSigns
 from anabranch.api.health.diagnosis import Part, diagnose
-from anabranch.engine import sweeper
 from anabranch.engine.child_jobs import ChildJobs, collect_children
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Claim, InHand, JobState, LimitKind, SessionId, SessionKind
+from anabranch.engine.live_session import LiveSession
+from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, LimitKind, SessionId, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import Hands, Submission, TakenRight
+from anabranch.engine.ports import Hands, Submission, Swept, TakenRight
 from anabranch.engine.retention import Keep, Purge
-from anabranch.engine.session import LiveSession
 from anabranch.engine.sweeper import Sweeper
 from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -40,7 +42,7 @@ def ask(url: str, query: str, *arguments: object) -> list[Any]:
 
 
 def of(name: str, count: int = 1, **more: object) -> Workflow:
-    return Workflow(name, (Node("work", "do", spread=Spread.FIXED, count=count, **more),))  # type: ignore[arg-type]
+    return Workflow(name, (make_node("work", "do", spread=Spread.FIXED, count=count, **more),))  # type: ignore[arg-type]
 
 
 async def let_pass(engine: EngineHarness, clock: Clock, time: timedelta, held: list[Claim]) -> None:
@@ -193,15 +195,13 @@ class StuckStore(PostgresStore):
         return []
 
 
-async def test_a14_the_sweeper_waits_for_no_advance(
-    engine: EngineHarness, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sweeper, "EVERY", timedelta(seconds=0.05))
+async def test_a14_the_sweeper_waits_for_no_advance(engine: EngineHarness, database_url: str) -> None:
     store = StuckStore(database_url, name="stuck", connections=3)
     await store.open()
     session = await store.open_session(SessionKind.ORCHESTRATOR, [], 0, MINUTE)
     keep = Keep(None, MINUTE, MINUTE)
-    orchestrator = Orchestrator(store, engine.results, Purge(store.retention(), engine.results, keep))
+    purge, often = Purge(store.retention(), engine.results, keep), timedelta(seconds=0.05)
+    orchestrator = Orchestrator(store, engine.results, purge, sweep_every=often)
     serving = asyncio.create_task(orchestrator.serve(LiveSession(session), asyncio.Event()))
     victim = await engine.new_session()
     await engine.submit(fan_out(1))
@@ -328,16 +328,15 @@ HOUR = timedelta(hours=1)
 TIMED = Workflow(
     "timed",
     (
-        Node("gate", kind=Kind.GATE, timeout=10 * MINUTE),
-        Node("wait", kind=Kind.WAIT, duration_seconds=600),
+        make_node("gate", kind=Kind.GATE, timeout=10 * MINUTE),
+        make_node("wait", kind=Kind.WAIT, duration_seconds=600),
     ),
 )
 
 
-@pytest.fixture
-def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time passes for the sweeper itself, as for the database's clock while nobody moves it."""
-    monkeypatch.setattr(sweeper, "_now", lambda: 0.0)
+def sweeper_of(engine: EngineHarness) -> Sweeper:
+    """A sweeper for which no time passes, as for the database's clock while nobody moves it."""
+    return Sweeper(engine.store, engine.session, now=lambda: 0.0)
 
 
 async def clock_of(url: str) -> Part | None:
@@ -349,18 +348,17 @@ async def clock_of(url: str) -> Part | None:
         await signs.close()
 
 
-@pytest.mark.usefixtures("no_time")
 @pytest.mark.parametrize("hours", [1, -1])
 async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     engine: EngineHarness, database_url: str, clock: Clock, hours: int
 ) -> None:
     """Gates, waits, delays, leases and timeouts that were opened before the step; what comes after it stays."""
-    watching = Sweeper(engine.store, engine.session)
+    watching = sweeper_of(engine)
     await watching.sweep()
     await engine.submit(TIMED)
     await engine.submit(of("late", 2, timeout=MINUTE, total_timeout=10 * MINUTE, retry=Retry(max_attempts=1)))
     delayed, running = await engine.claim(2)
-    await engine.end([delayed], "retry", delay=10 * MINUTE)
+    await engine.end([delayed], Ended.RETRY, delay=10 * MINUTE)
     pulse = engine.store.pulse()
     pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
     clock.advance(hours * HOUR)
@@ -380,7 +378,7 @@ async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     assert (part.status, f"{hours * 3600:+d} s" in part.detail) == ("degraded", True)
 
     await watching.sweep()  # it is seen once, by this process and by another
-    await Sweeper(engine.store, engine.session).sweep()
+    await sweeper_of(engine).sweep()
     assert ask(database_url, "select shifted from app.clock") == [(hours * HOUR,)]
     assert await engine.store.take_rights(engine.session, 10) == []
     clock.advance(10 * MINUTE)
@@ -389,24 +387,22 @@ async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     pulse.close()
 
 
-@pytest.mark.usefixtures("no_time")
 async def test_tf5_a_date_that_was_declared_stays_when_the_clock_steps(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
-    watching = Sweeper(engine.store, engine.session)
+    watching = sweeper_of(engine)
     await watching.sweep()
     until = (clock.now() + 2 * HOUR).isoformat()
-    await engine.submit(Workflow("dated", (Node("wait", kind=Kind.WAIT, until=until),)))
+    await engine.submit(Workflow("dated", (make_node("wait", kind=Kind.WAIT, until=until),)))
     clock.advance(HOUR)
     await watching.sweep()
     assert ask(database_url, "select until - app.now() from app.waits") == [(HOUR,)]
 
 
-@pytest.mark.usefixtures("no_time")
 async def test_tf5_two_sweepers_move_what_is_scheduled_once(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
-    both = [Sweeper(engine.store, engine.session) for _ in range(2)]
+    both = [sweeper_of(engine) for _ in range(2)]
     for each in both:
         await each.sweep()
     await engine.submit(TIMED)
@@ -418,11 +414,10 @@ async def test_tf5_two_sweepers_move_what_is_scheduled_once(
     assert ask(database_url, "select until - app.now() from app.waits") == [(10 * MINUTE,)] * 2
 
 
-@pytest.mark.usefixtures("no_time")
 async def test_tf5_steps_in_rounds_that_follow_each_other_are_each_noted_once(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
-    watching = Sweeper(engine.store, engine.session)
+    watching = sweeper_of(engine)
     await watching.sweep()
     await engine.submit(TIMED)
     for hours in (-1, 2, -3, 2):
@@ -432,12 +427,11 @@ async def test_tf5_steps_in_rounds_that_follow_each_other_are_each_noted_once(
     assert ask(database_url, "select shifted from app.clock") == [(timedelta(0),)]
 
 
-@pytest.mark.usefixtures("no_time")
 @pytest.mark.parametrize("hours", [1, 24])
 async def test_tf5_what_was_noted_while_the_clock_was_ahead_between_two_rounds_is_moved(
     engine: EngineHarness, database_url: str, clock: Clock, hours: int
 ) -> None:
-    watching, pulse = Sweeper(engine.store, engine.session), engine.store.pulse()
+    watching, pulse = sweeper_of(engine), engine.store.pulse()
     await engine.submit(TIMED, name="before")
     await watching.sweep()
     clock.advance(hours * HOUR)
@@ -456,11 +450,42 @@ async def test_tf5_what_was_noted_while_the_clock_was_ahead_between_two_rounds_i
     pulse.close()
 
 
-@pytest.mark.usefixtures("no_time")
+class SteppedInTheRound:
+    """A store whose clock steps after the sweeper has read it, and before anything is ended by it."""
+
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def sweep(self, *given: Any) -> Swept:
+        self._clock.advance(HOUR)
+        return await self._store.sweep(*given)
+
+
+async def test_e18_a_clock_that_steps_in_the_middle_of_a_round_ends_nothing(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    once = of("late", 2, timeout=MINUTE, total_timeout=10 * MINUTE, queue_timeout=MINUTE, retry=Retry(max_attempts=1))
+    await engine.submit(once)
+    (running,) = await engine.claim(1)
+    pulse = engine.store.pulse()
+    pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
+    other = await engine.new_session()
+    stepped: Any = SteppedInTheRound(engine.store, clock)
+    await Sweeper(stepped, engine.session, now=lambda: 0.0).sweep()
+    answers, _ = await engine.end([running])
+    assert answers == [Answer.APPLIED]
+    assert ask(database_url, "select outcome::text, failures from app.outcomes") == [("completed", 0)]
+    assert ask(database_url, "select dead_at from app.sessions where id = %s", other) == [(None,)]
+    pulse.close()
+
+
 async def test_tf5_a_sweeper_that_slept_moves_nothing(engine: EngineHarness, database_url: str, clock: Clock) -> None:
     """To a process that was stopped with its machine the clock seems to have stepped; others beat meanwhile."""
     other = await engine.new_session()
-    watching = Sweeper(engine.store, engine.session)
+    watching = sweeper_of(engine)
     await watching.sweep()
     await engine.submit(TIMED)
     pulse = engine.store.pulse()
@@ -491,7 +516,7 @@ async def test_b8_a_claim_that_waits_holds_no_lane_that_it_cannot_take_from(
 ) -> None:
     """A lane that is held back by a limit which is gone, with a task that is due; another lane is waited for."""
     await engine.submit(of("held"))
-    await engine.end(await engine.claim(), "retry")
+    await engine.end(await engine.claim(), Ended.RETRY)
     ask(database_url, "update app.lanes set held = 'key gone', ripe = false, due_at = now() - interval '1 s'")
     (held,) = ask(database_url, "select id from app.lanes")[0]
     await engine.submit(of("other"))
@@ -518,12 +543,12 @@ async def test_b10_a_job_that_a_handler_publishes_for_is_busy_and_not_unreachabl
     assert await engine.store.cancel(job.job_id, "test") == (JobState.CANCELLED, True)
 
 
-CHILD = Workflow("child", (Node("inner", "do"),))
+CHILD = Workflow("child", (make_node("inner", "do"),))
 
 
 async def begin_children(engine: EngineHarness, count: int) -> str:
     """A job whose node runs a child job for each item, each of which has ended."""
-    node = Node("subs", kind=Kind.FAN_OUT, workflow="child", source=list(range(count)), params={"n": "{{ item }}"})
+    node = make_node("subs", kind=Kind.FAN_OUT, workflow="child", source=list(range(count)), params={"n": "{{ item }}"})
     nested = nest({"child": Declaration(CHILD), "parent": Declaration(Workflow("parent", (node,)))})
     declared = nested.declarations["parent"]
     submission = Submission(declared.workflow, {}, "test", 5, False, "c", parts=declared.parts)

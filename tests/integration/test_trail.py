@@ -1,7 +1,6 @@
 """A job's events are its audit: they say who did what (P7), and what was tried in vain."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,15 +11,16 @@ import psycopg
 import pytest
 
 from anabranch.access import KeyRequest, Scope
-from anabranch.adapters.postgres.schema.files import ROOT, Files
+from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.keys import open_keys
+from anabranch.api.answers.build import build_event
 from anabranch.api.main import create_app
-from anabranch.api.schemas import EventView
 from anabranch.canonical import Json
-from anabranch.client.history import Event
+from anabranch.client import Event
+from anabranch.contract.answer import read
 from anabranch.engine import model
-from anabranch.engine.model import NodeState, Report
+from anabranch.engine.model import Ended, NodeState, Report
 from anabranch.engine.retry import Again
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
@@ -90,7 +90,7 @@ async def test_p7_events_say_who_submitted_signalled_cancelled_and_retried(
 
     events: Events = (await api.get(f"{path}/events", headers=ann)).json()["items"]
 
-    told = [(Event.of(event).by, event["kind"]) for event in events if event["by"]]
+    told = [(read(Event, event).by, event["kind"]) for event in events if event["by"]]
     assert told == [
         (known("ann", ann), "job.submitted"),
         (known("bob", bob), "job.cancelled"),
@@ -105,7 +105,7 @@ async def test_p7_events_say_who_submitted_signalled_cancelled_and_retried(
 
 def test_the_data_of_an_event_keeps_its_order() -> None:
     data: dict[str, Json] = {"by": "ann", **{f"key {number}": number for number in range(20)}}
-    shown = EventView.of(model.Event(1, 1, datetime.now(UTC), "job.cancelled", None, data)).data
+    shown = build_event(model.Event(1, 1, datetime.now(UTC), "job.cancelled", None, data)).data
     assert isinstance(shown, dict)
     assert list(shown) == [key for key in data if key != "by"]
 
@@ -124,7 +124,7 @@ async def fail(engine: EngineHarness) -> None:
     async with asyncio.timeout(30):
         while not (found := await engine.claim(1)):
             await asyncio.sleep(0.02)
-    _, rights = await engine.end(found, "failed")
+    _, rights = await engine.end(found, Ended.FAILED)
     await engine.advance(rights)
 
 
@@ -149,7 +149,7 @@ insert into app.attempts select 8, 1, 2, 1, 'handed_back', now(), now(), now() +
 
 async def test_ten_failures_of_a_node_are_one_event_while_it_runs_and_one_at_its_end(engine: EngineHarness) -> None:
     job_id = (await engine.submit(fan_out(10))).job_id
-    await engine.end(await engine.claim(), "retry", {"code": "handler.transient", "message": "busy"})
+    await engine.end(await engine.claim(), Ended.RETRY, {"code": "handler.transient", "message": "busy"})
     await engine.sweep()
     await engine.sweep()
     ((node, told),) = await repeats(engine, job_id)
@@ -158,7 +158,7 @@ async def test_ten_failures_of_a_node_are_one_event_while_it_runs_and_one_at_its
     assert told["message"] == "tried again: 10 attempts, of 10 tasks (10 failed); the last: busy"
 
     first, *rest = await engine.claim()
-    await engine.end([first], "crashed", {"code": "handler.crashed", "message": "SIGSEGV"})
+    await engine.end([first], Ended.CRASHED, {"code": "handler.crashed", "message": "SIGSEGV"})
     await engine.sweep()
     await engine.finish([*rest, *await engine.claim()])
 
@@ -169,7 +169,7 @@ async def test_ten_failures_of_a_node_are_one_event_while_it_runs_and_one_at_its
 
 async def test_what_is_told_already_is_not_told_again(engine: EngineHarness) -> None:
     job_id = (await engine.submit(fan_out(1))).job_id
-    await engine.end(await engine.claim(), "retry", {"code": "task.timed_out", "message": "it ran longer than 1 s"})
+    await engine.end(await engine.claim(), Ended.RETRY, {"code": "task.timed_out", "message": "it ran longer than 1 s"})
     await engine.sweep()
     await engine.finish(await engine.claim())
     ((_, told),) = await repeats(engine, job_id)
@@ -182,7 +182,7 @@ async def test_two_sweepers_that_meet_tell_each_lane_once_and_wait_for_none(
     """A report holds the first lane; there are more lanes than the server reads ahead."""
     jobs = [(await engine.submit(fan_out(1), run=run)).job_id for run in range(12)]
     claims = await engine.claim()
-    await engine.end(claims, "retry")
+    await engine.end(claims, Ended.RETRY)
     held = pin("lane", "lanes", f"id = {min(claim.key.lane for claim in claims)}")
     sweepers = [call(name, "tell_repeats", 100, 0, 2**62) for name in ("first", "second")]
     async with open_connections(database_url, 3) as connections:
@@ -208,7 +208,7 @@ def test_counting_repeats_keeps_no_row_in_mind(database_url: str) -> None:
 
 async def test_a_node_that_ends_before_a_sweep_tells_of_its_failures_first(engine: EngineHarness) -> None:
     job_id = (await engine.submit(fan_out(2))).job_id
-    await engine.end(await engine.claim(1), "retry")
+    await engine.end(await engine.claim(1), Ended.RETRY)
     await engine.store.cancel(job_id, "test")
     await engine.sweep()
     job = await engine.reads.find(job_id)
@@ -223,7 +223,7 @@ async def test_a_node_that_ends_before_a_sweep_tells_of_its_failures_first(engin
 
 async def test_a_worker_that_died_is_told_and_one_that_stopped_is_not(engine: EngineHarness, clock: Clock) -> None:
     job_id = (await engine.submit(fan_out(1))).job_id
-    reports = [Report(claim.fence, "handed_back") for claim in await engine.claim()]
+    reports = [Report(claim.fence, Ended.HANDED_BACK) for claim in await engine.claim()]
     await engine.store.report(engine.session, reports)
     await engine.sweep()
     assert await repeats(engine, job_id) == []
@@ -237,8 +237,8 @@ async def test_a_worker_that_died_is_told_and_one_that_stopped_is_not(engine: En
 
 async def test_a_retry_of_a_job_tells_of_its_own_failures_only(engine: EngineHarness) -> None:
     job_id = (await engine.submit(fan_out(1))).job_id
-    await engine.end(await engine.claim(), "retry")
-    _, rights = await engine.end(await engine.claim(), "failed")
+    await engine.end(await engine.claim(), Ended.RETRY)
+    _, rights = await engine.end(await engine.claim(), Ended.FAILED)
     await engine.advance(rights)
     job = await engine.reads.find(job_id)
     again = Again(("work", "join"), frozenset({"work"}))
@@ -316,22 +316,16 @@ insert into app.due values (1, 0, 1, 0, 1, now(), now());
 """
 
 
-async def test_o4_jobs_of_the_schema_before_tell_their_story(empty_database_url: str, tmp_path: Path) -> None:
-    """What happened before is told as far as it was kept; what happens now is told whole."""
-    for name in ("roles.sql", "grants.sql", "release.txt"):
-        shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / "migrations").mkdir()
-    for migration in (ROOT / "migrations").glob("00[01]*.sql"):
-        if migration.name < "0011":
-            shutil.copy(migration, tmp_path / "migrations")
-    migrate(empty_database_url, files=Files(tmp_path))
-    with psycopg.connect(empty_database_url) as database:
+async def test_o4_jobs_of_a_database_from_before_the_baseline_have_their_history(database_url: str) -> None:
+    """What happened before is shown as far as it was kept; what happens now is shown whole."""
+    folded = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in Files().folded]
+    with psycopg.connect(database_url) as database:
+        database.execute(f"delete from app.migrations; insert into app.migrations values {', '.join(folded)}")
         database.execute(BEFORE)
+    assert migrate(database_url).migrations == ()
 
-    assert [name[:4] for name in migrate(empty_database_url).migrations][:2] == ["0011", "0012"]
-
-    async with open_harness(empty_database_url) as engine:
-        await engine.end(await engine.claim(1), "retry")
+    async with open_harness(database_url) as engine:
+        await engine.end(await engine.claim(1), Ended.RETRY)
         await engine.sweep()
         await engine.store.cancel("ab", "test", "acme/bob")
         events = await engine.reads.events(1)

@@ -18,8 +18,9 @@ from anabranch.api.main import create_app
 from anabranch.app import open_tiers
 from anabranch.client import AsyncClient, Client
 from anabranch.errors import InputError
-from anabranch.settings import Settings, Storage, load_settings, origins, unknown_variables
+from anabranch.settings import Settings, load_settings, origins, unknown_variables
 from anabranch.storage.filenames import check_file_name
+from anabranch.storage.locations import StorageLocations
 from tests.support.crew import Crew, Start, until_async
 from tests.support.objects import Cloud
 from tests.support.server import free_port, serve
@@ -156,7 +157,7 @@ async def test_w7_what_a_killed_process_had_begun_is_removed_by_the_next(
 
 
 async def test_w7_a_file_goes_to_the_bronze_tier_wherever_it_is(tmp_path: Path, database_url: str, s3: Cloud) -> None:
-    storage = Storage(bronze=s3.url, options=SecretStr(json.dumps(dict(s3.options))))
+    storage = StorageLocations(bronze=s3.url, options=SecretStr(json.dumps(dict(s3.options))))
     settings = Settings(home=tmp_path / "home", storage=storage)
     async with serve(create_app(settings, database_url)) as url, httpx.AsyncClient(base_url=url) as api:
         assert [(await send(api)).status_code for _ in range(2)] == [201, 200]
@@ -168,7 +169,7 @@ async def test_w7_a_file_goes_to_the_bronze_tier_wherever_it_is(tmp_path: Path, 
 
 
 async def test_a_bronze_tier_that_is_away_is_told(tmp_path: Path, database_url: str, s3: Cloud) -> None:
-    storage = Storage(bronze="s3://nowhere", options=SecretStr(json.dumps(dict(s3.options))))
+    storage = StorageLocations(bronze="s3://nowhere", options=SecretStr(json.dumps(dict(s3.options))))
     async with (
         serve(create_app(Settings(home=tmp_path / "home", storage=storage), database_url)) as url,
         httpx.AsyncClient(base_url=url) as api,
@@ -283,8 +284,8 @@ def test_the_tiers_are_folders_of_the_home_by_default(tmp_path: Path, monkeypatc
     assert list(unknown_variables()) == [("ANABRANCH_STORAGE__SILVR", "ANABRANCH_STORAGE__SILVER")]
     monkeypatch.delenv("ANABRANCH_STORAGE__SILVR")
     settings = load_settings(home=tmp_path)
-    assert settings.storage.folder("bronze") == Path("/srv/raw data")
-    assert settings.storage.folder("gold") == tmp_path / "gold"
+    assert settings.storage.bronze == "file:///srv/raw%20data"
+    assert settings.storage.gold == (tmp_path / "gold").as_uri()
     told = {origin.name: (origin.value, origin.origin) for origin in origins(settings)}
     assert told["storage.bronze"] == ("file:///srv/raw%20data", "environment ANABRANCH_STORAGE__BRONZE")
     assert told["storage.silver"] == ((tmp_path / "silver").as_uri(), "default")

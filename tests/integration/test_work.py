@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.adapters.objects.folder import Folder
 from anabranch.canonical import Json
-from anabranch.engine.worker import work_cleaner as clearing
+from anabranch.engine.model import Ended
 from anabranch.engine.worker.work_cleaner import WorkCleaner
 from anabranch.errors import ContractViolationError
 from anabranch.storage.attempt_keys import attempt_key
@@ -17,8 +17,9 @@ from anabranch.storage.task_storage import Writer
 from anabranch.storage.tiers import Storage
 from anabranch.storage.work_files import WorkFiles
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Node, Workflow
+from anabranch.workflows.definition import Workflow
 from tests.support.engine import EngineHarness
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -30,7 +31,7 @@ def names(area: Folder) -> set[str]:
 
 async def submit(engine: EngineHarness, area: Folder, run: int) -> str:
     """A job of one task, and its file."""
-    job_id = (await engine.submit(Workflow("one", (Node("only", "do"),)), run=run)).job_id
+    job_id = (await engine.submit(Workflow("one", (make_node("only", "do"),)), run=run)).job_id
     area.put(str(attempt_key(job_id, "only", 0, 1, "file")), b"")
     return job_id
 
@@ -88,7 +89,7 @@ async def test_w6_files_of_jobs_that_ended_go_and_others_stay(
     area = Folder(tmp_path)
     failed, done, running = [await submit(engine, area, run) for run in range(3)]
     first, second, _ = await engine.claim()
-    _, rights = await engine.end([first], "failed")
+    _, rights = await engine.end([first], Ended.FAILED)
     await engine.advance(rights)
     await engine.finish([second])
     cleared = WorkCleaner(engine.store, engine.session, area)
@@ -115,14 +116,11 @@ async def test_w6_files_of_jobs_that_are_gone_from_the_database_go_when_they_are
     assert names(area) == {new}
 
 
-async def test_e13_every_file_has_its_turn(
-    engine: EngineHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_e13_every_file_has_its_turn(engine: EngineHarness, tmp_path: Path) -> None:
     """Those that stay never stand in the way of others."""
-    monkeypatch.setattr(clearing, "BATCH", 2)
     area = Folder(tmp_path)
     for number in range(5):
         area.put(str(attempt_key(f"{number:064x}", "node", 0, 1, "file")), b"")
     age(tmp_path, f"{4:064x}", 90_000)
-    cleared = WorkCleaner(engine.store, engine.session, area)
+    cleared = WorkCleaner(engine.store, engine.session, area, batch=2)
     assert [await cleared.tick() for _ in range(4)] == [0, 0, 1, 0]

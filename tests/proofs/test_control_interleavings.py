@@ -13,42 +13,44 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.rows import write_batch
 from anabranch.canonical import encode
 from anabranch.engine.evaluator import plan
-from anabranch.engine.model import Claim, LimitKind, RightView
+from anabranch.engine.model import ApplyResult, Claim, Ended, LimitKind, RightView
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, LaneEnded, SetJob, SetNode, Transition
-from anabranch.workflows.definition import Kind, Node, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind, Spread
 from anabranch.workflows.stages import Declaration
 from tests.support.engine import EngineHarness, open_harness
 from tests.support.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
-CHILD = Workflow("child", (Node("one", "do"), Node("two", "do")))
-RUNS = Node("subs", kind=Kind.FAN_OUT, workflow="child", params={"n": "{{ item }}"}, source=list(range(6)))
+CHILD = Workflow("child", (make_node("one", "do"), make_node("two", "do")))
+RUNS = make_node("subs", kind=Kind.FAN_OUT, workflow="child", params={"n": "{{ item }}"}, source=list(range(6)))
 PARENT = Workflow(
     "parent",
     (
         RUNS,
-        Node("gate", kind=Kind.GATE, timeout=timedelta(hours=1)),
-        Node("wait", kind=Kind.WAIT, duration_seconds=60),
-        Node("limited", "do", spread=Spread.FIXED, count=4, queue="limited", limit="scarce"),
-        Node("join", "do", ("subs", "gate", "wait", "limited")),
+        make_node("gate", kind=Kind.GATE, timeout=timedelta(hours=1)),
+        make_node("wait", kind=Kind.WAIT, duration_seconds=60),
+        make_node("limited", "do", spread=Spread.FIXED, count=4, queue="limited", limit="scarce"),
+        make_node("join", "do", ("subs", "gate", "wait", "limited")),
     ),
 )
-ORPHANS = Workflow("orphans", (RUNS, Node("bad", "do")), priority=1)
+ORPHANS = Workflow("orphans", (RUNS, make_node("bad", "do")), priority=1)
 FAILED = Workflow(
     "failed",
     (
-        Node("work", "do", spread=Spread.FIXED, count=4, queue="failed"),
-        Node("gate", kind=Kind.GATE, after=("work",)),
+        make_node("work", "do", spread=Spread.FIXED, count=4, queue="failed"),
+        make_node("gate", kind=Kind.GATE, after=("work",)),
     ),
 )
 LIMITED = Workflow(
     "limited",
     (
-        Node(
+        make_node(
             "limited",
             "do",
             spread=Spread.FIXED,
@@ -134,7 +136,7 @@ class Stage(Scene):
         first, second, third, fourth = (self.jobs[f"child{number}"] for number in range(4))
         for name in ("one", "two"):
             await self._end(tasks[first, name])
-        await self._end(tasks[second, "one"], "failed")
+        await self._end(tasks[second, "one"], Ended.FAILED)
         await self._end(tasks[third, "one"])
         _, rights = await harness.end([tasks[third, "two"]])
         ending = await harness.store.load_right(rights[0], harness.session)
@@ -154,7 +156,7 @@ class Stage(Scene):
             await harness.advance(rights)
         claims = await harness.claim(5)
         tasks = {(claim.lane.job_id, claim.lane.node): claim for claim in claims}
-        await self._end(tasks[self.jobs["orphans"], "bad"], "failed")
+        await self._end(tasks[self.jobs["orphans"], "bad"], Ended.FAILED)
         for number, (job, _) in enumerate(spawned):
             self.lanes[f"orphan{number}"] = tasks[job, "one"].key.lane
             self.jobs[f"orphan{number}"] = job
@@ -170,7 +172,7 @@ class Stage(Scene):
         self.lanes["old"] = late.key.lane
         await harness.claim(1, queues=["failed"], session=dead)
         await self._end(done)
-        await self._end(bad, "failed")
+        await self._end(bad, Ended.FAILED)
         await harness.store.end_session(dead, "test")
         return [late]
 
@@ -189,7 +191,7 @@ class Stage(Scene):
             call("apply the child's end", "apply", ending.id, own, ending.takes, ending.version, parent["end"]),
             call("take children", "take_children", other, 10),
             call("end child", "end_child", own, self._id("child0"), encode(_report(first)), None),
-            call("fail child", "end_child", other, self._id("child1"), encode(_report(second, "failed")), None),
+            call("fail child", "end_child", other, self._id("child1"), encode(_report(second, Ended.FAILED)), None),
             call("spawn", "spawn", own, *fifth.key, fifth.attempt, *new),
             call("report in the child", "report", own, _reports(parent["inner"])),
             call("report orphans", "report", own, _reports(orphaned)),
@@ -225,7 +227,7 @@ class Stage(Scene):
         assert spawned
         return spawned.job_id, spawned.rights
 
-    async def _end(self, claim: Claim, ended: str = "completed") -> None:
+    async def _end(self, claim: Claim, ended: Ended = Ended.COMPLETED) -> None:
         """End a task, and apply what comes of it and no more: no child is reported, no orphan cancelled."""
         store, session = self._harness.store, self._harness.session
         _, rights = await self._harness.end([claim], ended)
@@ -233,7 +235,7 @@ class Stage(Scene):
             view = await store.load_right(right, session)
             assert view
             workflow = await store.definition(view.workflow_hash)
-            assert (await store.apply(right, session, view, _plan(workflow, view))).applied
+            assert (await store.apply(right, session, view, _plan(workflow, view))).result is ApplyResult.APPLIED
 
     def _id(self, name: str) -> int:
         row = self._admin.execute("select id from app.jobs where job_id = %s", [self.jobs[name]]).fetchone()
@@ -253,7 +255,7 @@ def _planned(workflow: Workflow, view: RightView) -> str:
     return encode([{"do": names[type(change)], **vars(change)} for change in _plan(workflow, view)])
 
 
-def _report(claim: Claim, ended: str = "completed") -> dict[str, Any]:
+def _report(claim: Claim, ended: Ended = Ended.COMPLETED) -> dict[str, Any]:
     lane, place = claim.key
     return {"lane": lane, "idx": place, "attempt": claim.attempt, "ended": ended, "body": {"code": "x"}}
 

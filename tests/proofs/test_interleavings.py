@@ -11,11 +11,13 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.canonical import encode
-from anabranch.engine.model import JobState, NodeState, RightView, SessionId
+from anabranch.engine.model import Ended, JobState, NodeState, RightView, SessionId
 from anabranch.engine.transitions import SetJob, SetNode, Transition
-from anabranch.workflows.definition import Node, OnFailure, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import OnFailure, Spread
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.interleave import Actor, Scene, call, open_connections, orders, pin, pinned_orders
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -24,16 +26,16 @@ ALL_LANES = (0, 2**62)
 WORKFLOW = Workflow(
     "meeting",
     (
-        Node("done", "do"),
-        Node("bad", "do", on_failure=OnFailure.FINISH),
-        Node("lost", "do"),
-        Node("left", "do", spread=Spread.FIXED, count=2, timeout=timedelta(seconds=60)),
-        Node("right", "do", spread=Spread.FIXED, count=3),
-        Node("fresh", "do", spread=Spread.FIXED, count=2, queue_timeout=timedelta(seconds=60)),
-        Node("join", "do", ("done", "left", "right", "fresh")),
+        make_node("done", "do"),
+        make_node("bad", "do", on_failure=OnFailure.FINISH),
+        make_node("lost", "do"),
+        make_node("left", "do", spread=Spread.FIXED, count=2, timeout=timedelta(seconds=60)),
+        make_node("right", "do", spread=Spread.FIXED, count=3),
+        make_node("fresh", "do", spread=Spread.FIXED, count=2, queue_timeout=timedelta(seconds=60)),
+        make_node("join", "do", ("done", "left", "right", "fresh")),
     ),
 )
-OTHER = Workflow("other", (Node("single", "do"),))
+OTHER = Workflow("other", (make_node("single", "do"),))
 
 
 class Stage(Scene):
@@ -61,9 +63,9 @@ class Stage(Scene):
             for name in held:
                 self.alter("claims", f"session = {holder}", f"(lane, idx) = {_place(claims[name])}")
         _, done = await harness.end([claims["done0"]])
-        _, bad = await harness.end([claims["bad0"]], "failed", session=d)
+        _, bad = await harness.end([claims["bad0"]], Ended.FAILED, session=d)
         _, lost = await harness.end([claims["lost0"]], session=b)
-        await harness.end([claims["right2"]], "retry")
+        await harness.end([claims["right2"]], Ended.RETRY)
         await harness.sweep()
         await harness.store.end_session(d, "test")
         views = [await harness.store.load_right(right, s) for right, s in ((done[0], a), (bad[0], d))]

@@ -30,6 +30,8 @@ from anabranch.canonical import Json, encode
 from anabranch.engine import model as engine
 from anabranch.engine.evaluator import plan
 from anabranch.engine.model import (
+    ApplyResult,
+    Ended,
     Event,
     InHand,
     JobState,
@@ -41,17 +43,22 @@ from anabranch.engine.model import (
     SessionKind,
     TaskKey,
 )
+from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.engine.ports import Hands, SessionGone, Spawned, TakenRight, Wanted
 from anabranch.engine.retry import choose_again
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, Needs, Transition
 from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Kind, Node, OnFailure, Retry, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry, WorkflowWork
+from tests.support.engine import FOREVER
 from tests.support.machine import LEASE, Model
 from tests.support.machine_parts import Attempt, LaneKey, Session
+from tests.support.nodes import make_node
 from tests.support.replay import Replayed, replay
 
 pytestmark = pytest.mark.postgres
@@ -61,55 +68,58 @@ SHORT = timedelta(seconds=60)
 
 FAN_OUT = Workflow(
     "fan_out",
-    (Node("work", "do", spread=Spread.FIXED, count=3), Node("join", "do", ("work",), Spread.FAN_IN)),
+    (make_node("work", "do", spread=Spread.FIXED, count=3), make_node("join", "do", ("work",), Spread.FAN_IN)),
 )
 DIAMOND = Workflow(
     "diamond",
     (
-        Node("top", "do", timeout=SHORT, retry=Retry(max_attempts=2, initial_delay=timedelta(0))),
-        Node("left", "do", ("top",), Spread.FIXED, count=2),
-        Node("right", "do", ("top",), timeout=SHORT, retry=Retry(initial_delay=timedelta(0))),
-        Node("join", "do", ("left", "right")),
+        make_node("top", "do", timeout=SHORT, retry=Retry(max_attempts=2, initial_delay=timedelta(0))),
+        make_node("left", "do", ("top",), Spread.FIXED, count=2),
+        make_node("right", "do", ("top",), timeout=SHORT, retry=Retry(initial_delay=timedelta(0))),
+        make_node("join", "do", ("left", "right")),
     ),
 )
 WINDOW = Workflow(
     "window",
     (
-        Node("work", "do", spread=Spread.FIXED, count=5, max_running=2),
-        Node("match", "do", ("work",), Spread.MATCH_PREVIOUS),
+        make_node("work", "do", spread=Spread.FIXED, count=5, max_running=2),
+        make_node("match", "do", ("work",), Spread.MATCH_PREVIOUS),
     ),
 )
 LENIENT = Workflow(
     "lenient",
     (
-        Node("finish", "do", spread=Spread.FIXED, count=2, on_failure=OnFailure.FINISH),
-        Node("goon", "do", spread=Spread.FIXED, count=2, max_running=1, on_failure=OnFailure.CONTINUE),
-        Node("nothing", "do", ("goon",), Spread.FIXED, count=0),
-        Node("join", "do", ("finish", "nothing")),
+        make_node("finish", "do", spread=Spread.FIXED, count=2, on_failure=OnFailure.FINISH),
+        make_node("goon", "do", spread=Spread.FIXED, count=2, max_running=1, on_failure=OnFailure.CONTINUE),
+        make_node("nothing", "do", ("goon",), Spread.FIXED, count=0),
+        make_node("join", "do", ("finish", "nothing")),
     ),
 )
 PLANNED = Workflow(
-    "planned", (Node("first", "do"), Node("many", "do", ("first",), Spread.FAN_OUT, planned=True, aggregated=True))
+    "planned",
+    (make_node("first", "do"), make_node("many", "do", ("first",), Spread.FAN_OUT, planned=True, aggregated=True)),
 )
 GATED = Workflow(
     "gated",
     (
-        Node("first", "do", limit="scarce"),
-        Node("gate", kind=Kind.GATE, after=("first",), timeout=SHORT, on_failure=OnFailure.FINISH),
-        Node("open", kind=Kind.GATE),
-        Node("wait", kind=Kind.WAIT, after=("first",), duration_seconds=30),
-        Node("past", kind=Kind.WAIT, after=("open",), duration_seconds=0),
-        Node("last", "do", ("gate", "wait", "past"), Spread.FIXED, count=2, limit="scarce"),
+        make_node("first", "do", limit="scarce"),
+        make_node("gate", kind=Kind.GATE, after=("first",), timeout=SHORT, on_failure=OnFailure.FINISH),
+        make_node("open", kind=Kind.GATE),
+        make_node("wait", kind=Kind.WAIT, after=("first",), duration_seconds=30),
+        make_node("past", kind=Kind.WAIT, after=("open",), duration_seconds=0),
+        make_node("last", "do", ("gate", "wait", "past"), Spread.FIXED, count=2, limit="scarce"),
     ),
 )
-INNER = Workflow("inner", (Node("work", "do", spread=Spread.FIXED, count=2), Node("gate", kind=Kind.GATE)))
-MIDDLE = Workflow("middle", (Node("sub", kind=Kind.WORKFLOW, workflow="inner", params={}),))
+INNER = Workflow("inner", (make_node("work", "do", spread=Spread.FIXED, count=2), make_node("gate", kind=Kind.GATE)))
+MIDDLE = Workflow("middle", (make_node("sub", kind=Kind.WORKFLOW, workflow="inner", params={}),))
 OUTER = Workflow(
     "outer",
     (
-        Node("subs", kind=Kind.FAN_OUT, workflow="inner", params={}, source=[1, 2, 3], limit="scarce", max_running=2),
-        Node("sub", kind=Kind.WORKFLOW, workflow="middle", params={}, on_failure=OnFailure.CONTINUE),
-        Node("join", "do", ("subs",)),
+        make_node(
+            "subs", kind=Kind.FAN_OUT, workflow="inner", params={}, source=[1, 2, 3], limit="scarce", max_running=2
+        ),
+        make_node("sub", kind=Kind.WORKFLOW, workflow="middle", params={}, on_failure=OnFailure.CONTINUE),
+        make_node("join", "do", ("subs",)),
     ),
 )
 NESTED = nest({flow.id: Declaration(flow) for flow in (INNER, MIDDLE, OUTER)}).declarations
@@ -157,7 +167,7 @@ class Planned(NamedTuple):
 
 priorities, mostly = st.sampled_from([5, 1, 3]), st.sampled_from([True] * 3 + [False])
 workers = st.sampled_from("ab")
-ends = st.sampled_from(["completed", "completed", "failed", "retry", "handed_back", "crashed"])
+ends = st.sampled_from([Ended.COMPLETED, Ended.COMPLETED, Ended.FAILED, Ended.RETRY, Ended.HANDED_BACK, Ended.CRASHED])
 
 
 class EngineMachine(RuleBasedStateMachine):
@@ -242,7 +252,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), how=ends, delay=st.sampled_from([0, 30]), advances=mostly)
     @precondition(lambda self: self.in_hand)
-    def report(self, data: st.DataObject, how: str, delay: int, advances: bool) -> None:
+    def report(self, data: st.DataObject, how: Ended, delay: int, advances: bool) -> None:
         """A session ends what it has; it may spend the rights that this makes, as a worker does at once."""
         batch = self._draw_batch(data)
         self._report(batch[0].session, batch, how, delay)
@@ -251,7 +261,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), how=ends)
     @precondition(lambda self: self.reported)
-    def report_again(self, data: st.DataObject, how: str) -> None:
+    def report_again(self, data: st.DataObject, how: Ended) -> None:
         attempt = data.draw(st.sampled_from(self.reported), "attempt")
         self._report(attempt.session, [attempt], how, 0)
 
@@ -260,7 +270,7 @@ class EngineMachine(RuleBasedStateMachine):
     def report_for_another(self, data: st.DataObject, worker: str) -> None:
         """Only the session that holds an attempt can end it."""
         attempt = data.draw(st.sampled_from(self.in_hand), "attempt")._replace(session=self.sessions[worker])
-        self._report(attempt.session, [attempt], "completed", 0)
+        self._report(attempt.session, [attempt], Ended.COMPLETED, 0)
 
     @rule(data=st.data(), limit=st.integers(1, 4))
     @precondition(lambda self: self.in_hand)
@@ -268,7 +278,7 @@ class EngineMachine(RuleBasedStateMachine):
         """Report and claim in one transaction; a dead session does neither."""
         batch, wanted = self._draw_batch(data), Wanted(["default"], limit, {})
         session, body = batch[0].session, self._body(batch[0])
-        reports = [self._report_of(attempt, "completed", body, 0) for attempt in batch]
+        reports = [self._report_of(attempt, Ended.COMPLETED, body, 0) for attempt in batch]
         if self.model.sessions[session].dead:
             with pytest.raises(SessionGone):
                 self.run(self.store.turn(SessionId(session), reports, wanted))
@@ -315,7 +325,8 @@ class EngineMachine(RuleBasedStateMachine):
             for worker in ("sweeper", *alive):
                 self._beat(self.sessions[worker], self.model.running(self.sessions[worker]), has_started)
             sweeper = SessionId(self.sessions["sweeper"])
-            swept = self.run(self.store.sweep(sweeper, timedelta(seconds=EVERY), timedelta(seconds=GRACE)))
+            every, grace = timedelta(seconds=EVERY), timedelta(seconds=GRACE)
+            swept = self.run(self.store.sweep(sweeper, every, grace, lambda: FOREVER))
             assert swept.expired == len(self.model.expire())
             assert swept.released == self.model.release_dead() + self.model.end_overdue(GRACE)
             self.model.tidy()
@@ -444,8 +455,8 @@ class EngineMachine(RuleBasedStateMachine):
         expected = (job.version == planned.view.version) if held else None
         taken = TakenRight(planned.view.id, planned.view.takes)
         applied = self.run(self.store.apply(taken, SessionId(planned.session), planned.view, planned.transitions))
-        note(f"  applied {planned!r}: {applied.applied}")
-        assert applied.applied is expected
+        note(f"  applied {planned!r}: {applied.result}")
+        assert applied.result is ApplyResult(expected)
         if expected:
             self.model.apply(planned.key, planned.session, planned.transitions)
 
@@ -474,7 +485,7 @@ class EngineMachine(RuleBasedStateMachine):
         batch = self._claim(worker, limit)
         for purpose in sorted({attempt.lane.purpose for attempt in batch}):
             alike = [attempt for attempt in batch if attempt.lane.purpose is purpose]
-            self._report(self.sessions[worker], alike, "completed", 0)
+            self._report(self.sessions[worker], alike, Ended.COMPLETED, 0)
         self._advance_all(self.sessions[worker])
 
     def _draw_batch(self, data: st.DataObject) -> list[Attempt]:
@@ -527,8 +538,8 @@ class EngineMachine(RuleBasedStateMachine):
             assert not is_due or len(self.model.limits) > 1, "E22"
         return taken
 
-    def _report(self, session: int, batch: Sequence[Attempt], how: str, delay: int) -> None:
-        body: Json = self._body(batch[0]) if how == "completed" else {"code": "test", "message": "no"}
+    def _report(self, session: int, batch: Sequence[Attempt], how: Ended, delay: int) -> None:
+        body: Json = self._body(batch[0]) if how is Ended.COMPLETED else {"code": "test", "message": "no"}
         self._read()
         reports = [self._report_of(attempt, how, body, delay) for attempt in batch]
         answers, _ = self.run(self.store.report(SessionId(session), reports))
@@ -544,7 +555,7 @@ class EngineMachine(RuleBasedStateMachine):
             return [{"key": f"k{i}", "parameters": {"of": self.results}} for i in range(count)]
         return {"result": self.results}
 
-    def _report_of(self, attempt: Attempt, how: str, body: Json, delay: int) -> Report:
+    def _report_of(self, attempt: Attempt, how: Ended, body: Json, delay: int) -> Report:
         return Report(self._attempt(attempt), how, encode(body), timedelta(seconds=delay))
 
     def _taken(self, key: LaneKey) -> TakenRight:
@@ -613,9 +624,9 @@ class ControlMachine(EngineMachine):
         attempt = data.draw(st.sampled_from(self._to_spawn()), "attempt")
         self._spawn(attempt)
 
-    @rule(worker=workers, how=st.sampled_from(["failed", "retry"]), reports=mostly)
+    @rule(worker=workers, how=st.sampled_from([Ended.FAILED, Ended.RETRY]), reports=mostly)
     @precondition(lambda self: self.model.ended_children())
-    def collect(self, worker: str, how: str, reports: bool) -> None:
+    def collect(self, worker: str, how: Ended, reports: bool) -> None:
         """Report for child jobs that ended, or die before that: then another does when the lease has ended."""
         self._collect(worker, how, reports=reports)
 
@@ -627,7 +638,7 @@ class ControlMachine(EngineMachine):
             if self.model.is_claimable(*QUEUES):
                 self._work(worker, 6)
             if self.model.ended_children():
-                self._collect(worker, "failed", reports=True)
+                self._collect(worker, Ended.FAILED, reports=True)
             for job_id, node in self._gates() if approves else ():
                 if node in self.model.jobs[self.names[job_id]].waits:
                     self._signal(job_id, node, {"says": True}, self.sessions[worker])
@@ -660,8 +671,8 @@ class ControlMachine(EngineMachine):
             return
         version = job.version - is_late
         verdict = self.run(self.store.retry(job_id, version, again, SessionId(session)))
-        note(f"  {verdict.word}: {', '.join(again.nodes)}; kept: {', '.join(again.kept)}")
-        assert verdict.word == self.model.retry(job.name, version, again, session)
+        note(f"  {verdict.answer}: {', '.join(again.nodes)}; kept: {', '.join(again.kept)}")
+        assert verdict.answer == self.model.retry(job.name, version, again, session)
         if starts:
             self._advance_all(session)
 
@@ -700,10 +711,10 @@ class ControlMachine(EngineMachine):
                 self._spawn(attempt)
         for purpose in sorted({attempt.lane.purpose for attempt in own}):
             alike = [attempt for attempt in own if attempt.lane.purpose is purpose]
-            self._report(self.sessions[worker], alike, "completed", 0)
+            self._report(self.sessions[worker], alike, Ended.COMPLETED, 0)
         self._advance_all(self.sessions[worker])
 
-    def _collect(self, worker: str, how: str, *, reports: bool) -> None:
+    def _collect(self, worker: str, how: Ended, *, reports: bool) -> None:
         session = SessionId(self.sessions[worker])
         found = {self.names[child.job_id]: child for child in self.run(self.store.take_children(session, 100))}
         expected = [] if self.model.sessions[session].dead else self.model.ended_children()
@@ -712,7 +723,7 @@ class ControlMachine(EngineMachine):
             job = self.model.jobs[name]
             job.reported_until = self.model.now + LEASE
             body: Json = {"result": name}
-            ended = "completed" if job.state is JobState.COMPLETED else how
+            ended = Ended.COMPLETED if job.state is JobState.COMPLETED else how
             report = Report(child.fence, ended, encode(body), timedelta(0))
             if reports:
                 self.run(self.store.end_child(child, report, session))
@@ -721,7 +732,7 @@ class ControlMachine(EngineMachine):
 
     def _signal(self, job_id: str, node: str, payload: dict[str, Json], session: int) -> None:
         verdict = self.run(self.store.signal(job_id, node, payload, "test", SessionId(session)))
-        assert verdict.word == self.model.signal(self.names[job_id], node, payload, session)
+        assert verdict.answer == self.model.signal(self.names[job_id], node, payload, session)
 
     def _to_spawn(self) -> list[Attempt]:
         return [attempt for attempt in self.in_hand if self.model.lanes[attempt.lane].is_of_jobs]
@@ -731,8 +742,9 @@ class ControlMachine(EngineMachine):
         self._read()
         name, lane = f"{attempt.lane!r}[{attempt.idx}]#{attempt.number}", self.model.lanes[attempt.lane]
         node = self.model.jobs[attempt.lane.job].workflow.node(lane.key.node)
-        workflow = CHILDREN[node.workflow_hash]
-        facts = engine.LaneFacts("", "", "", "", "", Purpose.WORK, 0, 0, "", {}, {}, None)
+        assert isinstance(node.work, WorkflowWork)
+        workflow = CHILDREN[node.work.workflow_hash]
+        facts = engine.LaneFacts("", "", "", "", "", Purpose.WORK, 0, 0, "", {}, TaskPolicy(), TaskShape(), None)
         claim = engine.Claim(*self._attempt(attempt), 0, 0, attempt.idx, "", None, None, facts)
         child = Submission(workflow, {"name": name}, name, 5, False, "c")
         before = self.model.task(attempt).child == name

@@ -6,9 +6,12 @@ import pytest
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import query_text
+from anabranch.engine.model import Ended
 from anabranch.engine.views import TaskDetail
-from anabranch.workflows.definition import Node, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Spread
 from tests.support.engine import EngineHarness, open_harness
+from tests.support.nodes import make_node
 
 pytestmark = pytest.mark.postgres
 
@@ -100,8 +103,8 @@ async def test_a_page_of_a_large_job_reads_about_what_it_shows(
 
 
 def wide(width: int) -> Workflow:
-    work = Node("work", "do", spread=Spread.FIXED, count=width)
-    return Workflow("wide", (work, Node("join", "join", ("work",), Spread.FAN_IN)))
+    work = make_node("work", "do", spread=Spread.FIXED, count=width)
+    return Workflow("wide", (work, make_node("join", "join", ("work",), Spread.FAN_IN)))
 
 
 async def listed(
@@ -122,8 +125,8 @@ async def test_pages_of_any_size_and_state_make_up_the_list(database_url: str, c
         job_id = (await engine.submit(wide(20))).job_id
         claims = await engine.claim(12)
         await engine.end(claims[0::4])
-        await engine.end(claims[1::4], "failed")
-        await engine.end(claims[2::4], "retry")
+        await engine.end(claims[1::4], Ended.FAILED)
+        await engine.end(claims[2::4], Ended.RETRY)
         if cancelled:
             await engine.store.cancel(job_id, "no")
         job = (await engine.reads.head(job_id)).job

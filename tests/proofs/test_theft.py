@@ -16,7 +16,7 @@ from anabranch.adapters.postgres.database import call_text
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import encode
 from anabranch.engine.advancing import Advancer
-from anabranch.engine.model import Answer, Claim, Report, SessionId, SessionKind
+from anabranch.engine.model import Answer, Claim, Ended, Report, SessionId, SessionKind
 from anabranch.engine.ports import SessionGone, TakenRight, Wanted
 from anabranch.storage.results import Results
 from tests.support.engine import fan_out, open_harness
@@ -94,7 +94,7 @@ class Worker:
 
     def _result(self, claim: Claim, session: SessionId | None = None) -> Report:
         body = {"attempt": claim.attempt, "session": session or self.session}
-        return Report(claim.fence, "completed", encode(body))
+        return Report(claim.fence, Ended.COMPLETED, encode(body))
 
     def _note(self, claims: list[Claim], session: SessionId, answers: list[Answer]) -> None:
         self._tally.answers.update(answers)

@@ -5,12 +5,15 @@ from datetime import timedelta
 import pytest
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.engine.model import Answer, Claim, InHand, JobState, SessionId
+from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, SessionId
 from anabranch.engine.ports import Hands
 from anabranch.engine.views import TaskDetail
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Node, OnFailure, Retry, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import OnFailure, Spread
+from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness
+from tests.support.nodes import make_node
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("clock")]
 
@@ -18,7 +21,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 def of(count: int = 1, **more: object) -> Workflow:
-    return Workflow("timed", (Node("work", "do", spread=Spread.FIXED, count=count, **more),))  # type: ignore[arg-type]
+    return Workflow("timed", (make_node("work", "do", spread=Spread.FIXED, count=count, **more),))  # type: ignore[arg-type]
 
 
 async def let_pass(engine: EngineHarness, clock: Clock, time: timedelta, held: list[Claim], *, started: bool) -> None:
@@ -97,7 +100,7 @@ async def test_e8_the_total_counts_from_the_first_attempt(engine: EngineHarness,
     job = await engine.submit(of(total_timeout=10 * MINUTE, timeout=HOUR))
     first = await engine.claim()
     await let_pass(engine, clock, 6 * MINUTE, first, started=True)
-    await engine.end(first, "retry")
+    await engine.end(first, Ended.RETRY)
     second = await engine.claim()
     await let_pass(engine, clock, 3 * MINUTE, second, started=True)
     assert await engine.state(job.job_id) is JobState.RUNNING
@@ -121,7 +124,7 @@ async def test_e18_nothing_ends_while_the_databases_clock_stands(engine: EngineH
 async def test_e8_the_total_ends_a_task_that_waits_for_its_next_attempt(engine: EngineHarness, clock: Clock) -> None:
     """Its worker died and no other came: the job must not wait for ever."""
     job = await engine.submit(of(total_timeout=MINUTE))
-    await engine.end(await engine.claim(), "retry")
+    await engine.end(await engine.claim(), Ended.RETRY)
     await let_pass(engine, clock, 5 * MINUTE, [], started=False)
     await settle(engine)
     assert await engine.state(job.job_id) is JobState.FAILED
@@ -157,7 +160,7 @@ async def test_an_attempt_that_the_sweeper_ended_keeps_when_it_started(
 
 async def test_e7_a_cancelled_job_still_lists_all_of_its_tasks(engine: EngineHarness, clock: Clock) -> None:
     job = await engine.submit(of(3))
-    await engine.end((await engine.claim())[:1], "retry", delay=HOUR)
+    await engine.end((await engine.claim())[:1], Ended.RETRY, delay=HOUR)
     await engine.store.cancel(job.job_id, "test")
     await let_pass(engine, clock, timedelta(seconds=5), [], started=False)
     assert [task.index for task in await tasks_of(engine, job.job_id)] == [0, 1, 2]
@@ -165,7 +168,7 @@ async def test_e7_a_cancelled_job_still_lists_all_of_its_tasks(engine: EngineHar
 
 async def test_e22_a_retry_goes_before_the_fresh_tasks_of_a_less_urgent_job(engine: EngineHarness) -> None:
     retried = await engine.submit(of(), priority=5, name="retried")
-    await engine.end(await engine.claim(), "handed_back")
+    await engine.end(await engine.claim(), Ended.HANDED_BACK)
     urgent = await engine.submit(of(), priority=1, name="urgent")
     await engine.submit(of(5), priority=9, name="later")
     assert {claim.lane.job_id for claim in await engine.claim(2)} == {urgent.job_id, retried.job_id}

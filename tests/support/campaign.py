@@ -23,7 +23,7 @@ import httpx
 import psycopg
 
 from anabranch.canonical import Json
-from anabranch.controls import Retry
+from anabranch.controls import RetryChoice
 from anabranch.errors import AnabranchError, Conflict, NotFound, Unavailable
 from tests.support.campaign_jobs import KINDS, PlannedJob, draw_job
 from tests.support.crew import Member, Stage, Start, audit, open_stage
@@ -360,7 +360,7 @@ class Campaign:
             if job.plan.act == "fix":
                 Path(str(job.plan.parameters["file"])).touch()
             job.state = ""
-            self._do(job, controls.retry(job_id, Retry(), "test"))
+            self._do(job, controls.retry(job_id, RetryChoice(), "test"))
         elif state in ("running", "waiting") and is_due and job.plan.act == "cancel":
             self._do(job, controls.cancel(job_id, "campaign", "test"))
         elif state in ("running", "waiting") and is_due and job.plan.act == "signal":

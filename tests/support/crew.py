@@ -17,11 +17,11 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.store.audit import examine
-from anabranch.app import Gateway
 from anabranch.embedded.processes import end, marked
 from anabranch.engine.model import TERMINAL, JobState
 from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.errors import Unavailable
+from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 
 __all__ = ["Crew", "Member", "Stage", "Start", "audit", "open_stage", "until", "until_async"]

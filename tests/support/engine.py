@@ -3,7 +3,7 @@
 import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from anabranch.adapters.objects.folder import Folder
@@ -11,21 +11,24 @@ from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, encode
 from anabranch.engine.advancing import Advancer
-from anabranch.engine.model import Answer, Claim, JobState, NodeState, Report, SessionId, SessionKind
+from anabranch.engine.model import Answer, Claim, Ended, JobState, NodeState, Report, SessionId, SessionKind
 from anabranch.engine.ports import Hands, Submission, Submitted, Swept, TakenRight
 from anabranch.storage.results import Results
 from anabranch.testing.clock import Clock
-from anabranch.workflows.definition import Node, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Spread
+from tests.support.nodes import make_node
 
 __all__ = ["EngineHarness", "fan_out", "open_harness"]
 
 LEASE = timedelta(seconds=60)
+FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
 def fan_out(count: int, **more: object) -> Workflow:
     """A workflow of `count` tasks and one task that joins them."""
-    work = Node("work", "do", spread=Spread.FIXED, count=count, **more)  # type: ignore[arg-type]  # fields of Node
-    return Workflow("fan_out", (work, Node("join", "join", ("work",), Spread.FAN_IN)))
+    work = make_node("work", "do", spread=Spread.FIXED, count=count, **more)  # type: ignore[arg-type]  # fields of Node
+    return Workflow("fan_out", (work, make_node("join", "join", ("work",), Spread.FAN_IN)))
 
 
 class EngineHarness:
@@ -68,20 +71,20 @@ class EngineHarness:
     async def end(
         self,
         claims: Sequence[Claim],
-        ended: str = "completed",
+        ended: Ended = Ended.COMPLETED,
         body: Json = None,
         *,
         session: SessionId | None = None,
         delay: timedelta | None = None,
     ) -> tuple[list[Answer], list[TakenRight]]:
         """Report how attempts ended, and nothing more."""
-        text = encode({"code": "test", "message": "no"} if body is None and ended != "completed" else body)
+        text = encode({"code": "test", "message": "no"} if body is None and ended is not Ended.COMPLETED else body)
         reports = [Report(claim.fence, ended, text, delay) for claim in claims]
         return await self.store.report(session or self.session, reports)
 
     async def sweep(self) -> Swept:
         """One round of the sweeper."""
-        return await self.store.sweep(self.session, timedelta(seconds=5), timedelta(seconds=30))
+        return await self.store.sweep(self.session, timedelta(seconds=5), timedelta(seconds=30), lambda: FOREVER)
 
     async def let_pass(self, clock: Clock, time: timedelta) -> Swept:
         """Let time pass in steps of five seconds, with this session alive and the sweeper at work."""

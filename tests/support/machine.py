@@ -397,7 +397,6 @@ class Model:
 
     def _open(self, job: Job, change: OpenLane, session: int) -> None:
         key, policy = LaneKey(job.name, change.node, change.purpose, job.generation), change.policy
-        declared = policy["max_attempts"]
         tried = max((lane.last_attempt for lane in self._lanes_of(job, change.node, change.purpose)), default=0)
         lane = self.lanes[key] = Lane(
             key,
@@ -406,12 +405,12 @@ class Model:
             [Task(attempt=tried) for _ in range(self._width(job, change))],
             change.tolerated,
             change.max_running,
-            float(str(policy["timeout_seconds"])),
-            declared if isinstance(declared, int) else 3,
+            policy.timeout.total_seconds(),
+            3 if policy.retry.max_attempts is None else policy.retry.max_attempts,
             change.handler,
             job.workflow.id,
             change.limit_key,
-            "workflow" in policy,
+            change.shape.workflow is not None,
         )
         if lane.width == 0:
             self._close(lane, session)

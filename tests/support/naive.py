@@ -12,7 +12,7 @@ from functools import partial
 
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState, NodeState, Purpose
-from anabranch.workflows.definition import Kind, Node, OnFailure, Spread, Tolerance, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import (
     Condition,
     ExpressionError,
@@ -22,6 +22,25 @@ from anabranch.workflows.expressions import (
     evaluate,
     references,
     walk,
+)
+from anabranch.workflows.nodes import (
+    AnyNode,
+    ConditionalNode,
+    EndNode,
+    FanInNode,
+    FanOutNode,
+    GateNode,
+    Kind,
+    Node,
+    OnFailure,
+    Spread,
+    StageNode,
+    StartNode,
+    TaskNode,
+    Tolerance,
+    WaitNode,
+    WorkflowNode,
+    WorkingNode,
 )
 
 __all__ = ["Ending", "Meaning", "interpret", "output_of"]
@@ -77,10 +96,12 @@ def interpret(workflow: Workflow, inputs: Mapping[str, Json], endings: Mapping[s
 
 def output_of(node: Node, ending: Ending, width: int) -> Json:
     """The output of a node whose tasks have ended: the one result, or all there are and how many."""
-    if node.kind is Kind.FAN_IN or node.aggregated:
+    stage = node if isinstance(node, StageNode) else None
+    if node.kind is Kind.FAN_IN or (stage and stage.aggregated):
         return ending.result
     failed = min(ending.fails.get(Purpose.WORK, 0), width)
-    if node.kind in (Kind.TASK, Kind.WORKFLOW) and node.spread is Spread.SINGLE and not node.planned:
+    is_single = stage is None or (stage.spread is Spread.SINGLE and not stage.planned)
+    if node.kind in (Kind.TASK, Kind.WORKFLOW) and is_single:
         return {"error": {"code": "failed"}} if failed else ending.result
     return {"items": [ending.result] * (width - failed), "count": width - failed, "failed": failed}
 
@@ -119,7 +140,7 @@ class _World:
         return fate.begun <= first and self.workflow.node(name).on_failure is not OnFailure.FINISH
 
     def _completed(self, end: Callable[..., Meaning], states: Mapping[str, NodeState]) -> Meaning:
-        ends = [node for node in self.workflow.nodes if node.kind is Kind.END and node.output is not None]
+        ends = [node for node in self.workflow.nodes if isinstance(node, EndNode) and node.output is not None]
         reached = [node.output_template for node in ends if states[node.name] is NodeState.COMPLETED]
         templates = [self.workflow.output_template] if self.workflow.output is not None else reached
         for template in templates:
@@ -140,7 +161,7 @@ class _World:
             self.fates[name] = self._fate(self.workflow.node(name))
         return self.fates[name]
 
-    def _fate(self, node: Node) -> Fate:
+    def _fate(self, node: AnyNode) -> Fate:
         time, runs = self._join(node)
         now = (time, self.workflow.names.index(node.name))
         if not runs:
@@ -173,27 +194,29 @@ class _World:
         """An edge lives when its parent completed and, below a conditional, the branch that names it was taken."""
         fate = self.fate(parent)
         if fate.branch is not None:
-            return child in self.workflow.node(parent).branches[fate.branch].next
+            conditional = self.workflow.node(parent)
+            assert isinstance(conditional, ConditionalNode)
+            return child in conditional.branches[fate.branch].next
         return fate.state is NodeState.COMPLETED
 
-    def _run(self, node: Node, now: Moment) -> Fate:
-        match node.kind:
-            case Kind.START:
+    def _run(self, node: AnyNode, now: Moment) -> Fate:
+        match node:
+            case StartNode():
                 return Fate(NodeState.COMPLETED, now, now)
-            case Kind.END:
+            case EndNode():
                 return Fate(NodeState.COMPLETED, now, now, self._value(node.output_template, now))
-            case Kind.CONDITIONAL:
+            case ConditionalNode():
                 return self._choose(node, now)
-            case Kind.FAN_IN:
+            case FanInNode():
                 return self._work(node, now, [(Purpose.AGGREGATE, 1)])
-            case Kind.FAN_OUT | Kind.TASK | Kind.WORKFLOW:
+            case FanOutNode() | TaskNode() | WorkflowNode():
                 return self._work(node, now, self._lanes(node, now))
-            case Kind.GATE:
+            case GateNode():
                 return self._gate(node, now)
-            case Kind.WAIT:
+            case WaitNode():
                 return self._wait(node, now)
 
-    def _choose(self, node: Node, now: Moment) -> Fate:
+    def _choose(self, node: ConditionalNode, now: Moment) -> Fate:
         """The first branch whose condition holds; the default stands last and always does (G1)."""
         subject = self._value(node.subject_template, now)
         number = 0
@@ -202,7 +225,7 @@ class _World:
         output: Json = {"branch": number, "next": list(node.branches[number].next)}
         return Fate(NodeState.COMPLETED, now, now, output, number)
 
-    def _gate(self, node: Node, begun: Moment) -> Fate:
+    def _gate(self, node: GateNode, begun: Moment) -> Fate:
         """What it is told, if it is told in time, is its output: a rejection, too."""
         ending = self.endings[node.name]
         told = begun[0] + ending.takes[Purpose.GATE] if ending.signalled else END_OF_TIME[0]
@@ -213,32 +236,35 @@ class _World:
             return Fate(NodeState.COMPLETED, begun, (late, EVENT), {"error": {"code": "gate.timed_out"}})
         return Fate(NodeState.FAILED, begun, (late, EVENT))
 
-    def _wait(self, node: Node, begun: Moment) -> Fate:
+    def _wait(self, node: WaitNode, begun: Moment) -> Fate:
         time = self._value(node.time_template, begun)
         if not isinstance(time, int) or isinstance(time, bool):
             raise ExpressionError("no number")
         return Fate(NodeState.COMPLETED, begun, (begun[0] + time, EVENT), {})
 
-    def _lanes(self, node: Node, now: Moment) -> list[tuple[Purpose, int]]:
+    def _lanes(self, node: WorkingNode, now: Moment) -> list[tuple[Purpose, int]]:
         """The lanes that a node goes through, with their widths."""
-        planning = [(Purpose.PLAN, 1)] if node.planned else []
-        aggregating = [(Purpose.AGGREGATE, 1)] if node.aggregated else []
+        planning = [(Purpose.PLAN, 1)] if isinstance(node, StageNode) and node.planned else []
+        aggregating = [(Purpose.AGGREGATE, 1)] if isinstance(node, StageNode) and node.aggregated else []
         width = self._width(node, now)
         self._require_parameters(node, now)
         return [*planning, (Purpose.WORK, width), *aggregating]
 
-    def _width(self, node: Node, now: Moment) -> int:
-        if node.planned:
+    def _width(self, node: WorkingNode, now: Moment) -> int:
+        if isinstance(node, StageNode) and node.planned:
             return self.endings[node.name].planned
-        if node.kind is not Kind.FAN_OUT:
-            return node.count or 0 if node.spread is Spread.FIXED else 1
+        if isinstance(node, StageNode) and node.spread is Spread.FIXED:
+            return node.count or 0
+        if not isinstance(node, FanOutNode):
+            return 1
         items = self._value(node.source_template, now)
         if not isinstance(items, list) or len(items) > (node.max_items or 10**6):
             raise ExpressionError("no array, or one that is too long")
         return -(-len(items) // (node.batch_size or 1))
 
-    def _require_parameters(self, node: Node, now: Moment) -> None:
-        for reference in references(node.template) if node.template is not None else ():
+    def _require_parameters(self, node: WorkingNode, now: Moment) -> None:
+        template = node.work.template
+        for reference in references(template) if template is not None else ():
             if reference.root == "nodes" and not reference.optional:
                 self._resolve(now, reference)
 
@@ -275,7 +301,8 @@ def _live(edge: tuple[int, bool]) -> bool:
 
 def _tolerated(node: Node, tasks: int) -> int:
     """How many tasks of a node's own work may fail."""
-    return tasks if node.on_failure is OnFailure.CONTINUE else _share(node.tolerate, tasks)
+    tolerance = node.tolerate if isinstance(node, FanOutNode) else Tolerance()
+    return tasks if node.on_failure is OnFailure.CONTINUE else _share(tolerance, tasks)
 
 
 def _share(tolerance: Tolerance, tasks: int) -> int:

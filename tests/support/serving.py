@@ -21,7 +21,8 @@ from psycopg.types.json import Jsonb
 from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.app import open_marks
-from anabranch.settings import Settings, Storage
+from anabranch.settings import Settings
+from anabranch.storage.locations import StorageLocations
 from anabranch.storage.marks import adopt_storage
 from tests.support.server import free_port
 
@@ -208,7 +209,7 @@ def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
     """The API in a process of its own, ready; its tiers become those of the database."""
     port = free_port()
     storage = {name.removeprefix("storage__"): value for name, value in settings.items() if name.startswith("storage")}
-    adopt_storage(*open_marks(Settings(home=home, storage=Storage.model_validate(storage)), url))
+    adopt_storage(*open_marks(Settings(home=home, storage=StorageLocations.model_validate(storage)), url))
     ours = {"home": str(home), "database_url": url, "port": str(port), **settings}
     environment = {**os.environ, **{f"ANABRANCH_{name}".upper(): value for name, value in ours.items()}}
     told = home.parent / f"{home.name}.log"

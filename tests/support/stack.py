@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.app import Gateway, equip, open_results, purge
+from anabranch.app import equip, open_results, purge
 from anabranch.canonical import Json
 from anabranch.engine.model import TERMINAL, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
@@ -15,7 +15,9 @@ from anabranch.engine.plugin import load_plugins
 from anabranch.engine.session import keep_session
 from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.engine.worker.children import Children
-from anabranch.engine.worker.worker import Worker, WorkerOptions
+from anabranch.engine.worker.dispatcher import WorkerOptions
+from anabranch.engine.worker.worker import Worker
+from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 
 __all__ = ["Stack", "open_stack"]

@@ -11,20 +11,13 @@ import pytest
 from fastapi import FastAPI
 
 from anabranch.access import NotAuthenticated, Scope
-from anabranch.api.answers.errors import respond, status_of
+from anabranch.api.answers.errors import respond
 from anabranch.api.main import app_from_environment, create_app
+from anabranch.codes import status_of
 from anabranch.embedded.listener import is_loopback
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
-from anabranch.errors import (
-    AnabranchError,
-    Conflict,
-    DefinitionError,
-    InputError,
-    NotFound,
-    Transient,
-    Unavailable,
-)
+from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Transient, Unavailable
 from anabranch.settings import Settings
 
 BASE = "http://127.0.0.1:8787"

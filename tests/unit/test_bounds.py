@@ -9,10 +9,13 @@ import pytest
 from anabranch.canonical import decode
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import DefinitionError, InputError
-from anabranch.workflows.definition import Node, Retry, Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Kind, Spread
 from anabranch.workflows.stages import Declaration, declare
 from anabranch.workflows.validation import require_sound
+from anabranch.workflows.work import Retry
 from anabranch.workflows.yaml import load_yaml
+from tests.support.nodes import make_node
 
 OUT_OF_BOUNDS: list[tuple[str, Any, str]] = [
     ("max_attempts", 1001, "1,?000"),
@@ -45,9 +48,9 @@ def test_a7_a_stage_is_bounded_as_a_node_of_yaml_is(name: str, value: object, bo
 @pytest.mark.parametrize(
     ("more", "bound"),
     [
-        ({"max_parallel_tasks": 2**31}, "max_parallel_tasks.*2147483647"),
+        ({"max_parallel_tasks": 2**31}, "max_parallel_tasks.*2,147,483,647"),
         ({"max_parallel_tasks": 0}, "max_parallel_tasks.*1"),
-        ({"parallelism": "fixed", "count": 1_000_001}, "count.*1000000"),
+        ({"parallelism": "fixed", "count": 1_000_001}, "count.*1,000,000"),
     ],
 )
 def test_b14_a_stage_has_no_more_tasks_than_a_fan_out_has_items(more: dict[str, Any], bound: str) -> None:
@@ -63,13 +66,13 @@ def test_b14_a_stage_has_no_more_tasks_than_a_fan_out_has_items(more: dict[str, 
         ({"total_timeout": timedelta(days=20_000)}, "total_timeout_seconds .* up to 1,000,000,000"),
         ({"spread": Spread.FIXED, "count": 1_000_001}, "count is a whole number from 0 to 1,000,000"),
         ({"max_running": 2**31}, "max_parallel_tasks is a whole number from 1 to 2,147,483,647"),
-        ({"max_items": 2**31}, "max_items is a whole number from 1 to 2,147,483,647"),
-        ({"priority": 10}, "priority is a whole number from 1 to 9"),
+        ({"kind": Kind.FAN_OUT, "max_items": 2**31}, "max_items is a whole number from 1 to 2,147,483,647"),
+        ({"params": {}, "priority": 10}, "priority is a whole number from 1 to 9"),
     ],
 )
 def test_a7_a_workflow_made_in_python_is_bounded_too(more: dict[str, Any], bound: str) -> None:
     with pytest.raises(DefinitionError, match=bound):
-        require_sound(Workflow("job", (Node("one", "do", **more),)))
+        require_sound(Workflow("job", (make_node("one", "do", **more),)))
 
 
 @pytest.mark.parametrize(
@@ -87,12 +90,12 @@ def test_a7_a_handler_is_bounded_too(more: dict[str, Any], bound: str) -> None:
 
 
 def test_b14_a_count_parameter_beyond_all_bounds_is_refused_at_submission() -> None:
-    workflow = Workflow("job", (Node("one", "do", spread=Spread.DYNAMIC, count_param="n"),))
+    workflow = Workflow("job", (make_node("one", "do", spread=Spread.DYNAMIC, count_param="n"),))
     assert Declaration(workflow).check({"n": 1_000_000}) == {"n": 1_000_000}
     with pytest.raises(InputError, match="one: n is at most 1,000,000 tasks"):
         Declaration(workflow).check({"n": 2**31})
 
 
 def test_e16_what_was_pinned_before_there_were_bounds_is_read() -> None:
-    pinned = Workflow("job", (Node("one", "do", retry=Retry(max_attempts=10**6)),))
+    pinned = Workflow("job", (make_node("one", "do", retry=Retry(max_attempts=10**6)),))
     assert Workflow.from_json(decode(pinned.text)) == pinned

@@ -14,12 +14,16 @@ from pydantic import BaseModel
 from anabranch.canonical import Json
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.plugins.demo import handlers as demo
-from anabranch.workflows.definition import Node, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.inputs import Input
 from anabranch.workflows.mistakes import MAX_MISTAKES
+from anabranch.workflows.nodes import NODES
+from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.stages import Declaration
+from anabranch.workflows.work import Retry
 from anabranch.workflows.yaml import FileMistake, Loaded, load_yaml
-from anabranch.workflows.yaml_keys import INPUT_KEYS, NODE_KEYS, RETRY_KEYS, WORKFLOW_KEYS
 from tests.support.broken import BROKEN
+from tests.support.nodes import make_node
 
 DEMOS = sorted((Path(demo.__file__).parent / "workflows").glob("*.yaml"))
 HANDLERS = {found.name: found for found in handlers_in(vars(demo))}
@@ -70,7 +74,7 @@ KNOWN = [
     *DEEP,
 ]
 BESIDE = {declared.workflow.id: declared for declared in map(declare, KNOWN)}
-BESIDE["scene"] = Declaration(Workflow("scene", (Node("a", "echo"),)), model=Scene)
+BESIDE["scene"] = Declaration(Workflow("scene", (make_node("a", "echo"),)), model=Scene)
 REFUSED = {"ruined": "plugins/ruined.yaml"}
 
 
@@ -131,7 +135,11 @@ def test_g5_any_text_gives_mistakes_and_no_crash(text: str | bytes) -> None:
     load_in_time(text)
 
 
-KEYS = sorted({key for keys in (*NODE_KEYS.values(), WORKFLOW_KEYS, INPUT_KEYS, RETRY_KEYS) for key in keys})
+NODE_KEYS = {kind: ("type", *node.edges, *declared_keys(node)) for kind, node in NODES.items()}
+WORKFLOW_KEYS = [*declared_keys(Workflow), "inputs", "nodes"]
+KEYS = sorted(
+    {key for keys in (*NODE_KEYS.values(), WORKFLOW_KEYS, declared_keys(Input), declared_keys(Retry)) for key in keys}
+)
 WORDS = [
     "a",
     "b",
@@ -215,9 +223,9 @@ def test_g5_any_value_inside_a_node_gives_mistakes_and_no_crash(odd: str) -> Non
     for kind, keys in NODE_KEYS.items():
         for key in keys:
             load_in_time(f"workflow_id: w\nnodes:\n  a: {{type: {kind}, {key}: {odd}}}\n")
-    for key in RETRY_KEYS:
+    for key in declared_keys(Retry):
         load_in_time(f"workflow_id: w\nnodes:\n  a: {{handler: echo, retry: {{{key}: {odd}}}}}\n")
-    for key in INPUT_KEYS:
+    for key in declared_keys(Input):
         load_in_time(f"workflow_id: w\ninputs: {{x: {{{key}: {odd}}}}}\nnodes:\n  a: {{handler: echo}}\n")
 
 

@@ -19,28 +19,24 @@ from typing import Any
 import pytest
 from rich.progress import Progress
 
-from anabranch.cli import completion, history, jobs
-from anabranch.cli.completion import complete_job, complete_queue, complete_workflow
 from anabranch.cli.connection import Remote, find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed, RelayedError, UsageError, exit_code
-from anabranch.cli.follow import explain_unavailable, require_success
+from anabranch.cli.jobs import history, lists, status
+from anabranch.cli.jobs.follow import explain_unavailable, require_success
 from anabranch.cli.main import call
-from anabranch.cli.progress import Bars, show_progress
-from anabranch.cli.show import coloured, escape, format_progress, print_json, print_table
-from anabranch.client import Graph, GraphEdge, GraphNode, NotAllowed, TimedOut
+from anabranch.cli.terminal import completers
+from anabranch.cli.terminal.bars import NodeBars
+from anabranch.cli.terminal.completers import complete_job, complete_queue, complete_workflow
+from anabranch.cli.terminal.output import coloured, escape, format_progress, print_json, print_table
+from anabranch.cli.terminal.progress import show_progress
+from anabranch.client import Event, Graph, JobStatus, Log, NotAllowed, TimedOut
+from anabranch.client import Progress as TaskProgress
+from anabranch.contract.answer import read
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
 from anabranch.embedded.processes import Process, boot_id, identify
 from anabranch.embedded.supervisor import Supervisor
 from anabranch.engine.ports import SessionGone
-from anabranch.errors import (
-    AnabranchError,
-    Conflict,
-    DefinitionError,
-    InputError,
-    NotFound,
-    Permanent,
-    Unavailable,
-)
+from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Permanent, Unavailable
 from anabranch.settings import load_settings
 
 HEAVY = {
@@ -74,11 +70,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (InputError("job.parameters", ""), 5),
         (DefinitionError("workflow.invalid", ""), 5),
         (Conflict("stack.running", ""), 6),
-        (SessionGone(1), 6),  # type: ignore[arg-type]  # any number is a session here
+        (SessionGone(1), 9),  # type: ignore[arg-type]  # any number is a session here
         (JobFailed("job.failed", ""), 7),
+        (JobFailed("storage.not_found", ""), 7),
         (TimedOut("job.timed_out", ""), 8),
         (Unavailable("stack.down", ""), 9),
-        (Permanent("no"), 1),
+        (Permanent("no"), 7),
         (RelayedError("stack.port_taken", "", remedy="", exit_code=6), 6),
     ],
 )
@@ -292,7 +289,7 @@ def test_a_mistake_of_ours_is_one_line_and_the_details_are_kept(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     Home(home).acquire()
-    monkeypatch.setattr(jobs, "connect", break_down)
+    monkeypatch.setattr(lists, "connect", break_down)
     assert call(["jobs"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: KeyError: ")
@@ -305,7 +302,7 @@ def test_a_mistake_of_ours_shows_its_trace_when_debugging(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANABRANCH_LOG_LEVEL", "debug")
-    monkeypatch.setattr(jobs, "connect", break_down)
+    monkeypatch.setattr(lists, "connect", break_down)
     assert call(["jobs"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
@@ -314,7 +311,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt() -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(jobs, "connect", interrupt)
+    monkeypatch.setattr(lists, "connect", interrupt)
     assert call(["jobs"]) == 130
 
 
@@ -392,6 +389,9 @@ def test_tables_are_plain_where_nobody_looks(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "JOB   STATUS\na     completed\nlong  -\n"
 
 
+MOMENT = "2026-01-02T03:04:05.678900Z"
+LINKS = dict.fromkeys(("self", "status", "tasks", "events", "logs", "graph", "stream", "bundle"), "/")
+COUNTS = dict.fromkeys(("total", "ready", "running", "due", "completed", "failed", "cancelled"), 0)
 UNSAFE = "\x1b[2J\r\x9b1A\u202e"
 
 
@@ -406,7 +406,7 @@ def test_what_could_fool_a_terminal_is_escaped(capsys: pytest.CaptureFixture[str
 
 def test_events_say_what_came_with_them(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     came = [{}, {"code": "x", "message": "no pixels"}, {"n": 1}]
-    listed = [SimpleNamespace(raw={"at": "noon", "kind": "node.failed", "node": "a", "data": data}) for data in came]
+    listed = [read(Event, {"seq": 1, "at": MOMENT, "kind": "node.failed", "node": "a", "data": data}) for data in came]
     client = SimpleNamespace(events=lambda *_, **__: SimpleNamespace(items=listed, next="3"))
     monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
     assert call(["events", "abc"]) == 0
@@ -418,9 +418,16 @@ def test_events_say_what_came_with_them(capsys: pytest.CaptureFixture[str], monk
 def test_logs_stand_under_the_attempt_that_printed_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = {"node": "work", "index": 3, "attempt": 2, "log": "one\r\n\x1b[2Jtwo\n", "metrics": {"rows": 5}}
-    other = {"node": "join", "index": "x", "attempt": 1, "log": None, "metrics": {}}
-    listed = [SimpleNamespace(raw=raw) for raw in (attempt, other)]
+    attempt = {
+        "task_id": "a",
+        "node": "work",
+        "index": 3,
+        "attempt": 2,
+        "log": "one\r\n\x1b[2Jtwo\n",
+        "metrics": {"rows": 5},
+    }
+    other = {"task_id": "b", "node": "join", "index": "x", "attempt": 1, "log": None, "metrics": {}}
+    listed = [read(Log, raw) for raw in (attempt, other)]
     client = SimpleNamespace(logs=lambda *_, **__: SimpleNamespace(items=listed, next=None))
     monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
     assert call(["logs", "abc"]) == 0
@@ -441,17 +448,18 @@ def test_no_color_is_heeded(no_color: str, seen: str, monkeypatch: pytest.Monkey
     assert coloured("failed") == seen
 
 
-def job(*nodes: dict[str, Any]) -> dict[str, Any]:  # as the API tells it
-    moment = "2026-01-02T03:04:05.678900Z"
-    counts = {name: sum(node["tasks"][name] for node in nodes) for name in ("total", "completed", "failed")}
-    known = {"job_id": "abc", "job_type": "pair", "status": "running", "created_at": moment, "finished_at": None}
-    return {**known, "tasks": counts, "error": None, "result": None, "nodes": list(nodes)}
+def job(*nodes: dict[str, Any], **more: object) -> JobStatus:
+    counts = {name: sum(node["tasks"][name] for node in nodes) for name in COUNTS}
+    known = {
+        "job_id": "abc", "job_type": "pair", "status": "running", "priority": 5, "created_at": MOMENT, "links": LINKS,
+        "correlation_id": "c", "generation": 0, "stage": 1, "total_stages": 1, "progress": 0.5,
+    }  # fmt: skip
+    return read(JobStatus, {**known, "tasks": counts, "nodes": list(nodes), "parameters": {}, **more})
 
 
-def node(name: str, state: str, total: int, completed: int) -> dict[str, Any]:  # as the API tells it
-    counts = {"total": total, "completed": completed, "failed": 0, "cancelled": 0}
-    opened = None if state == "pending" else "2026-01-02T03:04:05.678900Z"
-    return {"name": name, "state": state, "tasks": counts, "opened_at": opened, "finished_at": None}
+def node(name: str, state: str, total: int, completed: int) -> dict[str, Any]:  # as the API returns it
+    counts = {**COUNTS, "total": total, "completed": completed}
+    return {"name": name, "state": state, "tasks": counts, "opened_at": None if state == "pending" else MOMENT}
 
 
 NODES = (node("first", "running", 4, 3), node("second", "running", 0, 0), node("third", "pending", 0, 0))
@@ -460,8 +468,8 @@ NODES = (node("first", "running", 4, 3), node("second", "running", 0, 0), node("
 def test_a_status_shows_no_number_that_is_not_known(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = SimpleNamespace(job=lambda _: SimpleNamespace(raw=job(*NODES)))
-    monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
+    client = SimpleNamespace(job=lambda _: job(*NODES))
+    monkeypatch.setattr(status, "connect", lambda: nullcontext(client))
     assert call(["status", "abc"]) == 0
     shown = capsys.readouterr().out
     assert "tasks     3 of 4 completed, 0 failed; more tasks may be added\n" in shown
@@ -475,17 +483,23 @@ def test_a_status_shows_no_number_that_is_not_known(
 def test_a_status_draws_the_graph_with_states(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nodes = (GraphNode("a", "a", "task", "do", "completed"), GraphNode("b", "b", "task", "do", "running"))
-    graph = Graph(nodes, (GraphEdge("a", "b", ""),), {"nodes": []})
-    client = SimpleNamespace(job=lambda _: SimpleNamespace(raw=job(*NODES)), graph=lambda _: graph)
-    monkeypatch.setattr(jobs, "connect", lambda: nullcontext(client))
+    place = {"kind": "task", "note": "do", "x": 0, "y": 0, "width": 9, "height": 9}
+    drawn = {
+        "job_id": "abc", "status": "running", "width": 9, "height": 9, "svg": "",
+        "nodes": [{"id": "a", "label": "a", "state": "completed", **place},
+                  {"id": "b", "label": "b", "state": "running", **place}],
+        "edges": [{"tail": "a", "head": "b", "label": "", "points": []}],
+    }  # fmt: skip
+    graph = read(Graph, drawn)
+    client = SimpleNamespace(job=lambda _: job(*NODES), graph=lambda _: graph)
+    monkeypatch.setattr(status, "connect", lambda: nullcontext(client))
     assert call(["status", "abc", "--graph"]) == 0
     shown = capsys.readouterr().out
     assert "│ ✓ a │" in shown
     assert "│ ▸ b │" in shown
     assert shown.splitlines()[-1] == "✓ completed  ▸ running"
     assert call(["status", "abc", "--graph", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"nodes": []}
+    assert json.loads(capsys.readouterr().out) == drawn
 
 
 def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
@@ -493,7 +507,7 @@ def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> Non
         show(job(*NODES))
     assert capsys.readouterr().err == "first: running 3/4\nsecond: running\n"
     bars = Progress(disable=True)
-    Bars(bars).show(job(*NODES))
+    NodeBars(bars).show(job(*NODES))
     assert [(bar.description, bar.completed, bar.total) for bar in bars.tasks] == [("first", 3, 4), ("second", 0, None)]
 
 
@@ -501,18 +515,18 @@ def test_progress_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> Non
     ("progress", "words"),
     [
         (None, None),
-        ({"done": 3, "total": 10, "message": "fetching\nmuch"}, "3 of 10: fetching much"),
-        ({"done": 0.5, "total": None, "message": ""}, "0.5"),
+        ({"done": 3, "total": 10, "message": "fetching\nmuch", "at": MOMENT}, "3 of 10: fetching much"),
+        ({"done": 0.5, "total": None, "message": "", "at": MOMENT}, "0.5"),
     ],
 )
 def test_the_progress_of_a_task_is_told_in_a_few_words(progress: dict[str, Any] | None, words: str | None) -> None:
-    assert format_progress(progress) == words
+    assert format_progress(read(TaskProgress, progress) if progress else None) == words
 
 
 def test_bars_show_what_a_task_says_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     bars = Progress(disable=True)
-    node = {**NODES[0], "progress": {"done": 1, "total": 2, "message": "[bold]\x1b[31mred"}}
-    Bars(bars).show(job(node))
+    node = {**NODES[0], "progress": {"done": 1, "total": 2, "message": "[bold]\x1b[31mred", "at": MOMENT}}
+    NodeBars(bars).show(job(node))
     assert bars.tasks[0].fields["state"] == "1 of 2: [bold]\\x1b[31mred"
 
 
@@ -530,16 +544,16 @@ def test_light_commands_import_nothing_heavy(command: list[str]) -> None:
 @pytest.mark.parametrize(("failed", "command"), [(1, "tasks abc --status failed"), (0, "events abc")])
 def test_a_failed_job_points_to_what_there_is_to_see(failed: int, command: str) -> None:
     """A node whose expression failed has no tasks to look at."""
-    job = {"job_id": "abc", "status": "failed", "error": {"message": "no"}, "tasks": {"failed": failed}}
+    error = {"code": "handler.unknown", "message": "no", "remedy": ""}
     with pytest.raises(JobFailed) as raised:
-        require_success(job)
+        require_success(job(status="failed", error=error, tasks={**COUNTS, "failed": failed}))
     assert raised.value.remedy == f"See `anabranch {command}`."
 
 
 def test_a_failed_job_says_what_to_do_by_its_code() -> None:
-    error = {"code": "handler.output", "message": "the handler printed more than 256 MB"}
+    error = {"code": "handler.output", "message": "the handler printed more than 256 MB", "remedy": ""}
     with pytest.raises(JobFailed) as raised:
-        require_success({"job_id": "abc", "status": "failed", "error": error, "tasks": {"failed": 1}})
+        require_success(job(status="failed", error=error, tasks={**COUNTS, "failed": 1}))
     assert raised.value.remedy == (
         "Print less; write large output to `ctx.scratch`. See `anabranch tasks abc --status failed`."
     )
@@ -604,7 +618,7 @@ def test_another_api_is_asked_for_completions_with_its_key(monkeypatch: pytest.M
     with HTTPServer(("127.0.0.1", 0), Listing) as server:
         Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setattr(completion, "TIMEOUT_SECONDS", 10)
+        monkeypatch.setattr(completers, "TIMEOUT_SECONDS", 10)
         assert complete_queue("he") == []
         monkeypatch.setenv("ANABRANCH_API_KEY", "anb_key")
         assert complete_queue("he") == [("heavy", "1 ready, 0 running")]
@@ -615,7 +629,9 @@ class Empty(BaseHTTPRequestHandler):
     """An API with two workflows and no jobs."""
 
     def do_GET(self) -> None:
-        flows = [{"workflow_id": name, "version": 1, "description": "", "hash": ""} for name in ("echo", "diamond")]
+        links = dict.fromkeys(("self", "inputs", "graph", "submit"), "/")
+        known = {"name": "", "version": 1, "description": "", "nodes": 1, "origin": "", "hash": "", "links": links}
+        flows = [{"workflow_id": name, **known} for name in ("echo", "diamond")]
         self.send_response(200)
         self.end_headers()
         items = flows if "workflows" in self.path else []

@@ -1,13 +1,12 @@
-"""The reference names every command, option and setting."""
+"""The reference and the list of commands agree with the commands."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from anabranch.cli.main import cli
+from anabranch.cli.main import build
 from anabranch.settings import Settings
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -21,7 +20,17 @@ def commands(command: Any, path: str = "anabranch") -> Iterator[tuple[str, Any]]
         yield path, command
 
 
-@pytest.mark.parametrize(("path", "command"), list(commands(typer.main.get_command(cli))))
+def loaded() -> Iterator[tuple[str, Any]]:
+    for path, command in commands(build()):
+        yield from commands(command.load(), path)
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands(build())))
+def test_the_list_of_commands_describes_each_as_its_own_help_does(path: str, command: Any) -> None:
+    assert command.help == command.load().help
+
+
+@pytest.mark.parametrize(("path", "command"), list(loaded()))
 def test_every_command_is_in_the_reference_with_its_options(path: str, command: Any) -> None:
     text = (REFERENCE / "cli.md").read_text()
     assert f"`{path}" in text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.cli.parameters import read_parameters
+from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.errors import InputError
 
 

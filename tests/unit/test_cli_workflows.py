@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import structlog
 
-from anabranch.cli import workflows
 from anabranch.cli.main import call
+from anabranch.cli.workflows import commands as workflows
 from anabranch.client import Reloaded
+from anabranch.contract.answer import read
 
 SOUND = """
 workflow_id: mine
@@ -96,8 +97,8 @@ def test_a_workflow_is_shown_with_its_inputs_nodes_and_policies(said: Said) -> N
     assert "n      integer  -        required, at least 1, at most 1000000  How many.\n" in shown
     rows = {line.split()[0]: line for line in shown.splitlines() if line}
     assert rows["one"].split(maxsplit=5)[1:5] == ["task", "echo", "default", "two"]
-    assert rows["one"].endswith("timeout 9 s; 2 attempts, exponential 5 to 300 s")
-    assert rows["two"].endswith("on failure continue")
+    assert rows["one"].endswith("retry max_attempts 2; timeout_seconds 9")
+    assert rows["two"].endswith("on_failure continue")
 
 
 def test_a_workflow_as_json_is_its_definition_and_the_schema_of_its_inputs(said: Said) -> None:
@@ -259,7 +260,7 @@ def test_what_is_missing_from_a_list_of_handlers_is_told(said: Said, folder: Pat
 
 def test_a_reload_tells_what_changed_and_what_it_does_not_read(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = {"added": ["a", "b"], "changed": [], "removed": [], "kept": ["c"], "refused": [{"name": "d", "reason": "no"}]}
-    client = SimpleNamespace(reload_workflows=lambda: Reloaded.of(raw))
+    client = SimpleNamespace(reload_workflows=lambda: read(Reloaded, raw))
     monkeypatch.setattr(workflows, "connect", lambda: nullcontext(client))
     assert said("workflows reload") == "added    a, b\nkept     c\n\nREFUSED\nd: no\n"
     assert "Python code is not reloaded" in said.err

@@ -16,6 +16,8 @@ from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Una
 
 DROP = 0
 COUNTS = dict.fromkeys(("total", "ready", "running", "due", "completed", "failed", "cancelled"), 0)
+LINKS = dict.fromkeys(("self", "status", "tasks", "events", "logs", "graph", "stream", "bundle"), "/")
+SUBMITTED = {"job_id": "abc", "job_type": "pair", "status": "pending", "created": True, "links": LINKS}
 Raw = dict[str, Any]  # JSON
 
 
@@ -104,6 +106,7 @@ def job(status: str = "running", *, done: int = 0) -> Raw:
         "job_id": "abc", "job_type": "pair", "status": status, "priority": 5, "error": None, "created_at": moment,
         "started_at": moment, "finished_at": None, "correlation_id": "c", "stage": 1, "total_stages": 1, "nodes": [],
         "progress": done / 4, "tasks": {**COUNTS, "total": 4, "completed": done}, "parameters": {}, "result": None,
+        "generation": 0, "links": LINKS,
     }  # fmt: skip
 
 
@@ -182,12 +185,11 @@ def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
 
 
 def test_a_submission_sends_what_is_given_and_no_more(server: Script, client: Client) -> None:
-    told = {"job_id": "abc", "job_type": "pair", "status": "pending", "created": True, "links": {}}
-    server.say((202, told))
+    server.say((202, SUBMITTED))
 
     submitted = client.submit("pair", {"n": 2**70}, priority=1)
 
-    assert (submitted.job_id, submitted.created, submitted.raw) == ("abc", True, told)
+    assert (submitted.job_id, submitted.created, submitted.raw) == ("abc", True, SUBMITTED)
     ((method, path, body),) = server.asked
     assert (method, path) == ("POST", "/api/jobs")
     assert json.loads(body) == {"workflow": "pair", "parameters": {"n": 2**70}, "rerun": False, "priority": 1}
@@ -195,8 +197,7 @@ def test_a_submission_sends_what_is_given_and_no_more(server: Script, client: Cl
 
 @pytest.mark.parametrize("rerun", [False, True])
 def test_e15_a_submission_is_repeated_under_one_key(server: Script, client: Client, clock: Clock, rerun: bool) -> None:
-    told = {"job_id": "abc", "job_type": "pair", "status": "pending", "created": True, "links": {}}
-    server.say((DROP, None), (503, {"code": "api.starting", "detail": "not yet"}), (202, told))
+    server.say((DROP, None), (503, {"code": "api.starting", "detail": "not yet"}), (202, SUBMITTED))
 
     client.submit("pair", rerun=rerun)
     client.submit("pair", rerun=rerun)
@@ -208,7 +209,7 @@ def test_e15_a_submission_is_repeated_under_one_key(server: Script, client: Clie
 
 
 def test_e15_a_key_of_the_callers_own_is_sent(server: Script, client: Client) -> None:
-    server.say((202, {"job_id": "abc", "job_type": "pair", "status": "pending", "created": True, "links": {}}))
+    server.say((202, SUBMITTED))
     client.submit("pair", idempotency_key="mine")
     assert server.keys == ["mine"]
 

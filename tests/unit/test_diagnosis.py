@@ -7,17 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from anabranch.api.health.diagnosis import (
-    Onsets,
-    Part,
-    Status,
-    diagnose,
-    diagnose_disk,
-    diagnose_jobs,
-    diagnose_loop,
-    worst,
-)
+from anabranch.api.health.diagnosis import Onsets, Part, diagnose, diagnose_disk, diagnose_jobs, diagnose_loop, worst
 from anabranch.api.streaming.shared_query import Watch
+from anabranch.contract.stack import Status
 from anabranch.engine.views import Duty, Horizon, StuckJobs, Vitals
 from anabranch.errors import Unavailable
 

@@ -5,9 +5,11 @@ from xml.etree import ElementTree
 import pytest
 
 from anabranch.engine.plugin import load_plugins
-from anabranch.workflows.definition import Node, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.drawing.diagram import TIMES, workflow_svg, workflow_text
+from anabranch.workflows.nodes import AnyNode, Spread
 from anabranch.workflows.yaml import load_yaml
+from tests.support.nodes import make_node
 
 DEMO = load_plugins()
 
@@ -120,15 +122,15 @@ def test_a_fan_out_says_of_what_and_a_fan_in_how() -> None:
 @pytest.mark.parametrize(
     ("node", "note"),
     [
-        (Node("a", "h"), "h"),
-        (Node("a", "h", spread=Spread.FIXED, count=3), f"h {TIMES} 3"),
-        (Node("a", "h", spread=Spread.DYNAMIC, count_param="n"), f"h {TIMES} n"),
-        (Node("a", "h", spread=Spread.FAN_OUT), f"h {TIMES} tasks"),
-        (Node("a", "h", spread=Spread.MATCH_PREVIOUS), f"h {TIMES} previous"),
-        (Node("a", "h", spread=Spread.FAN_IN), "h"),
+        (make_node("a", "h"), "h"),
+        (make_node("a", "h", spread=Spread.FIXED, count=3), f"h {TIMES} 3"),
+        (make_node("a", "h", spread=Spread.DYNAMIC, count_param="n"), f"h {TIMES} n"),
+        (make_node("a", "h", spread=Spread.FAN_OUT), f"h {TIMES} tasks"),
+        (make_node("a", "h", spread=Spread.MATCH_PREVIOUS), f"h {TIMES} previous"),
+        (make_node("a", "h", spread=Spread.FAN_IN), "h"),
     ],
 )
-def test_stages_declared_in_python_say_how_wide_they_are(node: Node, note: str) -> None:
+def test_stages_declared_in_python_say_how_wide_they_are(node: AnyNode, note: str) -> None:
     assert notes(Workflow("flow", (node,))) == {"a": note}
 
 
@@ -139,7 +141,7 @@ def test_states_are_shown() -> None:
 
 
 def test_the_title_is_the_name_and_nothing_in_it_is_markup() -> None:
-    workflow = Workflow("flow", (Node("a", "<script>"),), name="A <b> & c")
+    workflow = Workflow("flow", (make_node("a", "<script>"),), name="A <b> & c")
     svg = workflow_svg(workflow)
     assert ElementTree.fromstring(svg).findtext("{*}title") == "A <b> & c"
     assert re.findall("<script", svg) == []

@@ -19,16 +19,17 @@ class WellSettings(BaseModel):
     wells_key: str = ""
 """
 CODES = """
-from anabranch.codes import Code, Kind
+from anabranch.codes import Code
+from anabranch.errors import Kind
 
 CODES = (Code("wells.dry", Kind.TASK, "The well is dry.", "Dig deeper."),)
 """
 FIND = "from anabranch.codes import find_code; print(*find_code({!r}))"
-# All but serving, which has the raster plugin read alpha bands.
+# All but the command that publishes sample rasters.
 IMPORT_ALL = """
 import importlib, pkgutil, anabranch
 for found in pkgutil.walk_packages(anabranch.__path__, "anabranch."):
-    if not found.name.endswith("__main__") and not found.name.startswith("anabranch.serving."):
+    if not found.name.endswith("__main__") and found.name != "anabranch.cli.jobs.demo":
         importlib.import_module(found.name)
 """
 NAMED_WRONGLY = "error: the setting 'wells_depth' must begin with well_\nFix the plugin as the message says.\n"

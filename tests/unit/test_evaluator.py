@@ -23,20 +23,22 @@ from anabranch.engine.transitions import (
     TimeUp,
     Transition,
 )
-from anabranch.workflows.definition import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Missing, Reference, walk
+from anabranch.workflows.nodes import AnyNode, Branch, Kind, OnFailure, Spread, Tolerance
 from anabranch.workflows.yaml import load_yaml
+from tests.support.nodes import make_node
 
 ERROR: dict[str, Json] = {"code": "handler.permanent", "message": "no"}
 
 
-def workflow(*nodes: Node) -> Workflow:
+def workflow(*nodes: AnyNode) -> Workflow:
     return Workflow("w", nodes)
 
 
 def two_stages(**more: object) -> Workflow:
-    first = Node("first", "f", spread=Spread.FIXED, count=3, **more)  # type: ignore[arg-type]  # fields of Node
-    return workflow(first, Node("second", "s", after=("first",)))
+    first = make_node("first", "f", spread=Spread.FIXED, count=3, **more)  # type: ignore[arg-type]  # fields of Node
+    return workflow(first, make_node("second", "s", after=("first",)))
 
 
 def states(**known: str) -> dict[str, NodeState]:
@@ -127,32 +129,32 @@ class Story:
         return str(error["message"])
 
 
-def task(name: str, *after: str, **more: object) -> Node:
-    return Node(name, "h", after, **more)  # type: ignore[arg-type]  # fields of Node
+def task(name: str, *after: str, **more: object) -> AnyNode:
+    return make_node(name, "h", after, **more)  # type: ignore[arg-type]  # fields of Node
 
 
-def choice(name: str, *branches: tuple[str, str], after: tuple[str, ...] = ()) -> Node:
+def choice(name: str, *branches: tuple[str, str], after: tuple[str, ...] = ()) -> AnyNode:
     """A conditional on `inputs.x`: conditions and the node that each leads to; the last is the default."""
     ways = [
         Branch((to,), None if condition == "else" else condition, is_default=condition == "else")
         for condition, to in branches
     ]
-    return Node(name, kind=Kind.CONDITIONAL, after=after, subject="{{ inputs.x }}", branches=tuple(ways))
+    return make_node(name, kind=Kind.CONDITIONAL, after=after, subject="{{ inputs.x }}", branches=tuple(ways))
 
 
-def fan_out(name: str, *after: str, **more: object) -> Node:
+def fan_out(name: str, *after: str, **more: object) -> AnyNode:
     return task(name, *after, kind=Kind.FAN_OUT, **{"source": "{{ inputs.items }}", "params": {}, **more})
 
 
 def test_a_start_opens_the_nodes_that_wait_for_none() -> None:
-    diamond = workflow(Node("a", "h"), Node("b", "h"), Node("c", "h", after=("a", "b")))
+    diamond = workflow(make_node("a", "h"), make_node("b", "h"), make_node("c", "h", after=("a", "b")))
     result = plan(diamond, {}, states(a="pending", b="pending", c="pending"), Started())
     assert result[0] == SetJob(JobState.RUNNING)
     assert opened(result) == [("a", Purpose.WORK), ("b", Purpose.WORK)]
 
 
 def test_a_join_waits_for_all_it_comes_after() -> None:
-    diamond = workflow(Node("a", "h"), Node("b", "h"), Node("c", "h", after=("a", "b")))
+    diamond = workflow(make_node("a", "h"), make_node("b", "h"), make_node("c", "h", after=("a", "b")))
     half = plan(diamond, {}, states(a="running", b="running", c="pending"), LaneEnded("a", Purpose.WORK, 0))
     assert half == (SetNode("a", NodeState.COMPLETED),)
     whole = plan(diamond, {}, states(a="completed", b="running", c="pending"), LaneEnded("b", Purpose.WORK, 0))
@@ -160,7 +162,7 @@ def test_a_join_waits_for_all_it_comes_after() -> None:
 
 
 def test_a_planned_node_is_planned_before_it_works() -> None:
-    planned = workflow(Node("a", "h", spread=Spread.DYNAMIC, planned=True))
+    planned = workflow(make_node("a", "h", spread=Spread.DYNAMIC, planned=True))
     assert opened(plan(planned, {}, states(a="pending"), Started())) == [("a", Purpose.PLAN)]
     (lane,) = plan(planned, {}, states(a="running"), LaneEnded("a", Purpose.PLAN, 0))
     assert isinstance(lane, OpenLane)
@@ -168,7 +170,7 @@ def test_a_planned_node_is_planned_before_it_works() -> None:
 
 
 def test_an_aggregated_node_is_aggregated_before_it_completes() -> None:
-    aggregated = workflow(Node("a", "h", aggregated=True))
+    aggregated = workflow(make_node("a", "h", aggregated=True))
     assert opened(plan(aggregated, {}, states(a="running"), LaneEnded("a", Purpose.WORK, 0))) == [
         ("a", Purpose.AGGREGATE)
     ]
@@ -177,10 +179,10 @@ def test_an_aggregated_node_is_aggregated_before_it_completes() -> None:
 
 
 def test_a_fan_in_is_the_engines_and_has_no_planner() -> None:
-    joined = workflow(Node("a", "h", planned=True), Node("b", "h", ("a",), Spread.FAN_IN, planned=True))
+    joined = workflow(make_node("a", "h", planned=True), make_node("b", "h", ("a",), Spread.FAN_IN, planned=True))
     lane = plan(joined, {}, states(a="running", b="pending"), LaneEnded("a", Purpose.WORK, 0))[-1]
     assert isinstance(lane, OpenLane)
-    assert (lane.purpose, lane.source.count, lane.policy["previous"]) == (Purpose.WORK, 1, "a")
+    assert (lane.purpose, lane.source.count, lane.shape.previous) == (Purpose.WORK, 1, "a")
 
 
 def test_e1_a_failed_node_ends_the_job_and_every_node_behind_it() -> None:
@@ -218,7 +220,7 @@ def test_e5_an_event_of_a_decided_node_changes_nothing() -> None:
 
 
 def test_dynamic_width_comes_from_the_parameter() -> None:
-    dynamic = workflow(Node("a", "h", spread=Spread.DYNAMIC, count_param="n"))
+    dynamic = workflow(make_node("a", "h", spread=Spread.DYNAMIC, count_param="n"))
     lane = plan(dynamic, {"n": 7}, states(a="pending"), Started())[-1]
     assert isinstance(lane, OpenLane)
     assert lane.source.count == 7
@@ -331,14 +333,14 @@ def test_g8_what_is_marked_optional_may_be_missing() -> None:
     params: Json = {"x": "{{ nodes.a.output.tiles? }}", "y": "{{ default(nodes.a.output.size, 1) }}"}
     story = Story(workflow(task("a"), task("b", "a", params=params))).end("a", {})
     assert story.of("running") == ["b"]
-    assert story.lanes["b"].policy["values"] == {}
+    assert story.lanes["b"].values == {}
 
 
 def test_a_lane_carries_the_values_that_its_parameters_name_and_no_more() -> None:
     params: Json = {"x": "{{ nodes.a.output.path }}", "y": "{{ inputs.n }}"}
     story = Story(workflow(task("a"), task("b", "a", params=params)), n=1)
     story.end("a", {"path": "{{ inputs.n }}", "large": "..."})
-    assert story.lanes["b"].policy["values"] == {"nodes.a.output.path": "{{ inputs.n }}"}
+    assert story.lanes["b"].values == {"nodes.a.output.path": "{{ inputs.n }}"}
 
 
 def test_a_lane_carries_no_more_than_a_megabyte() -> None:
@@ -381,11 +383,11 @@ def test_e10_an_expression_that_fails_cancels_what_the_same_step_began() -> None
 
 
 def test_e11_a_fan_out_of_no_items_completes_with_an_empty_list() -> None:
-    spread = workflow(fan_out("f"), Node("g", kind=Kind.FAN_IN, after=("f",)))
+    spread = workflow(fan_out("f"), make_node("g", kind=Kind.FAN_IN, after=("f",)))
     story = Story(spread, items=[])
     assert story.lanes["f"].source.items == []
     story.end("f", {"items": [], "count": 0}, width=0)
-    assert story.lanes["g"].policy["previous"] == "f"
+    assert story.lanes["g"].shape.previous == "f"
     assert story.end("g", {"items": [], "count": 0}).job == SetJob(JobState.COMPLETED, results_of=("g",))
 
 
@@ -418,8 +420,10 @@ def test_tolerate_is_exact_where_a_share_has_decimals() -> None:
 
 
 def test_tolerate_counts_tasks_of_the_work_only() -> None:
-    tolerant = workflow(task("a", planned=True, tolerate=Tolerance(1)))
-    assert Story(tolerant).end("a", failed=1).of("failed") == ["a"]
+    tolerant = workflow(fan_out("f", tolerate=Tolerance(1)), make_node("g", kind=Kind.FAN_IN, after=("f",)))
+    story = Story(tolerant, items=[0]).end("f", failed=1)
+    assert story.of("failed") == []
+    assert story.end("g", failed=1).of("failed") == ["g"]
 
 
 def test_on_failure_fail_stops_what_runs_and_what_waits() -> None:
@@ -451,7 +455,7 @@ def test_on_failure_continue_hands_on_what_failed() -> None:
     )
     story = Story(lenient).end("a", failed=1)
     assert story.of("completed") == ["a"]
-    assert story.lanes["b"].policy["values"] == {"nodes.a.output.error.code": ERROR["code"]}
+    assert story.lanes["b"].values == {"nodes.a.output.error.code": ERROR["code"]}
     assert story.end("b").job.state is JobState.COMPLETED
 
 
@@ -470,7 +474,7 @@ def test_on_failure_continue_does_not_cover_the_planner() -> None:
 
 
 def test_on_failure_continue_holds_for_a_fan_in() -> None:
-    lenient = Node("g", kind=Kind.FAN_IN, after=("f",), on_failure=OnFailure.CONTINUE)
+    lenient = make_node("g", kind=Kind.FAN_IN, after=("f",), on_failure=OnFailure.CONTINUE)
     story = Story(workflow(fan_out("f"), lenient, task("then", "g")), items=[1]).end("f").end("g", failed=1)
     assert (story.of("completed"), story.of("running")) == (["f", "g"], ["then"])
 
@@ -491,7 +495,9 @@ def test_when_can_skip_a_conditional_with_all_its_branches() -> None:
 
 
 def test_a_start_and_an_end_take_no_time() -> None:
-    story = Story(workflow(Node("s", kind=Kind.START), task("a", "s"), Node("e", kind=Kind.END, after=("a",))))
+    story = Story(
+        workflow(make_node("s", kind=Kind.START), task("a", "s"), make_node("e", kind=Kind.END, after=("a",)))
+    )
     assert (story.of("completed"), story.of("running")) == (["s"], ["a"])
     assert story.end("a").job == SetJob(JobState.COMPLETED, results_of=("a",))
 
@@ -499,14 +505,14 @@ def test_a_start_and_an_end_take_no_time() -> None:
 def test_the_output_of_the_end_that_was_reached_is_the_result() -> None:
     ends = workflow(
         choice("fork", ("== 1", "one"), ("else", "two")),
-        Node("one", kind=Kind.END, after=("fork",), output={"n": 1}),
-        Node("two", kind=Kind.END, after=("fork",), output={"n": "{{ inputs.x }}"}),
+        make_node("one", kind=Kind.END, after=("fork",), output={"n": 1}),
+        make_node("two", kind=Kind.END, after=("fork",), output={"n": "{{ inputs.x }}"}),
     )
     assert Story(ends, x=7).job == SetJob(JobState.COMPLETED, result={"n": 7})
 
 
 def test_the_output_of_the_workflow_is_the_result_before_that_of_an_end() -> None:
-    end = Node("e", kind=Kind.END, after=("a",), output={"n": 1})
+    end = make_node("e", kind=Kind.END, after=("a",), output={"n": 1})
     both = Workflow("w", (task("a"), end), output={"id": "{{ job.id }}", "v": "{{ nodes.a.output.v }}"})
     assert Story(both).end("a", {"v": 3}).job == SetJob(JobState.COMPLETED, result={"id": "job", "v": 3})
 
@@ -525,7 +531,7 @@ def test_without_an_output_the_last_nodes_that_ran_give_the_result() -> None:
 
 
 def test_a_job_ends_with_its_last_lane_and_not_before() -> None:
-    story = Story(workflow(task("a"), Node("e", kind=Kind.END, after=("a",), output={}), task("b")))
+    story = Story(workflow(task("a"), make_node("e", kind=Kind.END, after=("a",), output={}), task("b")))
     assert story.end("a").of("completed") == ["a", "e"]
     assert story.job.state is JobState.RUNNING
     assert story.end("b").job == SetJob(JobState.COMPLETED, result={})
@@ -534,20 +540,20 @@ def test_a_job_ends_with_its_last_lane_and_not_before() -> None:
 def test_g8_a_branch_that_was_taken_in_the_same_step_can_be_referred_to() -> None:
     fork = choice("fork", ("== 1", "a"), ("else", "a"))
     story = Story(workflow(fork, task("a", "fork", params={"n": "{{ nodes.fork.output.branch }}"})), x=1)
-    assert story.lanes["a"].policy["values"] == {"nodes.fork.output.branch": 0}
+    assert story.lanes["a"].values == {"nodes.fork.output.branch": 0}
 
 
 def test_on_failure_continue_hands_on_an_expression_that_failed() -> None:
     lenient = task("a", when="inputs.gone", on_failure=OnFailure.CONTINUE)
     story = Story(workflow(lenient, task("b", "a", params={"why": "{{ nodes.a.output.error.code }}"})))
-    assert story.lanes["b"].policy["values"] == {"nodes.a.output.error.code": "expression.failed"}
+    assert story.lanes["b"].values == {"nodes.a.output.error.code": "expression.failed"}
 
 
 def test_g8_what_still_runs_has_no_output() -> None:
     early = task("c", after_any=("a", "b"), params={"n": "{{ nodes.b.output.count? }}"})
     story = Story(workflow(task("a"), fan_out("b"), early), items=[1, 2, 3])
     story.outputs["b"] = {"items": [1], "count": 1, "failed": 0}
-    assert story.end("a").lanes["c"].policy["values"] == {}
+    assert story.end("a").lanes["c"].values == {}
 
 
 def test_g1_a_conditional_that_can_not_choose_fails_whatever_its_policy() -> None:
@@ -563,7 +569,7 @@ def test_e10_a_width_that_can_not_be_fails_its_own_node() -> None:
 
 
 def test_the_result_is_the_output_that_the_end_had() -> None:
-    end = Node("e", kind=Kind.END, after_any=("a", "b"), output={"v": "{{ nodes.b.output.v? }}"})
+    end = make_node("e", kind=Kind.END, after_any=("a", "b"), output={"v": "{{ nodes.b.output.v? }}"})
     story = Story(workflow(task("a"), task("b"), end)).end("a").end("b", {"v": 1})
     assert story.job.result == story.outputs["e"]
 
@@ -576,12 +582,12 @@ def test_g3_an_any_join_is_one_wherever_its_edges_are_written() -> None:
         assert Story(load_yaml(text, "w.yaml").require()).end("a").of("running") == ["b", "c"]
 
 
-def gate(name: str, *after: str, **more: object) -> Node:
-    return Node(name, kind=Kind.GATE, after=after, **more)  # type: ignore[arg-type]  # fields of Node
+def gate(name: str, *after: str, **more: object) -> AnyNode:
+    return make_node(name, kind=Kind.GATE, after=after, **more)  # type: ignore[arg-type]  # fields of Node
 
 
-def wait(name: str, *after: str, **more: object) -> Node:
-    return Node(name, kind=Kind.WAIT, after=after, **more)  # type: ignore[arg-type]  # fields of Node
+def wait(name: str, *after: str, **more: object) -> AnyNode:
+    return make_node(name, kind=Kind.WAIT, after=after, **more)  # type: ignore[arg-type]  # fields of Node
 
 
 def test_a_job_waits_while_nothing_is_open_but_gates_and_waits() -> None:
@@ -601,7 +607,7 @@ def test_a_job_of_gates_alone_waits_at_once_and_ends_with_the_last() -> None:
 
 def test_what_a_gate_is_told_is_its_output_and_a_rejection_is_data() -> None:
     ways = (Branch(("publish",), "nodes.g.output.approved == true"), Branch(("drop",), is_default=True))
-    choose = Node("choose", kind=Kind.CONDITIONAL, after=("g",), branches=ways)
+    choose = make_node("choose", kind=Kind.CONDITIONAL, after=("g",), branches=ways)
     flow = workflow(gate("g"), choose, task("publish", "choose"), task("drop", "choose"))
     assert Story(flow).tell(Signalled("g", {"approved": True})).of("running") == ["publish"]
     rejected = Story(flow).tell(Signalled("g", {"approved": False, "why": "blurred"}))
@@ -683,9 +689,9 @@ def test_a_limit_is_a_text_of_some_length(key: Json, right: bool) -> None:
 
 
 def test_a_node_that_runs_a_workflow_asks_for_its_definition_by_hash() -> None:
-    node = Node("sub", kind=Kind.WORKFLOW, workflow="child", workflow_hash="abc", params={"n": "{{ inputs.n }}"})
+    node = make_node("sub", kind=Kind.WORKFLOW, workflow="child", workflow_hash="abc", params={"n": "{{ inputs.n }}"})
     lane = Story(workflow(node), n=1).lanes["sub"]
-    assert (lane.queue, lane.handler, lane.policy["workflow"]) == ("plan:child", "anabranch.workflow", "abc")
+    assert (lane.queue, lane.handler, lane.shape.workflow) == ("plan:child", "anabranch.workflow", "abc")
 
 
 def begin_again(flow: Workflow, known: dict[str, NodeState], *kept: str, **taken: int) -> tuple[Transition, ...]:

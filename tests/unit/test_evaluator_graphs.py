@@ -1,10 +1,10 @@
 """The evaluator on random graphs, event by event, held against a naive interpreter of what a workflow means (G10)."""
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,10 +29,23 @@ from anabranch.engine.transitions import (
     Transition,
     Values,
 )
-from anabranch.workflows.definition import Branch, Kind, Node, OnFailure, Spread, Tolerance, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Missing, Reference, walk
+from anabranch.workflows.nodes import (
+    AnyNode,
+    Branch,
+    ConditionalNode,
+    GateNode,
+    Kind,
+    Node,
+    OnFailure,
+    Spread,
+    StageNode,
+    Tolerance,
+)
 from anabranch.workflows.validation import find_workflow_mistakes
 from tests.support.naive import Ending, Meaning, interpret, output_of
+from tests.support.nodes import make_node
 
 Thing = TypeVar("Thing")
 MOST_NODES = 9
@@ -227,6 +240,8 @@ def lanes_of(node: Node) -> list[Purpose]:
         return [Purpose.AGGREGATE]
     if node.kind is Kind.GATE:
         return [Purpose.GATE]
+    if not isinstance(node, StageNode):
+        return [Purpose.WORK]
     return [Purpose.WORK, *[Purpose.PLAN] * node.planned, *[Purpose.AGGREGATE] * node.aggregated]
 
 
@@ -237,12 +252,12 @@ class Drawing:
         """Total: no expression can fail."""
         self.draw = draw
         self.total = total
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, AnyNode] = {}
         self.settled: dict[str, list[str]] = {}
 
     def workflow(self) -> Workflow:
         if self.chance(3):
-            self.nodes["begin"] = Node("begin", kind=Kind.START)
+            self.nodes["begin"] = make_node("begin", kind=Kind.START)
             self.settled["begin"] = []
         for number in range(self.number(1, MOST_NODES)):
             node = self._node(f"n{number}")
@@ -250,45 +265,42 @@ class Drawing:
         nodes = tuple(map(self._with_branches, self.nodes.values()))
         return Workflow("w", nodes, output=self._fields(list(self.nodes)) if self.chance(5) else None)
 
-    def _node(self, name: str) -> Node:
-        node = self._linked(name, self.pick(KINDS))
-        known = self.settled[name] = self._settled(node)
-        if node.kind is not Kind.END and self.chance(4):
-            node = replace(node, when=self._condition(known))
-        match node.kind:
-            case Kind.TASK:
-                return self._task(node, known)
-            case Kind.FAN_OUT:
-                return self._fan_out(node, known)
-            case Kind.END:
-                return replace(node, output=self._fields(known) if self.chance(2) else None)
-            case Kind.FAN_IN:
-                return replace(node, on_failure=self.pick(tuple(OnFailure)))
-            case Kind.GATE:
-                return self._gate(node)
-            case Kind.WAIT:
-                return self._wait(node, known)
-            case Kind.WORKFLOW:
-                work = replace(node, workflow="child", params=self._fields(known))
-                return replace(work, on_failure=self.pick(tuple(OnFailure)))
-            case _:
-                return node
+    def _node(self, name: str) -> AnyNode:
+        kind, edges = self._linked(self.pick(KINDS))
+        known = self.settled[name] = self._settled(**edges)
+        if kind is not Kind.END and self.chance(4):
+            return make_node(name, kind=kind, **edges, when=self._condition(known), **self._more(kind, known))
+        return make_node(name, kind=kind, **edges, **self._more(kind, known))
 
-    def _gate(self, node: Node) -> Node:
+    def _more(self, kind: Kind, known: list[str]) -> dict[str, Any]:
+        """The fields of a node that its kind has."""
+        if kind is Kind.END:
+            return {"output": self._fields(known) if self.chance(2) else None}
+        if kind is Kind.CONDITIONAL:
+            return {}
+        fields: dict[Kind, Callable[[list[str]], dict[str, Any]]] = {
+            Kind.TASK: self._task,
+            Kind.FAN_OUT: self._fan_out,
+            Kind.FAN_IN: lambda _: {},
+            Kind.GATE: self._gate,
+            Kind.WAIT: self._wait,
+            Kind.WORKFLOW: lambda known: {"workflow": "child", "params": self._fields(known)},
+        }
+        return {"on_failure": self.pick(tuple(OnFailure)), **fields[kind](known)}
+
+    def _gate(self, _known: list[str]) -> dict[str, Any]:
         """A gate that is told in time where nothing may fail; its own bit keeps its end apart from all others."""
         seconds = (10 if self.total else self.number(0, 9)) << 40 | 1 << (3 * len(self.nodes) + 1)
-        timeout = timedelta(seconds=seconds) if self.chance(2) else None
-        return replace(node, timeout=timeout, on_failure=self.pick(tuple(OnFailure)))
+        return {"timeout": timedelta(seconds=seconds) if self.chance(2) else None}
 
-    def _wait(self, node: Node, known: list[str]) -> Node:
+    def _wait(self, _known: list[str]) -> dict[str, Any]:
         """A wait of less than a second of the others' time; unless all are total, it may not know how long."""
-        node = replace(node, on_failure=self.pick(tuple(OnFailure)))
         if not self.total and self.chance(6):
-            return replace(node, duration_seconds=self.pick(("{{ inputs.b }}", "{{ inputs.gone }}")))
-        return replace(node, duration_seconds=1 << (3 * len(self.nodes)))
+            return {"duration_seconds": self.pick(("{{ inputs.b }}", "{{ inputs.gone }}"))}
+        return {"duration_seconds": 1 << (3 * len(self.nodes))}
 
-    def _linked(self, name: str, kind: Kind) -> Node:
-        """A node with parents; a fan-in has one fan-out among them, and waits for it."""
+    def _linked(self, kind: Kind) -> tuple[Kind, dict[str, Any]]:
+        """The parents of a node, and its kind; a fan-in has one fan-out among them, and waits for it."""
         fan_outs = [node.name for node in self.nodes.values() if node.kind is Kind.FAN_OUT]
         if not fan_outs and kind is Kind.FAN_IN:
             kind = Kind.FAN_OUT
@@ -301,40 +313,38 @@ class Drawing:
             kind = Kind.TASK
         any_of = [parent for parent in parents if self.chance(2)] if self.chance(2) else []
         after = [*collected, *(parent for parent in parents if parent not in any_of)]
-        return Node(name, kind=kind, after=tuple(after), after_any=tuple(any_of))
+        return kind, {"after": tuple(after), "after_any": tuple(any_of)}
 
-    def _settled(self, node: Node) -> list[str]:
+    def _settled(self, after: tuple[str, ...], after_any: tuple[str, ...]) -> list[str]:
         """The nodes that are decided whenever this one is reached: an `any` join does not wait for all before it."""
-        after = [{parent, *self.settled[parent]} for parent in node.after]
-        any_of = [{parent, *self.settled[parent]} for parent in node.after_any]
-        return sorted(set[str]().union(*after, set.intersection(*any_of) if any_of else ()))
+        all_of = [{parent, *self.settled[parent]} for parent in after]
+        any_of = [{parent, *self.settled[parent]} for parent in after_any]
+        return sorted(set[str]().union(*all_of, set.intersection(*any_of) if any_of else ()))
 
-    def _task(self, node: Node, known: list[str]) -> Node:
-        node, shape = replace(node, handler="h", on_failure=self.pick(tuple(OnFailure))), self.number(0, 7)
+    def _task(self, known: list[str]) -> dict[str, Any]:
+        shape = self.number(0, 7)
         if shape == 0:
-            return replace(node, spread=Spread.DYNAMIC, planned=True, aggregated=self.chance(2))
+            return {"handler": "h", "spread": Spread.DYNAMIC, "planned": True, "aggregated": self.chance(2)}
         if shape == 1:
-            return replace(node, spread=Spread.FIXED, count=self.number(0, 3))
-        return replace(node, params=self._fields(known), aggregated=shape == 2)
+            return {"handler": "h", "spread": Spread.FIXED, "count": self.number(0, 3)}
+        if shape == 2:
+            return {"handler": "h", "aggregated": True}
+        return {"handler": "h", "params": self._fields(known)}
 
-    def _fan_out(self, node: Node, known: list[str]) -> Node:
+    def _fan_out(self, known: list[str]) -> dict[str, Any]:
         tolerances = (Tolerance(), Tolerance(), Tolerance(1), Tolerance(percent=50), Tolerance(percent=34))
-        handler = self.pick(("h", ""))
-        return replace(
-            node,
-            handler=handler,
-            workflow="" if handler else "child",
-            on_failure=self.pick(tuple(OnFailure)),
-            source=self._source(known),
-            params=self._fields(known),
-            tolerate=self.pick(tolerances),
-            max_items=self.pick((None, 10 if self.total else 3)),
-            batch_size=self.pick((None, 2)),
-        )
+        return {
+            **self.pick(({"handler": "h"}, {"workflow": "child"})),
+            "source": self._source(known),
+            "params": self._fields(known),
+            "tolerate": self.pick(tolerances),
+            "max_items": self.pick((None, 10 if self.total else 3)),
+            "batch_size": self.pick((None, 2)),
+        }
 
-    def _with_branches(self, node: Node) -> Node:
+    def _with_branches(self, node: AnyNode) -> AnyNode:
         """A conditional whose children each hang on one of its branches or more."""
-        if node.kind is not Kind.CONDITIONAL:
+        if not isinstance(node, ConditionalNode):
             return node
         ways = range(self.pick((2, 3, 1)))
         children = [child.name for child in self.nodes.values() if node.name in child.parents]
@@ -389,8 +399,8 @@ class Drawing:
         fails = {self.pick(lanes_of(node)): self.number(1, 3)} if failing and self.chance(3) else {}
         value = self.number(0, 4)
         result: Json = {"v": value, "list": [0] * value}
-        signalled = node.timeout is None or not failing or not self.chance(3)
-        planned = self.number(0, 3) if node.planned else 1
+        signalled = not isinstance(node, GateNode) or node.timeout is None or not failing or not self.chance(3)
+        planned = self.number(0, 3) if isinstance(node, StageNode) and node.planned else 1
         return Ending(self.times(workflow, node), fails, result, planned, signalled)
 
     def times(self, workflow: Workflow, node: Node) -> dict[Purpose, int]:

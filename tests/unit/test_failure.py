@@ -1,15 +1,16 @@
 import asyncio
 import errno
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from anabranch import ContractViolationError, Permanent, Resource, TaskError, Throttled, Transient
-from anabranch.canonical import Json
 from anabranch.engine.failure import describe_error, next_delay
+from anabranch.workflows.work import Backoff, Retry
 
-FIXED: dict[str, Json] = {"backoff": "fixed", "initial_delay_seconds": 10, "max_delay_seconds": 60}
+FIXED = Retry(None, Backoff.FIXED, timedelta(seconds=10), timedelta(seconds=60))
 
 
 @pytest.mark.parametrize(
@@ -45,14 +46,14 @@ def test_an_error_that_cannot_be_stored_is_made_storable() -> None:
 
 
 def test_e9_permanent_errors_are_not_retried() -> None:
-    assert next_delay({**FIXED, "max_attempts": 5}, 0, {"category": "permanent"}) is None
-    assert next_delay({**FIXED, "max_attempts": 5}, 0, {"category": "bug"}) is None
+    assert next_delay(replace(FIXED, max_attempts=5), 0, {"category": "permanent"}) is None
+    assert next_delay(replace(FIXED, max_attempts=5), 0, {"category": "bug"}) is None
 
 
 def test_e9_max_attempts_counts_attempts() -> None:
-    assert next_delay({**FIXED, "max_attempts": 1}, 0, {"category": "transient"}) is None
-    assert next_delay({**FIXED, "max_attempts": 2}, 0, {"category": "transient"}) is not None
-    assert next_delay({**FIXED, "max_attempts": 2}, 1, {"category": "transient"}) is None
+    assert next_delay(replace(FIXED, max_attempts=1), 0, {"category": "transient"}) is None
+    assert next_delay(replace(FIXED, max_attempts=2), 0, {"category": "transient"}) is not None
+    assert next_delay(replace(FIXED, max_attempts=2), 1, {"category": "transient"}) is None
 
 
 def test_e9_without_a_policy_the_category_decides() -> None:
@@ -60,16 +61,18 @@ def test_e9_without_a_policy_the_category_decides() -> None:
     assert tried == [True, True, False, False]
 
 
-@pytest.mark.parametrize(("backoff", "expected"), [("fixed", 10), ("linear", 30), ("exponential", 40)])
-def test_e9_backoff_is_obeyed_with_jitter(backoff: str, expected: float) -> None:
-    policy: dict[str, Json] = {**FIXED, "backoff": backoff, "max_attempts": 9}
-    delay = next_delay(policy, 2, {"category": "transient"})
+@pytest.mark.parametrize(
+    ("backoff", "expected"), [(Backoff.FIXED, 10), (Backoff.LINEAR, 30), (Backoff.EXPONENTIAL, 40)]
+)
+def test_e9_backoff_is_obeyed_with_jitter(backoff: Backoff, expected: float) -> None:
+    retry = replace(FIXED, backoff=backoff, max_attempts=9)
+    delay = next_delay(retry, 2, {"category": "transient"})
     assert delay is not None
     assert expected * 0.8 <= delay.total_seconds() <= expected
 
 
 def test_e9_the_delay_has_a_ceiling() -> None:
-    delay = next_delay({**FIXED, "backoff": "exponential", "max_attempts": 99}, 50, {"category": "transient"})
+    delay = next_delay(replace(FIXED, backoff=Backoff.EXPONENTIAL, max_attempts=99), 50, {"category": "transient"})
     assert delay is not None
     assert delay.total_seconds() <= 60
 
@@ -81,8 +84,8 @@ def test_e9_a_throttled_error_says_when() -> None:
 
 @pytest.mark.parametrize("category", ["error", "transient", "throttled", "resource", "child"])
 def test_e9_a_declared_number_of_attempts_bounds_every_failure_that_is_not_permanent(category: str) -> None:
-    policy: dict[str, Json] = {**FIXED, "max_attempts": 4}
-    tried = [next_delay(policy, failures, {"category": category}) is not None for failures in range(5)]
+    retry = replace(FIXED, max_attempts=4)
+    tried = [next_delay(retry, failures, {"category": category}) is not None for failures in range(5)]
     assert tried == [True, True, True, False, False]
 
 

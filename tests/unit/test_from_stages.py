@@ -8,7 +8,8 @@ from structlog.testing import capture_logs
 
 from anabranch import ContractViolationError, DefinitionError, InputError, Job, TaskSpec, register_job
 from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.workflows.definition import Spread, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Spread, StageNode
 from anabranch.workflows.stages import classes_in, declare
 
 JOB = "ab" * 32
@@ -43,6 +44,8 @@ class Printed:
 def test_both_spellings_become_the_same_workflow() -> None:
     declared = declare(Printed)
     first, second = declared.workflow.nodes
+    assert isinstance(first, StageNode)
+    assert isinstance(second, StageNode)
     assert (first.name, first.timeout, first.planned) == ("list", timedelta(minutes=2), True)
     assert (second.name, second.spread, second.after, second.max_running) == ("stage2", Spread.FAN_OUT, ("list",), 4)
     assert declared.ignored == ("generate_job_id",)
@@ -135,7 +138,10 @@ def test_jobs_are_found_by_decorator_and_by_list() -> None:
         ([{"number": 1, "task_type": "x", "parallelism": "dynamic", "count_param": "m"}], "'m', which is not an input"),
         ([{"number": 1, "task_type": "x", "name": "two words"}], "can't be a node's name"),
         ([{"number": 2, "task_type": "x", "depends_on_stage": 3}], "depends on stage 3"),
-        ([{"number": 1, "task_type": "x", "timeout_seconds": -1}], "timeout_seconds: Input should be greater than 0"),
+        (
+            [{"number": 1, "task_type": "x", "timeout_seconds": -1}],
+            "timeout_seconds is a number of seconds above 0",
+        ),
         ([{"number": 1, "stage_number": 1, "task_type": "x"}], "number and stage_number say the same"),
         ([{"number": 1, "task_type": "x", "timeout_minutes": 1, "timeout_seconds": 60}], "say the same"),
         ([{"number": 1, "task_type": "x", "timeout_minutes": None}], "stage 1"),

@@ -16,20 +16,13 @@ from anabranch.canonical import Json
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError
 from anabranch.plugins.demo import handlers as demo
-from anabranch.workflows.definition import (
-    Backoff,
-    Branch,
-    Fold,
-    Folding,
-    Kind,
-    Node,
-    OnFailure,
-    Retry,
-    Tolerance,
-    Workflow,
-)
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.inputs import Input
+from anabranch.workflows.nodes import Branch, ConditionalNode, EndNode, FanInNode, Folding, Kind, OnFailure, Tolerance
+from anabranch.workflows.values import Fold
+from anabranch.workflows.work import Backoff, Retry
 from anabranch.workflows.yaml import load_yaml
+from tests.support.nodes import make_node
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "workflows.md"
 DEMOS = sorted((Path(demo.__file__).parent / "workflows").glob("*.yaml"))
@@ -97,6 +90,12 @@ def nodes(**bodies: str) -> Workflow:
     return load("workflow_id: w\nnodes:\n" + "".join(f"  {name}: {body}\n" for name, body in bodies.items()))
 
 
+def folding(workflow: Workflow) -> tuple[Folding, ...]:
+    node = workflow.node("all")
+    assert isinstance(node, FanInNode)
+    return node.folding
+
+
 def parents(workflow: Workflow) -> dict[str, tuple[str, ...]]:
     return {node.name: node.parents for node in workflow.nodes}
 
@@ -114,7 +113,7 @@ def test_the_keys_of_a_workflow() -> None:
 
 
 def test_the_keys_of_a_task() -> None:
-    assert load(FULL).node("check") == Node(
+    assert load(FULL).node("check") == make_node(
         "check",
         handler="echo",
         after=("START",),
@@ -134,12 +133,13 @@ def test_the_keys_of_a_task() -> None:
 
 def test_the_keys_of_a_conditional() -> None:
     route = load(FULL).node("route")
+    assert isinstance(route, ConditionalNode)
     assert (route.kind, route.subject) == (Kind.CONDITIONAL, "{{ nodes.check.output.size }}")
     assert route.branches == (Branch(("each",), "< 100"), Branch(("END", "report"), is_default=True))
 
 
 def test_the_keys_of_a_fan_out_and_its_task() -> None:
-    assert load(FULL).node("each") == Node(
+    assert load(FULL).node("each") == make_node(
         "each",
         handler="echo",
         after=("route",),
@@ -159,6 +159,8 @@ def test_the_keys_of_a_fan_out_and_its_task() -> None:
 def test_the_keys_of_a_fan_in_and_an_end() -> None:
     full = load(FULL)
     total, end = full.node("total"), full.node("END")
+    assert isinstance(total, FanInNode)
+    assert isinstance(end, EndNode)
     assert (total.kind, total.queue) == (Kind.FAN_IN, "light")
     assert total.folding == (Folding("all", Fold.CONCAT, "parts"), Folding("size", Fold.SUM, "meta.size"))
     assert (end.kind, end.output) == (Kind.END, {"all": "{{ nodes.total.output.all? }}"})
@@ -166,9 +168,9 @@ def test_the_keys_of_a_fan_in_and_an_end() -> None:
 
 def test_what_is_left_out_has_its_default() -> None:
     plain = nodes(work="{handler: echo}")
-    assert plain == Workflow("w", (Node("work", "echo", params={}),), inputs={})
+    assert plain == Workflow("w", (make_node("work", "echo", params={}),), inputs={})
     folded = nodes(each="{type: fan_out, source: [], task: {handler: echo}, next: all}", all="{type: fan_in}")
-    assert folded.node("all").folding == (Folding("items", Fold.COLLECT),)
+    assert folding(folded) == (Folding("items", Fold.COLLECT),)
 
 
 def test_a_key_with_nothing_is_left_out() -> None:
@@ -182,7 +184,7 @@ def test_a_key_with_nothing_is_left_out() -> None:
 def test_a_fold_alone_has_a_name_of_its_own(aggregation: str, name: str) -> None:
     each = "{type: fan_out, source: [], task: {handler: echo}, next: all}"
     folded = nodes(each=each, all=f"{{type: fan_in, aggregation: {aggregation}}}")
-    assert folded.node("all").folding == (Folding(name, Fold(aggregation)),)
+    assert folding(folded) == (Folding(name, Fold(aggregation)),)
 
 
 def test_start_and_end_may_be_left_out_or_given() -> None:

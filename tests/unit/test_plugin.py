@@ -4,9 +4,11 @@ import pytest
 
 from anabranch import NotFound
 from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import Kind
 from anabranch.workflows.stages import Declaration
+from tests.support.nodes import make_node
 
 GOOD = '''
 from anabranch import Job, register_handler, register_job
@@ -66,7 +68,9 @@ def test_g5_a_file_with_the_id_of_another_beside_it_is_refused(tmp_path: Path) -
             f"workflow_id: twice\nnodes: {{x: {{handler: echo, params: {{s: {said}}}}}}}\n"
         )
     registry = load_plugins([str(tmp_path)])
-    assert registry.declaration("twice").workflow.node("x").params == {"s": "first"}
+    work = registry.declaration("twice").workflow.node("x").work
+    assert work is not None
+    assert work.params == {"s": "first"}
     assert registry.refused[str(tmp_path / "b.yaml")] == "the workflow_id 'twice' is that of a.yaml, too"
 
 
@@ -126,7 +130,11 @@ def test_g5_a_ring_refuses_each_of_its_workflows_with_the_way_around(tmp_path: P
 
 def test_a_child_of_a_thousand_generations_is_refused_and_nothing_breaks() -> None:
     def declare(number: int) -> Declaration:
-        nodes = (Node("a", kind=Kind.WORKFLOW, workflow=f"w{number + 1}", params={}),) if number < 999 else (Node("a"),)
+        nodes = (
+            (make_node("a", kind=Kind.WORKFLOW, workflow=f"w{number + 1}", params={}),)
+            if number < 999
+            else (make_node("a"),)
+        )
         return Declaration(Workflow(f"w{number}", nodes))
 
     nested = nest({f"w{number}": declare(number) for number in range(1000)})

@@ -5,16 +5,18 @@ import pytest
 from anabranch.engine.model import NodeState
 from anabranch.engine.retry import Again, choose_again
 from anabranch.errors import Conflict, InputError
-from anabranch.workflows.definition import Branch, Kind, Node, Workflow
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Branch, Kind
+from tests.support.nodes import make_node
 
 FORK = Workflow(
     "fork",
     (
-        Node("top", "h"),
-        Node("left", "h", ("top",)),
-        Node("right", "h", ("top",)),
-        Node("join", "h", ("left", "right")),
-        Node("last", "h", ("join",)),
+        make_node("top", "h"),
+        make_node("left", "h", ("top",)),
+        make_node("right", "h", ("top",)),
+        make_node("join", "h", ("left", "right")),
+        make_node("last", "h", ("join",)),
     ),
 )
 
@@ -77,10 +79,10 @@ def test_what_was_skipped_is_judged_anew() -> None:
     workflow = Workflow(
         "w",
         (
-            Node("choose", kind=Kind.CONDITIONAL, branches=branches),
-            Node("yes", "h", ("choose",)),
-            Node("no", "h", ("choose",)),
-            Node("other", "h"),
+            make_node("choose", kind=Kind.CONDITIONAL, branches=branches),
+            make_node("yes", "h", ("choose",)),
+            make_node("no", "h", ("choose",)),
+            make_node("other", "h"),
         ),
     )
     known = states(choose="completed", yes="completed", no="skipped", other="failed")

@@ -12,9 +12,13 @@ import pytest
 import yaml
 
 from anabranch.plugins import demo
-from anabranch.workflows import inputs, yaml_keys
-from anabranch.workflows.definition import Kind
+from anabranch.workflows import inputs
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.inputs import Input
 from anabranch.workflows.json_schema import workflow_schema
+from anabranch.workflows.nodes import NODES, Branch, DependsOn, Kind
+from anabranch.workflows.rules import declared_keys
+from anabranch.workflows.work import HandlerWork, Retry, WorkflowWork
 from anabranch.workflows.yaml import load_yaml
 from tests.support.broken import BROKEN
 
@@ -23,14 +27,12 @@ PAGE = ROOT / "docs" / "reference" / "workflows.md"
 DEMOS = {file.stem: file.read_text() for file in sorted((Path(demo.__path__[0]) / "workflows").glob("*.yaml"))}
 EXAMPLES = dict(enumerate(re.findall(r"```yaml\n(workflow_id.*?)```", PAGE.read_text(), re.DOTALL)))
 SCHEMA: dict[str, Any] = json.loads(json.dumps(workflow_schema()))
-TABLES = {
-    "input": yaml_keys.INPUT_KEYS,
-    "retry": yaml_keys.RETRY_KEYS,
-    "depends_on": yaml_keys.DEPENDS_KEYS,
-    "branch": yaml_keys.BRANCH_KEYS,
-    "running": yaml_keys.RUNNING,
-    "nested": yaml_keys.NESTED,
-    **{str(kind): keys for kind, keys in yaml_keys.NODE_KEYS.items()},
+PARTS: dict[str, tuple[str, ...]] = {
+    **{
+        model.__name__: tuple(declared_keys(model))
+        for model in (Branch, DependsOn, HandlerWork, Input, Retry, WorkflowWork)
+    },
+    **{node.__name__: ("type", *node.edges, *declared_keys(node)) for node in NODES.values()},
 }
 TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
@@ -46,7 +48,7 @@ Rule = Callable[[Any, Any, dict[str, Any]], bool]
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
     """Whether a value is as a schema says; of JSON Schema, the words that ours uses."""
-    unknown = schema.keys() - RULES.keys() - {"description", "default", "$schema", "title", "$defs", "then"}
+    unknown = schema.keys() - RULES.keys() - {"description", "default", "examples", "$schema", "title", "$defs", "then"}
     assert not unknown
     return all(rule(value, schema[word], schema) for word, rule in RULES.items() if word in schema)
 
@@ -97,21 +99,20 @@ def is_valid(text: str) -> bool:
     return fitting
 
 
-@pytest.mark.parametrize("place", TABLES)
-def test_the_schema_has_the_keys_of_the_loader(place: str) -> None:
-    assert tuple(SCHEMA["$defs"][place]["properties"]) == TABLES[place]
-    assert SCHEMA["$defs"][place]["additionalProperties"] is False
+@pytest.mark.parametrize("part", PARTS)
+def test_the_schema_has_the_keys_of_the_loader(part: str) -> None:
+    assert sorted(SCHEMA["$defs"][part]["properties"]) == sorted(PARTS[part])
+    assert SCHEMA["$defs"][part]["additionalProperties"] is False
 
 
 def test_the_schema_has_the_keys_of_a_workflow_and_no_other_parts() -> None:
-    assert tuple(SCHEMA["properties"]) == yaml_keys.WORKFLOW_KEYS
-    assert SCHEMA["$defs"].keys() == TABLES.keys() | {"node", "start_node", "end_node", "names"}
-    assert yaml_keys.NODE_KEYS.keys() == set(Kind)
+    assert SCHEMA["properties"].keys() == {*declared_keys(Workflow), "inputs", "nodes"}
+    assert SCHEMA["$defs"].keys() == {*PARTS, "Backoff", "OnFailure"}
+    assert NODES.keys() == set(Kind)
 
 
 def test_the_schema_has_the_words_of_inputs() -> None:
-    assert set(yaml_keys.INPUT_KEYS) == inputs._KEYS
-    assert set(SCHEMA["$defs"]["input"]["properties"]["type"]["enum"]) == inputs._SPELLINGS.keys()
+    assert set(SCHEMA["$defs"]["Input"]["properties"]["type"]["enum"]) == inputs._SPELLINGS.keys()
 
 
 def test_every_key_has_a_description() -> None:

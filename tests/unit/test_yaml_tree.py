@@ -1,44 +1,53 @@
 import json
 import time
-from collections.abc import Iterator
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.canonical import Json
-from anabranch.workflows import yaml_tree
-from anabranch.workflows.yaml_tree import Mistake, Position, Tree, TreeError, read_tree
+from anabranch.workflows.yaml_tree import FileMistake, Position, Tree, TreeError, read_tree
 
-PARSERS = [pytest.param(yaml.CSafeLoader, id="c"), pytest.param(yaml_tree._PureLoader, id="pure")]
-
-DECIMAL = "Write the number in decimal, or quote it if it is text."
+DECIMAL = "Write the number in decimal, without leading zeros and underscores, or quote it if it is text."
 BOOLEAN = "Write true or false, or quote it if it is text."
 NULL = "Write null or nothing, or quote it if it is text."
 QUOTE = "Quote it if it is text."
 SMALLER = "Write a smaller number, or quote it if it is text."
-ZERO = "Leave out the leading zero, or quote it if it is text."
-UNDERSCORES = "Leave out the underscores, or quote it if it is text."
 WRITE_OUT = "Write the value out in each place."
 NO_TAG = "Leave it out; quote what is text."
-NO_ESCAPE = "Leave it out, or write the character itself."
 KEYS = "Write keys and values: 'key: value'."
 EXPRESSION = 'Quote an expression: "{{ inputs.name }}".'
-LIST_ITEM = "Check the indentation, and quote text that starts with '- '."
-INDENT = "Check the indentation, and quote text that holds a colon."
+CHECK = "Check the indentation, the brackets and the quotes."
 
 ODD_SCALARS = [
     *((word, "a boolean", BOOLEAN) for word in ("yes", "No", "ON", "off", "y", "N", "True", "TRUE", "False", "fALSE")),
     *((word, "null", NULL) for word in ("~", "Null", "NULL")),
-    *((number, "a number to base 60", DECIMAL) for number in ("1:30", "12:30:45", "-1:30", "00:30", "1:30.5")),
     *(
-        (number, "an octal, hexadecimal or binary number", DECIMAL)
-        for number in ("0o14", "0x1F", "0b1", "-0x1F", "0xFF_FF")
+        (number, "a number", DECIMAL)
+        for number in (
+            "1:30",
+            "12:30:45",
+            "-1:30",
+            "00:30",
+            "1:30.5",
+            "0o14",
+            "0x1F",
+            "0b1",
+            "-0x1F",
+            "0xFF_FF",
+            "014",
+            "-08",
+            "00",
+            "01.5",
+            "1_000",
+            "1_000.5",
+            "-1_0",
+            ".inf",
+            "-.INF",
+            ".nan",
+            ".NaN",
+        )
     ),
-    *((number, "an octal or a decimal number", ZERO) for number in ("014", "-08", "00", "01.5")),
-    *((number, "a number", UNDERSCORES) for number in ("1_000", "1_000.5", "-1_0")),
-    *((number, "infinity or no number", QUOTE) for number in (".inf", "-.INF", ".nan", ".NaN")),
     *(
         (date, "a date", QUOTE)
         for date in ("2024-01-01", "2024-1-1", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00.5 +01:00")
@@ -61,11 +70,11 @@ REFUSALS: list[tuple[str | bytes, str, int, int, str]] = [
     ("a: \x07", "the character U+0007 is not allowed", 1, 4, 'Remove it, or write "\\u0007" in double quotes.'),
     ("a: \u2028", "the character U+2028 is not allowed", 1, 4, 'Remove it, or write "\\u2028" in double quotes.'),
     ("a: \ufeff", "the character U+FEFF is not allowed", 1, 4, 'Remove it, or write "\\ufeff" in double quotes.'),
-    ('a: "x\\ud83d"', "the escape \\ud83d is no character that can be stored", 1, 6, NO_ESCAPE),
-    ('a: "x\\0"', "the escape \\0 is no character that can be stored", 1, 6, NO_ESCAPE),
-    ('a: "\\x00"', "the escape \\x00 is no character that can be stored", 1, 5, NO_ESCAPE),
-    ('a: "\\UFFFFFFFF"', "the escape \\UFFFFFFFF is no character that can be stored", 1, 5, NO_ESCAPE),
-    ('a: "\\q"', "\\q is not an escape", 1, 5, "Write \\\\ for a backslash, or use single quotes."),
+    (r'a: "x\ud83d"', "found invalid Unicode character escape code", 1, 8, CHECK),
+    (r'a: "x\0"', "this text holds U+0000, which can't be stored", 1, 4, "Leave it out."),
+    (r'a: "\x00"', "this text holds U+0000, which can't be stored", 1, 4, "Leave it out."),
+    (r'a: "\UFFFFFFFF"', "found invalid Unicode character escape code", 1, 7, CHECK),
+    (r'a: "\q"', "found unknown escape character", 1, 5, CHECK),
     ("a" * 1_000_001, "the file has 1,000,001 bytes, more than 1,000,000", 1, 1, "Split it into several files."),
     # What YAML has and we have not
     ("a: &x 1", "anchors and aliases are refused: &x", 1, 4, WRITE_OUT),
@@ -73,9 +82,9 @@ REFUSALS: list[tuple[str | bytes, str, int, int, str]] = [
     ("a: {<<: 1}", "merge keys (<<) are refused", 1, 5, "Write the keys out in each place."),
     ("a: !!str 1", "tags are refused: !!str", 1, 4, NO_TAG),
     ("a: !x 1", "tags are refused: !x", 1, 4, NO_TAG),
-    ("a: !e!x 1", "tags are refused: !e!x", 1, 4, NO_TAG),
+    ("a: !e!x 1", "found undefined tag handle", 1, 4, CHECK),
     ("a: !!python/object:os.system {}", "tags are refused: !!python/object:os.system", 1, 4, NO_TAG),
-    ("%YAML 1.2\n---\na: 1", "directives are refused: %YAML 1.2", 1, 1, "Leave this line out."),
+    ("%YAML 1.2\n---\na: 1", "directives are refused", 1, 1, "Leave this line out."),
     ("a: 1\n---\nb: 1", "a second document begins here", 2, 1, "Keep one document in a file."),
     # Keys
     ("a: 1\nb: 2\n'a': 3", "the key 'a' is already on line 1", 3, 1, "Keep one of them."),
@@ -94,67 +103,28 @@ REFUSALS: list[tuple[str | bytes, str, int, int, str]] = [
     ("- " * 100_000, "this is nested deeper than 32 levels", 1, 65, "Make it flatter."),
     # Syntax
     ("a:\n\tb: 1", "a tab is used to indent", 2, 1, "Indent with spaces."),
-    ("a: {\n\tb: 1}", "a tab is used to indent", 2, 1, "Indent with spaces."),
     ("a: |\n \tb", "a tab is used to indent", 2, 2, "Indent with spaces."),
-    ("a:\tb", "a tab stands between words", 1, 3, "Use spaces; a tab may stand in quotes."),
     ("a: {{ item }}", "this expression is not quoted", 1, 4, 'Quote it: "{{ inputs.name }}".'),
-    ("a: {{ b[0] }}", "',' or '}' is expected in the '{' of line 1, but '[' was found", 1, 8, EXPRESSION),
-    ("a: 'x", "this quote is never closed", 1, 4, "Close it, or double a quote that belongs to the text."),
-    (
-        "a: [1,\n",
-        "a value is expected here, but the end of the file was found",
-        2,
-        1,
-        "Quote text that starts so, and close what is open.",
-    ),
-    (
-        "a: [1\n",
-        "the '[' of line 1 is never closed",
-        2,
-        1,
-        "Put commas between items, and quote text that holds brackets.",
-    ),
-    ("a: b: c", "a colon is not expected here", 1, 5, INDENT),
-    ("a: 1\n b: 2", "a colon is not expected here", 2, 3, INDENT),
-    (
-        "a: - b",
-        "a list item is not expected here",
-        1,
-        4,
-        "Check the indentation, and quote text that starts with '- '.",
-    ),
-    ("a: @b", "unquoted text can't start with '@'", 1, 4, "Quote the text."),
-    ("a: {b?: 1}", "unquoted text in brackets can't hold a '?'", 1, 6, "Quote the text."),
-    ("a: {b:}", "a colon in brackets needs a space after it", 1, 6, "Add the space, or quote the text."),
-    (
-        "a: 1\nb\nc: 2",
-        "this key has no colon",
-        2,
-        1,
-        "Put a colon and a space after a key, which is on one line and at most 1,024 characters long.",
-    ),
-    (
-        'a: "b" c',
-        "a key is expected here, in the mapping of line 1, but 'c' was found",
-        1,
-        8,
-        "Check the indentation and the quotes.",
-    ),
+    ("a: {{ b[0] }}", "did not find expected ',' or '}'", 1, 8, EXPRESSION),
+    ("a: 'x", "this quote is never closed", 1, 4, "Close it."),
+    ("a: [1,\n", "did not find expected node content", 2, 1, CHECK),
+    ("a: [1\n", "did not find expected ',' or ']' while parsing a flow sequence that begins on line 1", 2, 1, CHECK),
+    ("a: b: c", "mapping values are not allowed in this context", 1, 5, CHECK),
+    ("a: 1\n b: 2", "mapping values are not allowed in this context", 2, 3, CHECK),
+    ("a: - b", "block sequence entries are not allowed in this context", 1, 4, CHECK),
+    ("a: @b", "found character that cannot start any token", 1, 4, CHECK),
+    ("a: {b:}", "found unexpected ':'", 1, 6, CHECK),
+    ("a: 1\nb\nc: 2", "this key has no colon", 2, 1, "Put a colon and a space after a key."),
+    ('a: "b" c', "did not find expected key", 1, 8, CHECK),
     (
         "a:\n  - 1\n  b: 2",
-        "an item is expected here, in the list of line 2, but 'b' was found",
+        "did not find expected '-' indicator while parsing a block collection that begins on line 2",
         3,
         3,
-        "Check the indentation, and start each item with '- '.",
+        CHECK,
     ),
-    (
-        "a: |#b",
-        "after | or > only +, -, a digit from 1 to 9 or a comment may follow, not '#'",
-        1,
-        5,
-        "Begin the text on the next line.",
-    ),
-    ("{a: 1} b", "the document has ended, but 'b' follows", 1, 8, "Check the indentation and the quotes."),
+    ("a: |#b", "after | or > only +, -, a digit or a comment may follow", 1, 4, "Begin on the next line."),
+    ("{a: 1} b", "did not find expected <document start>", 1, 8, CHECK),
 ]
 
 WORKFLOW = """\
@@ -174,12 +144,6 @@ nodes:
 """
 
 
-@pytest.fixture(params=PARSERS)
-def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_tree, "_LOADER", request.param)
-
-
-@pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize(
     ("text", "message", "line", "column", "hint"),
     REFUSALS,
@@ -190,11 +154,10 @@ def test_g4_a_refusal_says_what_where_and_what_to_do(
 ) -> None:
     with pytest.raises(TreeError) as refused:
         read_tree(text, "flow.yaml")
-    assert refused.value.mistakes == (Mistake(message, line, column, hint),)
-    assert str(refused.value) == f"flow.yaml:{line}:{column}: {message}"
+    assert refused.value.mistakes == (FileMistake("flow.yaml", line, column, message, hint),)
+    assert str(refused.value).startswith(f"flow.yaml:{line}:{column}: {message}")
 
 
-@pytest.mark.usefixtures("parser")
 def test_g4_all_mistakes_are_reported_at_once_in_order() -> None:
     with pytest.raises(TreeError) as refused:
         read_tree("%YAML 1.1\n---\na: yes\na: &x 012\n2: !!int '3'\nb: [~, *x]\n", "flow.yaml")
@@ -213,7 +176,6 @@ def test_too_many_values_are_refused() -> None:
         read_tree("a: [" + "1," * 200_000 + "]", "flow.yaml")
 
 
-@pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -238,6 +200,8 @@ def test_too_many_values_are_refused() -> None:
         ("|\n  2024-01-01", "2024-01-01"),
         (">-\n  null\n  and void\n", "null and void"),
         ("'a\tb' #\t", "a\tb"),
+        ("\tb", "b"),
+        ("{\n\tb?: 1}", {"b?": 1}),
         ("{x: 1, y: 2, n: 3}", {"x": 1, "y": 2, "n": 3}),
         ("[a, b: 1]", ["a", {"b": 1}]),
     ],
@@ -253,7 +217,6 @@ def test_a_byte_order_mark_and_any_line_break_are_accepted() -> None:
     assert (tree.position(("b",)), tree.position(("a",))) == (Position(2, 4), Position(3, 4))
 
 
-@pytest.mark.usefixtures("parser")
 def test_the_position_of_a_path_is_of_its_value_its_key_or_its_nearest_parent() -> None:
     tree = read_tree(WORKFLOW, "flow.yaml")
     assert tree.position(()) == Position(1, 1)
@@ -266,7 +229,6 @@ def test_the_position_of_a_path_is_of_its_value_its_key_or_its_nearest_parent() 
     assert tree.position(("nodes", 7)) == Position(4, 3)
 
 
-@pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize(
     ("path", "part", "expected"),
     [
@@ -303,7 +265,6 @@ def test_a_large_workflow_is_read_fast() -> None:
     assert _seconds(text) < 1.0
 
 
-@pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize("text", ["a: " + "[" * 100_000, "{a: " * 100_000, "- " * 100_000, "? " * 100_000])
 def test_deep_nesting_is_refused_fast(text: str) -> None:
     assert _seconds(text) < 0.5
@@ -325,14 +286,6 @@ VALUES = st.recursive(
 )
 
 
-@given(SNIPPETS)
-@settings(max_examples=300, deadline=None)
-def test_both_parsers_agree(text: str) -> None:
-    """They accept the same texts, with the same values and places; of several mistakes they may see another first."""
-    answers = [_read_with(parser.values[0], text) for parser in PARSERS]
-    assert answers[0] == answers[1]
-
-
 @given(st.text(max_size=200) | st.binary(max_size=200) | SNIPPETS)
 @settings(max_examples=300, deadline=None)
 def test_whatever_is_given_a_tree_or_a_tree_error_comes_fast(text: str | bytes) -> None:
@@ -348,7 +301,7 @@ def test_json_is_read_as_json_reads_it(value: dict[str, Json], indent: int | Non
 
 def _seconds(text: str | bytes) -> float:
     """Of the processor: others may be busy meanwhile."""
-    mistakes: tuple[Mistake, ...] = (Mistake("none", 1, 1),)
+    mistakes: tuple[FileMistake, ...] = (FileMistake("flow.yaml", 1, 1, "none"),)
     start = time.process_time()
     try:
         read_tree(text, "flow.yaml")
@@ -358,24 +311,6 @@ def _seconds(text: str | bytes) -> float:
     assert 1 <= len(mistakes) <= 100
     assert all(mistake.line >= 1 and mistake.column >= 1 for mistake in mistakes)
     return spent
-
-
-def _read_with(parser: object, text: str) -> object:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_tree, "_LOADER", parser)
-        try:
-            tree = read_tree(text, "flow.yaml")
-        except TreeError:
-            return "refused"
-    paths = list(_paths(tree.value))
-    return repr(tree.value), [(tree.position(path), tree.position(path, of_key=True)) for path in paths]
-
-
-def _paths(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    yield path
-    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, inner in steps:
-        yield from _paths(inner, (*path, step))
 
 
 def _at(tree: Tree, path: tuple[str | int, ...]) -> str:

@@ -39,7 +39,7 @@ async def read_yaml(request: Request, settings: CurrentSettings) -> bytes:
 
 
 def check_body(model: type[Model], given: Mapping[str, Json]) -> Model:
-    """A body as its model; every mistake in it is told."""
+    """A body as its model; every mistake in it is reported."""
     try:
         return model.model_validate(given)
     except ValidationError as error:

@@ -15,8 +15,8 @@ from anabranch.api.health.measure import Requests
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.security.limits import Limits
 from anabranch.api.streaming.job_watcher import JobWatcher
-from anabranch.app import Gateway
 from anabranch.errors import AnabranchError, InputError
+from anabranch.gateway import Gateway
 from anabranch.serving.subapps import Serving
 from anabranch.settings import Settings
 
@@ -49,7 +49,7 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """Who acts, as events and rows tell it (P7): names may be given twice, and the id of a key may not."""
+        """Who acts, as events and rows show it (P7): names may be given twice, and the id of a key may not."""
         who = self.principal
         return f"{who.name} ({who.key_id})" if who.key_id else who.name
 

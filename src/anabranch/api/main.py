@@ -49,9 +49,10 @@ from anabranch.api.security.limits import Limits
 from anabranch.api.security.protocol import Bounds
 from anabranch.api.signals import when_told_to_stop
 from anabranch.api.streaming.job_watcher import JobWatcher
-from anabranch.app import CATALOG, Gateway
+from anabranch.app import CATALOG
 from anabranch.embedded.listener import asks_for_keys
 from anabranch.errors import InputError
+from anabranch.gateway import Gateway
 from anabranch.logs import configure_logs
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.objects import TierObjects

@@ -1,12 +1,14 @@
 """What callers send, checked once: frozen, and unknown keys are refused."""
 
+from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from anabranch.api.schemas import TaskStatus
+from anabranch.access import LOCAL, KeyRequest, Scope
 from anabranch.api.security.admission import CORRELATION_ID
+from anabranch.contract.jobs import TaskStatus
 from anabranch.engine.model import JobState
 
 __all__ = [
@@ -15,13 +17,17 @@ __all__ = [
     "EventsQuery",
     "JobRequest",
     "JobsQuery",
+    "KeysQuery",
     "LimitRequest",
     "LogsQuery",
+    "MakeKeyRequest",
     "PauseRequest",
+    "RedeployQuery",
     "ReplayRequest",
     "RetryRequest",
     "StreamQuery",
     "SubmitQuery",
+    "TaskRowsQuery",
     "TasksQuery",
     "UploadQuery",
 ]
@@ -82,7 +88,7 @@ class RetryRequest(Input):
     )
     nodes: list[Name] = Field(default_factory=list, max_length=1000, description="Only failed tasks of these nodes.")
     from_node: Name | None = Field(None, description="Run this node whole, and all that is behind it.")
-    dry_run: bool = Field(False, description="Only tell what would run.")
+    dry_run: bool = Field(False, description="Only return what would run.")
 
 
 class LimitRequest(Input):
@@ -174,3 +180,40 @@ class LogsQuery(Input):
     node: Name | None = Field(None, description="Only of this node.")
     index: Name | None = Field(None, description="The index of a task: a number or a name.")
     attempt: int | None = Field(None, ge=1, lt=2**31, description="Only of this attempt of each task.")
+
+
+class TaskRowsQuery(Input):
+    """Which tasks to list."""
+
+    limit: int = Field(100, ge=1, le=1000, description="How many at most.")
+    after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
+
+
+class RedeployQuery(Input):
+    """Whether to redeploy indeed."""
+
+    confirm: str = Field("", description="`yes`")
+
+
+class MakeKeyRequest(Input):
+    """A key to make."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scope": "submit", "owner": "acme"}]})
+    name: Name = Field(description="For people: what or who uses it.")
+    scope: Scope = Field(description="What it may do; each includes those before it.")
+    owner: Name = Field(LOCAL.owner, description="Whose jobs it submits; keys of one owner share them.")
+    expires_in_seconds: int | None = Field(
+        None, ge=1, le=3650 * 86_400, strict=True, description="Without it, the key lasts until it is revoked."
+    )
+
+    def wanted(self) -> KeyRequest:
+        """The same for whoever makes keys."""
+        seconds = self.expires_in_seconds
+        return KeyRequest(self.name, self.scope, self.owner, None if seconds is None else timedelta(seconds=seconds))
+
+
+class KeysQuery(Input):
+    """Which keys to list."""
+
+    limit: int = Field(100, ge=1, le=1000, description="How many at most.")
+    before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")

@@ -1,4 +1,4 @@
-"""What must happen at once when the process is told to stop: a server first waits for open answers to end."""
+"""What must happen at once when the process is asked to stop: a server first waits for open answers to end."""
 
 import asyncio
 import signal

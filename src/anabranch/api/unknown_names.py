@@ -2,15 +2,15 @@
 
 from collections.abc import Collection, Sequence
 
+from anabranch.contract.control import Queue
 from anabranch.engine.model import LimitKind
 from anabranch.engine.plugin import Registry
-from anabranch.engine.views import QueueDetail
 from anabranch.workflows.mistakes import nearest
 
 __all__ = ["warn_of_unknown"]
 
 
-def warn_of_unknown(kind: LimitKind, name: str, registry: Registry, queues: Sequence[QueueDetail]) -> str | None:
+def warn_of_unknown(kind: LimitKind, name: str, registry: Registry, queues: Sequence[Queue]) -> str | None:
     """What to say of a name that no workflow, handler or worker has; None where one does, or may."""
     known = _known(kind, registry, queues)
     if known is None or name in known:
@@ -19,7 +19,7 @@ def warn_of_unknown(kind: LimitKind, name: str, registry: Registry, queues: Sequ
     return f"{what} {kind} {name!r} yet. {nearest(name, sorted(known))}".strip()
 
 
-def _known(kind: LimitKind, registry: Registry, queues: Sequence[QueueDetail]) -> Collection[str] | None:
+def _known(kind: LimitKind, registry: Registry, queues: Sequence[Queue]) -> Collection[str] | None:
     """The names of a kind; None where they can't be known."""
     if kind is LimitKind.WORKFLOW:
         return registry.declarations
@@ -27,5 +27,6 @@ def _known(kind: LimitKind, registry: Registry, queues: Sequence[QueueDetail]) -
         return registry.handlers
     if kind is LimitKind.QUEUE:
         return {*registry.queues, *(queue.name for queue in queues if queue.workers or queue.ready or queue.running)}
-    keys = {node.limit for workflow in registry.workflows for node in workflow.nodes if node.limit is not None}
+    works = [node.work for workflow in registry.workflows for node in workflow.nodes if node.work is not None]
+    keys = {work.limit for work in works if work.limit is not None}
     return None if any("{{" in str(key) for key in keys) else {str(key) for key in keys}

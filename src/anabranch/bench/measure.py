@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from anabranch.app import Gateway
 from anabranch.bench.handlers import KINDS
 from anabranch.bench.pictures import make_pictures
 from anabranch.bench.processes import BenchProcesses
@@ -16,6 +15,7 @@ from anabranch.bench.statistics import StatisticsReader
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE
 from anabranch.canonical import Json
 from anabranch.errors import AnabranchError, Unavailable
+from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 
 __all__ = ["Bench", "ChainFigures", "FanOutFigures", "Hops", "JobFigures", "open_bench"]

@@ -1,23 +1,23 @@
 """`bench`: measures the engine on this machine, with real processes and a durable database, and the writing of COGs."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from anabranch.cli.options import Json
+from anabranch.bench.cog import run_cog_bench
+from anabranch.bench.http import run_http_bench
+from anabranch.bench.measure import Bench
+from anabranch.bench.run import run_bench
+from anabranch.bench.tiles import run_tile_bench
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import print_json, print_line
-from anabranch.cli.stack import interrupt_on_signals
+from anabranch.cli.stack.start import interrupt_on_signals
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import print_json, print_line
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+__all__ = ["chain", "cog", "fanout", "http", "jobs", "rasters", "tiles"]
 
-    from anabranch.bench.measure import Bench
-
-__all__ = ["cli"]
-
-cli = typer.Typer(name="bench", help="Measure the engine: real processes, durable settings.")
 
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")]
 DatabaseUrl = Annotated[
@@ -26,7 +26,6 @@ DatabaseUrl = Annotated[
 ]
 
 
-@cli.command()
 def fanout(
     tasks: Annotated[int, typer.Option(min=1, max=10_000_000, help="Tasks of the fan-out.")] = 10_000,
     expressions: Annotated[
@@ -40,7 +39,6 @@ def fanout(
     _measure(lambda bench: bench.fan_out(tasks, expressions=expressions), database_url, workers, json)
 
 
-@cli.command()
 def chain(
     steps: Annotated[int, typer.Option(min=2, max=10_000, help="Steps of the chain.")] = 100,
     workers: Workers = 2,
@@ -51,7 +49,6 @@ def chain(
     _measure(lambda bench: bench.chain(), database_url, workers, json, steps)
 
 
-@cli.command()
 def jobs(
     jobs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Jobs of one no-op task each.")] = 1_000,
     workers: Workers = 2,
@@ -62,7 +59,6 @@ def jobs(
     _measure(lambda bench: bench.jobs(jobs), database_url, workers, json)
 
 
-@cli.command()
 def rasters(
     count: Annotated[int, typer.Option(min=1, max=100_000, help="Rasters to publish.")] = 200,
     size: Annotated[int, typer.Option(min=16, max=10_000, help="Width and height in pixels.")] = 512,
@@ -74,7 +70,6 @@ def rasters(
     _measure(lambda bench: bench.rasters(count, size), database_url, workers, json, with_catalog=True)
 
 
-@cli.command()
 def http(
     jobs: Annotated[int, typer.Option(min=1_000, max=10_000_000, help="Jobs in the table the second time.")] = 100_000,
     connections: Annotated[int, typer.Option(min=1, max=1_000, help="Concurrent connections.")] = 64,
@@ -86,15 +81,12 @@ def http(
     json: Json = False,
 ) -> None:
     """Measure the submission and reading of jobs through HTTP, with few and with many jobs in the table."""
-    from anabranch.bench.http import run_http_bench
-
     prepare(quiet=True)
     with interrupt_on_signals():
         figures = run_http_bench(database_url, workers=workers, jobs=jobs, connections=connections, seconds=seconds)
     _show(asdict(figures), json)
 
 
-@cli.command()
 def tiles(
     size: Annotated[int, typer.Option(min=2_048, max=20_000, help="Width and height of the image in pixels.")] = 8_192,
     rounds: Annotated[
@@ -109,15 +101,12 @@ def tiles(
     json: Json = False,
 ) -> None:
     """Measure tiles of 512 pixels through HTTP, over one connection and over eight, compared with plain titiler."""
-    from anabranch.bench.tiles import run_tile_bench
-
     prepare(quiet=True)
     with interrupt_on_signals():
         figures = run_tile_bench(size, rounds=rounds, peer=peer)
     _show(asdict(figures), json)
 
 
-@cli.command()
 def cog(
     size: Annotated[int, typer.Option(min=64, max=100_000, help="Width and height of the image in pixels.")] = 10_000,
     runs: Annotated[int, typer.Option(min=1, max=100, help="How many times each way is measured, in turn.")] = 3,
@@ -125,8 +114,6 @@ def cog(
     json: Json = False,
 ) -> None:
     """Measure the writing of a COG, compared with GDAL's COG driver on all cores."""
-    from anabranch.bench.cog import run_cog_bench
-
     prepare(quiet=True)
     with interrupt_on_signals():
         figures = run_cog_bench(size, runs=runs, memory_mb=memory)
@@ -134,7 +121,7 @@ def cog(
 
 
 def _measure(
-    measure: "Callable[[Bench], Awaitable[Any]]",  # a dataclass of figures
+    measure: Callable[[Bench], Awaitable[Any]],  # a dataclass of figures
     url: str | None,
     workers: int,
     json: bool,
@@ -142,8 +129,6 @@ def _measure(
     *,
     with_catalog: bool = False,
 ) -> None:
-    from anabranch.bench.run import run_bench
-
     prepare(quiet=True)
     with interrupt_on_signals():
         figures = run_bench(measure, url=url, workers=workers, steps=steps, with_catalog=with_catalog)

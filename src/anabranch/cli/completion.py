@@ -1,82 +1,26 @@
-"""`completion`: shell completion of commands, options, workflows and jobs."""
+"""`completion`: shell completion."""
 
-from collections.abc import Callable
-from contextlib import suppress
-from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.completion import (  # type: ignore[attr-defined]  # typer's own options use the same
+    completion_init,
+    get_completion_script,
+)
 
-from anabranch.cli.show import print_line
+from anabranch.cli.terminal.output import print_line
 
-if TYPE_CHECKING:
-    from anabranch.client import Client
+__all__ = ["COMPLETE_VARIABLE", "complete", "completion"]
 
-__all__ = ["COMPLETE_VARIABLE", "cli", "complete", "complete_job", "complete_queue", "complete_workflow"]
-
-cli = typer.Typer()
-
-# A shell requests completions with this variable.
-COMPLETE_VARIABLE = "_ANABRANCH_COMPLETE"
-TIMEOUT_SECONDS = 0.3
-MAX_JOBS = 100
-Completions = list[tuple[str, str]]
+COMPLETE_VARIABLE = "_ANABRANCH_COMPLETE"  # a shell requests completions with it
 
 
-@cli.command()
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish")]) -> None:
     """Print a completion script for a shell."""
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # its own option prints the same
-
     print_line(get_completion_script(prog_name="anabranch", complete_var=COMPLETE_VARIABLE, shell=shell))
 
 
-def complete(root: typer.Typer) -> None:
+def complete(root: Any) -> None:  # typer's own classes are private
     """Answer a completion request of a shell, and exit."""
-    from typer.completion import completion_init  # type: ignore[attr-defined]  # its own option needs the same
-
     completion_init()
-    typer.main.get_command(root).main(prog_name="anabranch")
-
-
-def complete_workflow(incomplete: str) -> Completions:
-    """The workflows of the running stack whose name has this prefix."""
-    return _offer(
-        incomplete, lambda client: [(each.workflow_id, each.description) for each in client.workflows().items]
-    )
-
-
-def complete_queue(incomplete: str) -> Completions:
-    """The queues of the running stack whose name has this prefix."""
-    return _offer(
-        incomplete,
-        lambda client: [(each.name, f"{each.ready} ready, {each.running} running") for each in client.queues()],
-    )
-
-
-def complete_job(incomplete: str) -> Completions:
-    """The newest jobs whose id has this prefix."""
-    length = max(12, len(incomplete))
-    return _offer(
-        incomplete,
-        lambda client: [(job.job_id[:length], f"{job.job_type}, {job.status}") for job in client.jobs(limit=MAX_JOBS)],
-    )
-
-
-def _offer(incomplete: str, ask: "Callable[[Client], Completions]") -> Completions:
-    """The running stack's matches for a prefix; errors are never shown while a shell completes."""
-    from anabranch.cli.connection import connect
-
-    found: Completions = []
-
-    def look(client: "Client") -> None:
-        with suppress(Exception):
-            found.extend(offer for offer in ask(client) if offer[0].startswith(incomplete))
-
-    with suppress(Exception), connect(timeout=TIMEOUT_SECONDS) as client:
-        # In a thread, because the client limits each step of a request and not the whole.
-        looking = Thread(target=look, args=[client], daemon=True)
-        looking.start()
-        looking.join(TIMEOUT_SECONDS)
-        return [] if looking.is_alive() else found
-    return []
+    root.main(prog_name="anabranch")

@@ -1,27 +1,16 @@
 """`config`: the settings and their origins."""
 
-import typer
-
-from anabranch.cli.options import Json
 from anabranch.cli.setup import warn_of_unknown
-from anabranch.cli.show import print_json, print_table
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import print_json, print_table
 from anabranch.embedded.home import Home
+from anabranch.settings import load_settings, origins
 
-__all__ = ["cli"]
-
-cli = typer.Typer(name="config", help="Show the settings.")
-
-
-@cli.callback()
-def group() -> None:
-    """Show the settings."""
+__all__ = ["show"]
 
 
-@cli.command()
 def show(json: Json = False) -> None:
     """Show every setting with its value and origin."""
-    from anabranch.settings import load_settings, origins
-
     settings = load_settings()
     warn_of_unknown()
     stack = Home(settings.home).read_stack()

@@ -32,9 +32,7 @@ def find_home() -> Home:
     if path := environment.get("ANABRANCH_HOME"):
         return Home(Path(path).expanduser())
     if "ANABRANCH_CONFIG" in environment or (_default_home() / "anabranch.toml").exists():
-        from anabranch.settings import load_settings
-
-        return Home(load_settings().home)
+        return Home(_load_settings().home)
     return Home(_default_home())
 
 
@@ -42,9 +40,7 @@ def find_remote() -> Remote:
     """The API that the settings name; all settings are loaded only if there is a configuration file."""
     environment = _environment()
     if environment.get("ANABRANCH_CONFIG") or (find_home().path / "anabranch.toml").exists():
-        from anabranch.settings import load_settings
-
-        settings = load_settings()
+        settings = _load_settings()
         return Remote(settings.api_url, settings.api_key.get_secret_value() if settings.api_key else None)
     return Remote(environment.get("ANABRANCH_API_URL") or None, environment.get("ANABRANCH_API_KEY") or None)
 
@@ -79,6 +75,7 @@ def connect(home: Home | None = None, *, timeout: float | None = None) -> Iterat
 @contextmanager
 def open_client(url: str, key: str | None = None, *, timeout: float | None = None) -> Iterator["Client"]:
     """A client of the API at a URL; `timeout` in seconds overrides the client's default."""
+
     from anabranch.client import Client
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # one line per request is too much for a command
@@ -100,6 +97,12 @@ def database_url(settings: "Settings") -> str:
     if url := find_stack(home).database_url:
         return url
     raise Unavailable("stack.starting", f"the stack in {home.path} is still starting", remedy="Try again.")
+
+
+def _load_settings() -> "Settings":
+    from anabranch.settings import load_settings  # the import takes longer than a whole `status`
+
+    return load_settings()
 
 
 def _environment() -> dict[str, str]:

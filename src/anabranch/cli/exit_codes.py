@@ -3,22 +3,12 @@
 import json
 import sys
 
-from anabranch.cli.show import escape
-from anabranch.codes import find_code
-from anabranch.errors import (
-    AnabranchError,
-    Conflict,
-    DefinitionError,
-    Denied,
-    InputError,
-    NotFound,
-    Unavailable,
-)
+from anabranch.cli.terminal.output import escape
+from anabranch.codes import code_of
+from anabranch.errors import AnabranchError, Kind
 
 __all__ = [
-    "INTERNAL",
     "INTERRUPTED",
-    "UNAVAILABLE",
     "JobFailed",
     "RelayedError",
     "UsageError",
@@ -27,17 +17,19 @@ __all__ = [
     "print_error",
 ]
 
-INTERNAL = 1
-UNAVAILABLE = 9
 INTERRUPTED = 130
 
 
 class UsageError(AnabranchError):
     """The command was called with wrong arguments."""
 
+    kind = Kind.USAGE
+
 
 class JobFailed(AnabranchError):
     """The job that a command waited for did not complete."""
+
+    kind = Kind.TASK
 
 
 class RelayedError(AnabranchError):
@@ -49,32 +41,15 @@ class RelayedError(AnabranchError):
 
 
 def exit_code(error: AnabranchError) -> int:
-    """The exit code of an error."""
-    from anabranch.client import NotAllowed, TimedOut
-
-    codes: dict[type[AnabranchError], int] = {
-        UsageError: 2,
-        NotFound: 3,
-        NotAllowed: 4,
-        Denied: 4,
-        InputError: 5,
-        DefinitionError: 5,
-        Conflict: 6,
-        JobFailed: 7,
-        TimedOut: 8,
-        Unavailable: UNAVAILABLE,
-    }
+    """The exit code of an error; a failed job has its own, whatever the code of the job's error is."""
     if isinstance(error, RelayedError):
         return error.exit_code
-    if error.code == "database.not_allowed":
-        return codes[NotAllowed]
-    return next((code for kind, code in codes.items() if isinstance(error, kind)), INTERNAL)
+    return (error.kind if isinstance(error, JobFailed) else code_of(error)).exit_code
 
 
 def print_error(error: AnabranchError, *, as_json: bool) -> None:
     """Print an error and its remedy to stderr."""
-    known = find_code(error.code)
-    remedy = error.remedy or (known.remedy if known else "")
+    remedy = error.remedy or code_of(error).remedy
     if as_json:
         text = json.dumps({"code": error.code, "message": error.message, "remedy": remedy}, ensure_ascii=False)
     else:

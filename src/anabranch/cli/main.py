@@ -8,65 +8,28 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
-from anabranch.cli import (
-    bench,
-    completion,
-    config,
-    control,
-    database,
-    demo,
-    handlers,
-    history,
-    jobs,
-    keys,
-    limits,
-    processes,
-    run,
-    stack,
-    storage,
-    submit,
-    workflows,
-)
-from anabranch.cli.doctor import command as doctor
-from anabranch.cli.exit_codes import INTERNAL, INTERRUPTED, UsageError, exit_code, print_error
-from anabranch.cli.show import note, print_line
-from anabranch.errors import AnabranchError
+from anabranch.cli.commands import COMMANDS
+from anabranch.cli.completion import COMPLETE_VARIABLE, complete
+from anabranch.cli.exit_codes import INTERRUPTED, UsageError, exit_code, print_error
+from anabranch.cli.lazy import LazyGroup, add_commands
+from anabranch.cli.terminal.output import note, print_line
+from anabranch.errors import AnabranchError, Kind
 
-__all__ = ["call", "cli", "main"]
+__all__ = ["build", "call", "main"]
 
-# The exit code of a program that SIGPIPE ended.
-BROKEN_PIPE_EXIT = 141
+BROKEN_PIPE_EXIT = 141  # of a program that SIGPIPE ended
 
 cli = typer.Typer(
     name="anabranch",
+    cls=LazyGroup,
     help="Durable geospatial workflows on PostgreSQL.",
     epilog="Settings come from ANABRANCH_* and anabranch.toml; `anabranch config show` lists them.",
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (
-    demo,
-    run,
-    stack,
-    submit,
-    jobs,
-    history,
-    control,
-    workflows,
-    limits,
-    handlers,
-    processes,
-    keys,
-    storage,
-    doctor,
-    database,
-    config,
-    completion,
-    bench,
-):
-    cli.add_typer(part.cli)
 
 
 @cli.callback(invoke_without_command=True)
@@ -84,20 +47,27 @@ def root(
         raise typer.Exit(2)
 
 
+def build() -> TyperGroup:
+    """The group of all commands."""
+    group = typer.main.get_group(cli)
+    add_commands(group, COMMANDS)
+    return group
+
+
 def main() -> None:
     """Run the command that this process was called with, and exit."""
     _fill_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # characters that its encoding lacks are escaped, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")
-    if completion.COMPLETE_VARIABLE in os.environ:
-        completion.complete(cli)
+    if COMPLETE_VARIABLE in os.environ:
+        complete(build())
     code = call(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = BROKEN_PIPE_EXIT
     except OSError as error:
-        code = code or INTERNAL
+        code = code or Kind.INTERNAL.exit_code
         note(f"error: stdout can't be written: {error.strerror}")
     finally:
         # The interpreter flushes once more at exit, and would fail again.
@@ -130,7 +100,7 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str]) -> None:
-    command = typer.main.get_command(cli)
+    command = build()
     with command.make_context("anabranch", list(arguments)) as context:
         command.invoke(context)
 

@@ -1,18 +1,16 @@
 """The settings of a command, with its logs set up."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from anabranch.settings import Settings
+from anabranch.cli.terminal.output import note
+from anabranch.embedded.home import CHILD_MARK
+from anabranch.embedded.supervisor import LISTEN_FD
+from anabranch.logs import configure_logs
+from anabranch.settings import Settings, load_settings, unknown_variables
 
 __all__ = ["find_unknown", "prepare", "warn_of_unknown"]
 
 
-def prepare(*, quiet: bool = False, **given: object) -> "Settings":
+def prepare(*, quiet: bool = False, **given: object) -> Settings:
     """The settings, overridden by those given (if not None); `quiet` hides info logs."""
-    from anabranch.logs import configure_logs
-    from anabranch.settings import load_settings
-
     settings = load_settings(**{name: value for name, value in given.items() if value is not None})
     level = "critical" if quiet and settings.log_level == "info" else settings.log_level
     configure_logs(level, settings.log_format)
@@ -21,10 +19,6 @@ def prepare(*, quiet: bool = False, **given: object) -> "Settings":
 
 def find_unknown() -> list[str]:
     """A warning for each ANABRANCH_ variable that is not a setting."""
-    from anabranch.embedded.home import CHILD_MARK
-    from anabranch.embedded.supervisor import LISTEN_FD
-    from anabranch.settings import unknown_variables
-
     return [
         f"{name} is not a setting and is ignored; the nearest setting is {nearest}"
         for name, nearest in unknown_variables(ours={CHILD_MARK, LISTEN_FD})
@@ -33,7 +27,5 @@ def find_unknown() -> list[str]:
 
 def warn_of_unknown() -> None:
     """Print a warning for each ANABRANCH_ variable that is not a setting."""
-    from anabranch.cli.show import note
-
     for warning in find_unknown():
         note(f"warning: {warning}")

@@ -1,31 +1,36 @@
 """`storage`: the objects of the tiers; needs only the settings, no running stack."""
 
+from contextlib import suppress
+from itertools import chain, islice
+from mimetypes import guess_type
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
 import typer
 
+from anabranch.adapters.postgres.store.records import PostgresRecords
+from anabranch.app import open_marks, open_tiers
+from anabranch.audit import Audit, Finding
 from anabranch.cli.connection import database_url
-from anabranch.cli.durations import parse_duration
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.options import All, Json, Yes
 from anabranch.cli.setup import prepare
-from anabranch.cli.show import note, print_json, print_line, print_row, print_table
+from anabranch.cli.terminal.durations import parse_duration
+from anabranch.cli.terminal.options import All, Json, Yes
+from anabranch.cli.terminal.output import note, print_json, print_result, print_row, print_table
+from anabranch.errors import Conflict, InputError, NotFound, Unavailable
+from anabranch.storage.addresses import parse_address, parse_folder
+from anabranch.storage.marks import adopt_storage
+from anabranch.storage.tiers import Stat, Storage
 
-if TYPE_CHECKING:
-    from anabranch.audit import Finding
-    from anabranch.storage.tiers import Stat, Storage
+__all__ = ["adopt", "audit", "cp", "ls", "rm", "stat"]
 
-__all__ = ["cli"]
-
-cli = typer.Typer(name="storage", help="List, copy, remove and audit the objects of the tiers.")
 
 BATCH_OBJECTS = 1_000
 Object = Annotated[str, typer.Argument(metavar="ADDRESS", help="An object, like bronze://uploads/dem.tif.")]
 FileOrAddress = Annotated[str, typer.Argument(help="A file, or the address of an object.")]
 
 
-@cli.command()
 def ls(
     folder: Annotated[str, typer.Argument(metavar="ADDRESS", help="A tier or a folder in it, like silver://jobs.")],
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of objects.")] = 1_000,
@@ -34,10 +39,6 @@ def ls(
     json: Json = False,
 ) -> None:
     """List the objects below a folder, sorted by name; for an object's own address, that object."""
-    from itertools import chain
-
-    from anabranch.storage.addresses import parse_address, parse_folder
-
     storage, tier = _open(), parse_folder(folder).tier
     if all:
         for found in chain(_find_object(storage, folder), storage.walk(folder)):
@@ -55,11 +56,8 @@ def ls(
         note(f"next page: --after '{shown[-1]['address']}'")
 
 
-@cli.command()
 def stat(address: Object, json: Json = False) -> None:
     """Show the size, the modification time and the tag of an object."""
-    from anabranch.storage.addresses import parse_address
-
     at = parse_address(address)
     facts = _to_json(at.tier, _open().stat(at))
     if json:
@@ -69,7 +67,6 @@ def stat(address: Object, json: Json = False) -> None:
         print_row((name, value), (10, 0))
 
 
-@cli.command()
 def cp(
     source: FileOrAddress,
     target: FileOrAddress,
@@ -82,13 +79,9 @@ def cp(
             "usage", "neither argument is an address", remedy="Give one of them as an address, like silver://path."
         )
     size, digest = _copy(_open(), source, target, overwrite=overwrite)
-    if json:
-        print_json({"address": target, "size": size, "sha256": digest})
-    else:
-        print_line(f"{digest}  {target}")
+    print_result({"address": target, "size": size, "sha256": digest}, f"{digest}  {target}", json=json)
 
 
-@cli.command()
 def rm(
     addresses: Annotated[list[str], typer.Argument(metavar="ADDRESS...", help="Objects; folders with --recursive.")],
     recursive: Annotated[bool, typer.Option("--recursive", help="Remove everything below each folder.")] = False,
@@ -102,10 +95,9 @@ def rm(
         raise UsageError(
             "storage.unconfirmed", f"objects that would be removed: {removed}", remedy="Remove them with `--yes`."
         )
-    print_json({"removed": removed}) if json else print_line(f"removed {removed}")
+    print_result({"removed": removed}, f"removed {removed}", json=json)
 
 
-@cli.command()
 def audit(
     sweep: Annotated[bool, typer.Option("--sweep", help="Remove unreferenced objects.")] = False,
     older_than: Annotated[str, typer.Option(metavar="AGE", help="Sweep only objects older than this.")] = "1h",
@@ -116,12 +108,7 @@ def audit(
     json: Json = False,
 ) -> None:
     """Compare the tiers with the database: find missing and unreferenced objects."""
-    from anabranch.adapters.postgres.store.records import PostgresRecords
-    from anabranch.app import open_tiers
-    from anabranch.audit import Audit
-
-    if (age := parse_duration(older_than)) is None:
-        raise UsageError("usage", f"{older_than!r} is not an age", remedy="Write it as 30d, 12h, 45m or 30s.")
+    age = parse_duration(older_than)
     if sweep and not yes:
         raise UsageError("storage.unconfirmed", "`--sweep` removes objects permanently", remedy="Confirm with `--yes`.")
     settings = prepare(quiet=True)
@@ -132,12 +119,8 @@ def audit(
     _report(found, swept, json=json)
 
 
-@cli.command()
 def adopt(yes: Yes = False, json: Json = False) -> None:
     """Register the configured tiers and work area as those of the database, after they were moved or emptied."""
-    from anabranch.app import open_marks
-    from anabranch.storage.marks import adopt_storage
-
     if not yes:
         raise UsageError(
             "storage.unconfirmed",
@@ -152,9 +135,7 @@ def adopt(yes: Yes = False, json: Json = False) -> None:
         print_table(("area", "result"), done.items())
 
 
-def _report(found: "list[Finding]", swept: int, *, json: bool) -> None:
-    from anabranch.errors import Conflict
-
+def _report(found: list[Finding], swept: int, *, json: bool) -> None:
     if json:
         rows = [{"fault": one.fault, "address": one.address, "size": one.size} for one in found]
         print_json({"findings": rows, "swept": swept})
@@ -171,36 +152,28 @@ def _report(found: "list[Finding]", swept: int, *, json: bool) -> None:
         )
 
 
-def _open() -> "Storage":
-    from anabranch.app import open_tiers
-
+def _open() -> Storage:
     return open_tiers(prepare(quiet=True))
 
 
-def _find_object(storage: "Storage", folder: str) -> "list[Stat]":
+def _find_object(storage: Storage, folder: str) -> list[Stat]:
     """The object at exactly this address, if there is one."""
-    from contextlib import suppress
-
-    from anabranch.errors import NotFound
-    from anabranch.storage.addresses import parse_folder
-
     at = parse_folder(folder)
     with suppress(NotFound):
         return [storage.tier(at.tier).stat(at.path)] if at.path else []
     return []
 
 
-def _to_json(tier: str, found: "Stat") -> dict[str, Any]:
+def _to_json(tier: str, found: Stat) -> dict[str, Any]:
     modified = found.modified.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {"address": f"{tier}://{found.key}", "size": found.size, "modified": modified, "tag": found.tag}
 
 
-def _copy(storage: "Storage", source: str, target: str, *, overwrite: bool) -> tuple[int, str]:
+def _copy(storage: Storage, source: str, target: str, *, overwrite: bool) -> tuple[int, str]:
     if "://" not in source:
         return _upload(storage, Path(source), target, overwrite=overwrite)
     if "://" not in target:
         return _download(storage, source, Path(target), overwrite=overwrite)
-    from tempfile import TemporaryDirectory
 
     home = prepare(quiet=True).home  # /tmp may be memory
     home.mkdir(parents=True, exist_ok=True)
@@ -210,11 +183,7 @@ def _copy(storage: "Storage", source: str, target: str, *, overwrite: bool) -> t
         return _upload(storage, spool, target, overwrite=overwrite)
 
 
-def _upload(storage: "Storage", file: Path, target: str, *, overwrite: bool) -> tuple[int, str]:
-    from mimetypes import guess_type
-
-    from anabranch.errors import InputError, NotFound
-
+def _upload(storage: Storage, file: Path, target: str, *, overwrite: bool) -> tuple[int, str]:
     try:
         stored = storage.upload(target, file, if_absent=not overwrite, media_type=guess_type(target)[0])
     except FileNotFoundError:
@@ -224,11 +193,8 @@ def _upload(storage: "Storage", file: Path, target: str, *, overwrite: bool) -> 
     return stored.size, stored.sha256
 
 
-def _download(storage: "Storage", source: str, file: Path, *, overwrite: bool) -> tuple[int, str]:
+def _download(storage: Storage, source: str, file: Path, *, overwrite: bool) -> tuple[int, str]:
     """Write to a temporary file and rename it, so that the file is complete or absent (W7)."""
-    from anabranch.errors import Conflict, Unavailable
-    from anabranch.storage.addresses import parse_address
-
     place = file / parse_address(source).name if file.is_dir() else file
     if place.exists() and not overwrite:
         raise Conflict("storage.exists", f"the file {place} already exists", remedy="Replace it with `--overwrite`.")
@@ -243,12 +209,8 @@ def _download(storage: "Storage", source: str, file: Path, *, overwrite: bool) -
     return got.stat.size, got.sha256
 
 
-def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> int:
+def _remove(storage: Storage, address: str, *, recursive: bool, yes: bool) -> int:
     """Remove an object, or all below a folder in batches; returns the count. Without `yes`, only counts."""
-    from itertools import islice
-
-    from anabranch.storage.addresses import parse_address, parse_folder
-
     if not recursive:
         _require_object(storage, address)
         if yes:
@@ -263,7 +225,7 @@ def _remove(storage: "Storage", address: str, *, recursive: bool, yes: bool) -> 
     return removed
 
 
-def _require_object(storage: "Storage", address: str) -> None:
+def _require_object(storage: Storage, address: str) -> None:
     """Refuse an address that is not an object; for a folder, name the option it needs."""
     if _find_object(storage, address) and not address.endswith("/"):
         return

@@ -1,32 +1,30 @@
 """The typed client of the HTTP API."""
 
-from anabranch.client.admin import CheckedFunctions, Key, NewKey, Statistics, TableSize, TaskRow
-from anabranch.client.answers import (
-    BulkAnswer,
-    Component,
-    Health,
+from anabranch.client.async_client import AsyncAdmin, AsyncClient
+from anabranch.client.client import Admin, Client
+from anabranch.client.errors import NotAllowed, TimedOut
+from anabranch.client.operations import BulkAnswer
+from anabranch.contract.answer import Page
+from anabranch.contract.control import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry, SetLimit, Worker
+from anabranch.contract.jobs import (
+    Event,
+    Graph,
+    GraphEdge,
+    GraphNode,
     JobError,
+    JobProgress,
     JobStatus,
     JobSummary,
+    Log,
     Node,
-    Page,
     Progress,
-    Reloaded,
     SubmittedJob,
     Task,
     TaskCounts,
-    Worker,
-    Workflow,
-    Workflows,
+    Uploaded,
 )
-from anabranch.client.async_client import AsyncAdmin, AsyncClient
-from anabranch.client.client import Admin, Client
-from anabranch.client.control_answers import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry
-from anabranch.client.errors import NotAllowed, TimedOut
-from anabranch.client.files import Uploaded
-from anabranch.client.graph import Graph, GraphEdge, GraphNode
-from anabranch.client.history import Event, Log
-from anabranch.client.job_stream import JobProgress
+from anabranch.contract.stack import CheckedFunctions, Component, Health, Key, NewKey, Statistics, TableSize, TaskRow
+from anabranch.contract.workflows import Reloaded, Workflow, Workflows, WorkflowSummary
 
 __all__ = [
     "Admin",
@@ -60,6 +58,7 @@ __all__ = [
     "Reloaded",
     "Replay",
     "Retry",
+    "SetLimit",
     "Statistics",
     "SubmittedJob",
     "TableSize",
@@ -70,5 +69,6 @@ __all__ = [
     "Uploaded",
     "Worker",
     "Workflow",
+    "WorkflowSummary",
     "Workflows",
 ]

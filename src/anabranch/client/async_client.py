@@ -1,78 +1,74 @@
 """The asyncio client of the HTTP API: the methods of `Client`, as coroutines."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from anabranch.client import admin, control_operations, operations
-from anabranch.client.calls import Batches, Operation, Pages, Pause, Run, Step
+from anabranch.client import operations
+from anabranch.client.calls import Call, Pause, Step, Steps
+from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
 from anabranch.client.configured import configured_api
-from anabranch.client.history import Event
-from anabranch.client.job_stream import JobProgress, JobStream
-from anabranch.client.signatures import copy_signature
+from anabranch.client.files import FileBody
+from anabranch.client.job_stream import JobStream
+from anabranch.client.operations import BulkAnswer
+from anabranch.client.paths import any_segment, encode_body, job_path, limit_path, pause_path, segment, workflow_path
 from anabranch.client.transport import AsyncTransport
+from anabranch.contract.answer import Page, read
+from anabranch.contract.control import (
+    DeadLetter,
+    Drained,
+    Limit,
+    Paused,
+    Queue,
+    Replay,
+    Retry,
+    SetLimit,
+    Signalled,
+    Worker,
+)
+from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
+from anabranch.contract.stack import CheckedFunctions, Health, Key, NewKey, Ready, Redeployed, Statistics, TaskRow
+from anabranch.contract.workflows import Reloaded, Workflow, Workflows
 from anabranch.errors import AnabranchError, Unavailable
+
+if TYPE_CHECKING:
+    from anabranch.canonical import Json
 
 __all__ = ["AsyncAdmin", "AsyncClient"]
 
-Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
 
-def make_method(
-    operation: Callable[Given, Operation[Answer]],
-) -> "Callable[Concatenate[AsyncOperationRunner, Given], Coroutine[Any, Any, Answer]]":
-    """A client method that runs an operation."""
-
-    @copy_signature(operation)
-    async def method(self: "AsyncOperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
-        return await self._run(operation(*args, **kwargs))
-
-    return method
-
-
-def make_paging_method(
-    pages: Callable[Given, Pages[Item]],
-) -> "Callable[Concatenate[AsyncOperationRunner, Given], AsyncIterator[Item]]":
-    """A client method that yields the items of every page."""
-
-    @copy_signature(pages)
-    def method(self: "AsyncOperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
-        return self._iterate_pages(pages(*args, **kwargs))
-
-    return method
-
-
-def make_batch_method(
-    batches: Callable[Given, Batches[Item]],
-) -> "Callable[Concatenate[AsyncOperationRunner, Given], AsyncIterator[Item]]":
-    """A client method that runs operations one after another and yields their answers."""
-
-    @copy_signature(batches)
-    def method(self: "AsyncOperationRunner", /, *args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
-        return self._iterate_batches(batches(*args, **kwargs))
-
-    return method
-
-
-class AsyncOperationRunner:
-    """Runs operations over a client's connections."""
+class AsyncRequests:
+    """Sends requests over a client's connections."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         """Use these connections."""
         self._transport = transport
 
-    async def _run(self, operation: Operation[Answer]) -> Answer:
-        run = Run(operation)
-        while step := run.step:
-            try:
-                answer = await self._take(step)
-            except AnabranchError as error:
-                run.fail(error)
-            else:
-                run.resume(answer)
-        return run.answer
+    async def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
+        return await self._transport.call(Call(partial(read, kind), "GET", path, query=query))
+
+    async def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:
+        content = None if body is None else encode_body(body)
+        return await self._transport.call(Call(partial(read, kind), method, path, body=content))
+
+    async def _run(self, steps: Steps[Answer]) -> Answer:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self._take(step)
+                except AnabranchError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as ended:
+            result: Answer = ended.value
+            return result
 
     async def _take(self, step: Step) -> Any:  # as the step's call reads it
         if isinstance(step, Pause):
@@ -80,15 +76,10 @@ class AsyncOperationRunner:
             return None
         return await self._transport.call(step)
 
-    async def _iterate_batches(self, batches: Batches[Item]) -> AsyncIterator[Item]:
-        for batch in batches:
-            for item in await self._run(batch):
-                yield item
-
-    async def _iterate_pages(self, pages: Pages[Item]) -> AsyncIterator[Item]:
+    async def _all(self, read_page: Callable[[str | None], Awaitable[Page[Item]]]) -> AsyncIterator[Item]:
         after = None
         while True:
-            page = await self._transport.call(pages(after))
+            page = await read_page(after)
             for item in page:
                 yield item
             if page.next is None:
@@ -96,19 +87,44 @@ class AsyncOperationRunner:
             after = page.next
 
 
-class AsyncAdmin(AsyncOperationRunner):
+class AsyncAdmin(AsyncRequests):
     """Calls that need the scope admin."""
 
-    make_key = make_method(admin.make_key)
-    list_keys = make_method(admin.list_keys)
-    revoke_key = make_method(admin.revoke_key)
-    task_rows = make_method(admin.task_rows)
-    statistics = make_method(admin.statistics)
-    check_functions = make_method(admin.check_functions)
-    redeploy_schema = make_method(admin.redeploy_schema)
+    async def make_key(
+        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
+    ) -> NewKey:
+        """Create a key; its secret is returned only once."""
+        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
+        body = {name: value for name, value in given.items() if value is not None}
+        return await self._send(NewKey, "POST", "/api/keys", body)
+
+    async def list_keys(self, *, limit: int | None = None, before: str | None = None) -> Page[Key]:
+        """Keys, the newest first."""
+        return await self._get(Page[Key], "/api/keys", limit=limit, before=before)
+
+    async def revoke_key(self, key_id: str) -> Key:
+        """Revoke a key permanently."""
+        return await self._send(Key, "DELETE", f"/api/keys/{any_segment(key_id)}")
+
+    async def task_rows(self, job_id: str, *, limit: int | None = None, after: str | None = None) -> Page[TaskRow]:
+        """The tasks of a job as stored in their rows."""
+        return await self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
+
+    async def statistics(self) -> Statistics:
+        """Sizes of the database and its tables, and the jobs by state."""
+        return await self._get(Statistics, "/api/db/stats")
+
+    async def check_functions(self) -> CheckedFunctions:
+        """Whether functions and tables match the API's release."""
+        return await self._get(CheckedFunctions, "/api/db/functions/test")
+
+    async def redeploy_schema(self) -> int:
+        """Recreate the functions; returns their number."""
+        call = Call(partial(read, Redeployed), "POST", "/api/db/schema/redeploy", query={"confirm": "yes"})
+        return (await self._transport.call(call)).functions
 
 
-class AsyncClient(AsyncOperationRunner):
+class AsyncClient(AsyncRequests):
     """The API at a URL; close it, or use it in an `async with`. `timeout` limits each request, in seconds."""
 
     def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
@@ -124,8 +140,8 @@ class AsyncClient(AsyncOperationRunner):
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
         """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
-        api = configured_api()
-        return cls(api.url, key=api.key, timeout=timeout)
+        url, key = configured_api()
+        return cls(url, key=key, timeout=timeout)
 
     async def __aenter__(self) -> Self:
         return self
@@ -139,38 +155,113 @@ class AsyncClient(AsyncOperationRunner):
         """Close every connection."""
         await self._transport.close()
 
-    submit = make_method(operations.submit)
-    submit_many = make_batch_method(operations.submit_many)
-    job = make_method(operations.job)
-    wait = make_method(operations.wait)
-    cancel = make_method(operations.cancel)
-    retry = make_method(control_operations.retry)
-    signal = make_method(control_operations.signal)
-    jobs = make_method(operations.jobs)
-    tasks = make_method(operations.tasks)
-    all_tasks = make_paging_method(operations.all_tasks)
-    events = make_method(operations.events)
-    all_events = make_paging_method(operations.all_events)
-    logs = make_method(operations.logs)
-    all_logs = make_paging_method(operations.all_logs)
-    graph = make_method(operations.graph)
-    bundle = make_method(operations.bundle)
-    upload = make_method(operations.upload)
-    dead_letters = make_method(control_operations.dead_letters)
-    replay = make_method(control_operations.replay)
-    queues = make_method(control_operations.queues)
-    limits = make_method(control_operations.limits)
-    set_limit = make_method(control_operations.set_limit)
-    remove_limit = make_method(control_operations.remove_limit)
-    pause = make_method(control_operations.pause)
-    resume = make_method(control_operations.resume)
-    drain = make_method(control_operations.drain)
-    workflows = make_method(operations.workflows)
-    workflow = make_method(operations.workflow)
-    reload_workflows = make_method(operations.reload_workflows)
-    workers = make_method(operations.workers)
-    health = make_method(operations.health)
-    ready = make_method(operations.ready)
+    async def submit(
+        self,
+        workflow: str,
+        parameters: "Mapping[str, Json] | None" = None,
+        *,
+        priority: int | None = None,
+        rerun: bool = False,
+        correlation_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> SubmittedJob:
+        """Submit a job. It is retried while the server is unavailable, with one idempotency key: it is created once.
+
+        The same workflow and parameters return the same job. The key is new for each call, unless you give your own to
+        repeat a call of another process.
+        """
+        steps = operations.submit(
+            workflow,
+            parameters,
+            priority=priority,
+            rerun=rerun,
+            correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+        )
+        return await self._run(steps)
+
+    async def submit_many(self, jobs: "Iterable[Mapping[str, Json]]") -> AsyncIterator[BulkAnswer]:
+        """Submit many jobs, each as a request body with `workflow`, `parameters` and more; yields an answer for each.
+
+        They are sent in batches of some hundreds while you consume the answers, in order. A refused job does not affect
+        the others. A batch is retried while the server is unavailable, with one idempotency key: no job is created
+        twice.
+        """
+        for steps in operations.submit_many(jobs):
+            for answer in await self._run(steps):
+                yield answer
+
+    async def job(self, job_id: str) -> JobStatus:
+        """A job by its id or a unique prefix of it."""
+        return await self._get(JobStatus, job_path(job_id))
+
+    async def wait(
+        self,
+        job_id: str,
+        timeout: float | None = None,  # noqa: ASYNC109  as in Client; the error names the job
+        on_change: Callable[[JobStatus], None] | None = None,
+    ) -> JobStatus:
+        """Wait until a job has ended, completed or not, and return it; TimedOut after `timeout` seconds.
+
+        It survives a restart of the API. `on_change` is called with the job at first and after each change.
+        """
+        return await self._run(operations.wait(job_id, timeout, on_change))
+
+    async def cancel(self, job_id: str, reason: str | None = None) -> JobStatus:
+        """Cancel a job and return its new status; Conflict if it has already ended."""
+        body = None if reason is None else {"reason": reason}
+        return await self._send(JobStatus, "POST", f"{job_path(job_id)}/cancel", body)
+
+    async def retry(
+        self, job_id: str, *, nodes: Sequence[str] = (), from_node: str | None = None, dry_run: bool = False
+    ) -> Retry:
+        """Retry the failed tasks of a job or of some of its nodes; or run a whole node and all nodes after it again."""
+        body = {"nodes": list(nodes), "from_node": from_node, "dry_run": dry_run}
+        return await self._send(Retry, "POST", f"{job_path(job_id)}/retry", body)
+
+    async def signal(self, job_id: str, node: str, payload: "Mapping[str, Json] | None" = None) -> bool:
+        """Signal a gate; False if it was already signalled with the same payload, Conflict if with another one."""
+        path = f"{job_path(job_id)}/signal/{segment(node)}"
+        return (await self._send(Signalled, "POST", path, dict(payload or {}))).accepted
+
+    async def jobs(
+        self,
+        *,
+        limit: int | None = None,
+        before: str | None = None,
+        state: str | None = None,
+        workflow: str | None = None,
+        parent: str | None = None,
+    ) -> Page[JobSummary]:
+        """Jobs, the newest first; with `parent`, the child jobs of that job."""
+        query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
+        return await self._get(Page[JobSummary], "/api/jobs", **query)
+
+    async def tasks(
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        node: str | None = None,
+        status: str | None = None,
+    ) -> Page[Task]:
+        """The tasks of a job, in order."""
+        path = f"{job_path(job_id)}/tasks"
+        return await self._get(Page[Task], path, limit=limit, after=after, node=node, status=status)
+
+    def all_tasks(self, job_id: str, *, node: str | None = None, status: str | None = None) -> AsyncIterator[Task]:
+        """Every task of a job, in order, a page at a time."""
+        page = partial(self.tasks, job_id, limit=MAX_PAGE_ITEMS, node=node, status=status)
+        return self._all(lambda after: page(after=after))
+
+    async def events(self, job_id: str, *, limit: int | None = None, after: str | int | None = None) -> Page[Event]:
+        """The events of a job, in order, after the event with a number."""
+        return await self._get(Page[Event], f"{job_path(job_id)}/events", limit=limit, after=after)
+
+    def all_events(self, job_id: str) -> AsyncIterator[Event]:
+        """All events of a job, in order, a page at a time."""
+        return self._all(lambda after: self.events(job_id, limit=MAX_PAGE_ITEMS, after=after))
 
     async def stream(self, job_id: str, *, after: int = 0) -> AsyncIterator[Event | JobProgress]:
         """A job's events after the given number as they happen, and its progress, until it has ended.
@@ -190,6 +281,121 @@ class AsyncClient(AsyncOperationRunner):
             if stream.ended:
                 return
             await _sleep(stream.pause_seconds(broken))
+
+    async def logs(
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        node: str | None = None,
+        index: int | str | None = None,
+        attempt: int | None = None,
+    ) -> Page[Log]:
+        """The output and the metrics of the attempts of a job's tasks, in order."""
+        path = f"{job_path(job_id)}/logs"
+        return await self._get(Page[Log], path, limit=limit, after=after, node=node, index=index, attempt=attempt)
+
+    def all_logs(
+        self, job_id: str, *, node: str | None = None, index: int | str | None = None, attempt: int | None = None
+    ) -> AsyncIterator[Log]:
+        """All output and metrics of a job's tasks, in order, a page at a time."""
+        page = partial(self.logs, job_id, limit=MAX_PAGE_LOGS, node=node, index=index, attempt=attempt)
+        return self._all(lambda after: page(after=after))
+
+    async def graph(self, job_id: str) -> Graph:
+        """The workflow that a job was pinned to, with the states of its nodes."""
+        return await self._get(Graph, f"{job_path(job_id)}/graph")
+
+    async def bundle(self, job_id: str, file: str | Path) -> Path:
+        """Write a zip file with everything needed to diagnose a job; returns its path."""
+        await self._transport.download(Call(Path, "GET", f"{job_path(job_id)}/bundle", slow=True), Path(file))
+        return Path(file)
+
+    async def upload(self, file: str | Path, *, name: str | None = None) -> Uploaded:
+        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
+        with FileBody(Path(file)) as body:
+            return body.check(await self._transport.call(operations.upload(body, name)))
+
+    async def dead_letters(
+        self,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        workflow: str | None = None,
+        handler: str | None = None,
+        code: str | None = None,
+    ) -> Page[DeadLetter]:
+        """The tasks that failed permanently, the newest first."""
+        query = {"limit": limit, "after": after, "workflow": workflow, "handler": handler, "code": code}
+        return await self._get(Page[DeadLetter], "/api/dead-letters", **query)
+
+    async def replay(
+        self,
+        *,
+        jobs: Sequence[str] = (),
+        workflow: str | None = None,
+        handler: str | None = None,
+        code: str | None = None,
+    ) -> list[Replay]:
+        """Retry the jobs of dead letters, each from its nodes that have any."""
+        body = {"jobs": list(jobs), "workflow": workflow, "handler": handler, "code": code}
+        return await self._send(list[Replay], "POST", "/api/dead-letters/replay", body)
+
+    async def queues(self) -> list[Queue]:
+        """The queues with their numbers of waiting and running tasks."""
+        return await self._get(list[Queue], "/api/queues")
+
+    async def limits(self) -> list[Limit]:
+        """All limits and pauses."""
+        return await self._get(list[Limit], "/api/limits")
+
+    async def set_limit(self, kind: str, name: str, most: int, reason: str = "") -> SetLimit:
+        """Limit how many tasks of a queue, workflow, handler or key run at once."""
+        return await self._send(SetLimit, "PUT", limit_path(kind, name), {"most": most, "reason": reason})
+
+    async def remove_limit(self, kind: str, name: str) -> None:
+        """Remove a limit."""
+        await self._send(Paused, "DELETE", limit_path(kind, name))
+
+    async def pause(self, kind: str, name: str, reason: str = "") -> Paused:
+        """Pause a `queue` or a `workflow`: no more of its tasks start."""
+        return await self._send(Paused, "POST", pause_path(kind, name, "pause"), {"reason": reason})
+
+    async def resume(self, kind: str, name: str) -> Paused:
+        """Resume a paused `queue` or `workflow`."""
+        return await self._send(Paused, "POST", pause_path(kind, name, "resume"))
+
+    async def drain(self, session: int, *, draining: bool = True) -> None:
+        """Drain a worker: it takes no more tasks. With `draining=False`, it takes tasks again."""
+        await self._send(Drained, "POST", f"/api/workers/{session}/{'drain' if draining else 'resume'}")
+
+    async def workflows(self) -> Workflows:
+        """All workflows, by name."""
+        return await self._get(Workflows, "/api/workflows")
+
+    async def workflow(self, workflow_id: str) -> Workflow:
+        """A workflow with its definition and the JSON Schema of its inputs."""
+        return await self._get(Workflow, workflow_path(workflow_id))
+
+    async def reload_workflows(self) -> Reloaded:
+        """Let the API reload its workflow files."""
+        return await self._send(Reloaded, "POST", "/api/workflows/reload")
+
+    async def workers(self) -> list[Worker]:
+        """The live processes of the stack."""
+        return await self._get(list[Worker], "/api/workers")
+
+    async def health(self) -> Health:
+        """The state of every part; a part that is down is returned, not raised."""
+        return await self._transport.call(Call(partial(read, Health), "GET", "/api/health", also=503))
+
+    async def ready(self) -> bool:
+        """Whether jobs can be submitted and read."""
+        try:
+            return (await self._get(Ready, "/readyz")).status == "ok"
+        except AnabranchError:
+            return False
 
 
 async def _sleep(seconds: float) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Conflict, InputError, Kind, NotFound, Unavailable
 
 __all__ = ["NotAllowed", "TimedOut", "error_of"]
 
@@ -11,26 +11,21 @@ __all__ = ["NotAllowed", "TimedOut", "error_of"]
 class NotAllowed(AnabranchError):
     """The caller may not do this."""
 
+    kind = Kind.NOT_ALLOWED
+
 
 class TimedOut(AnabranchError):
     """The job had not ended when the timeout expired."""
 
+    kind = Kind.TIMED_OUT
 
-ERROR_CLASSES: dict[int, type[AnabranchError]] = {
-    400: InputError,
-    401: NotAllowed,
-    403: NotAllowed,
-    404: NotFound,
-    408: Unavailable,
+
+ERROR_CLASSES: Mapping[int, type[AnabranchError]] = {
+    **dict.fromkeys((400, 413, 415, 422), InputError),
+    **dict.fromkeys((401, 403), NotAllowed),
+    **dict.fromkeys((404, 410), NotFound),
     409: Conflict,
-    410: NotFound,
-    413: InputError,
-    415: InputError,
-    422: InputError,
-    429: Unavailable,
-    502: Unavailable,
-    503: Unavailable,
-    504: Unavailable,
+    **dict.fromkeys((408, 429, 502, 503, 504), Unavailable),
 }
 
 

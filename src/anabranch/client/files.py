@@ -4,32 +4,17 @@ import os
 import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import BinaryIO, Self
 
-from anabranch.client.answers import Raw
+from anabranch.contract.jobs import Uploaded
 from anabranch.errors import InputError
 
-__all__ = ["FileBody", "Uploaded", "write_atomically"]
+__all__ = ["FileBody", "write_atomically"]
 
 CHUNK_BYTES = 2**20
-
-
-@dataclass(frozen=True)
-class Uploaded:
-    """An uploaded file; a job takes its address as a parameter."""
-
-    address: str
-    sha256: str
-    size: int
-    raw: Raw = field(repr=False)
-
-    @classmethod
-    def of(cls, raw: Raw) -> "Uploaded":
-        """Read an answer."""
-        return cls(raw["address"], raw["sha256"], raw["size"], raw)
 
 
 class FileBody:
@@ -37,6 +22,7 @@ class FileBody:
 
     def __init__(self, path: Path) -> None:
         """Open it."""
+        self.path = path
         self.sha256 = ""
         try:
             self._file: BinaryIO = path.open("rb")
@@ -69,8 +55,19 @@ class FileBody:
                 yield piece
         self.sha256 = digest.hexdigest()
 
-    def close(self) -> None:
-        """Close the file, sent or not."""
+    def check(self, uploaded: Uploaded) -> Uploaded:
+        """The answer to the upload; InputError if the API received other bytes than were sent."""
+        if uploaded.sha256 != self.sha256:
+            message = f"{self.path} was changed on the way to the API"
+            raise InputError("upload.checksum", message, remedy="Send it again.")
+        return uploaded
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._file.close()
 
 

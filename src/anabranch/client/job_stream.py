@@ -1,35 +1,20 @@
 """A job's event stream that survives interruptions: the next request to send, and the messages received."""
 
 import json
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from anabranch.client.answers import Raw, TaskCounts
 from anabranch.client.calls import Call
-from anabranch.client.history import Event
 from anabranch.client.operations import FIRST_PAUSE_SECONDS, MAX_OUTAGE_SECONDS, MAX_PAUSE_SECONDS
 from anabranch.client.paths import job_path
 from anabranch.client.sse import Messages
+from anabranch.contract.answer import JsonValue, read
+from anabranch.contract.jobs import Event, JobProgress
 from anabranch.errors import AnabranchError, Unavailable
 
-__all__ = ["JobProgress", "JobStream"]
+__all__ = ["JobStream"]
 
 MAX_SILENCE_SECONDS = 45.0  # three heartbeats
-
-
-@dataclass(frozen=True)
-class JobProgress:
-    """The progress of a job."""
-
-    status: str
-    tasks: TaskCounts
-    raw: Raw = field(repr=False)
-
-    @classmethod
-    def of(cls, raw: Raw) -> "JobProgress":
-        """Read a message."""
-        return cls(raw["status"], TaskCounts.of(raw["tasks"]), raw)
 
 
 class JobStream:
@@ -76,13 +61,13 @@ class JobStream:
         pause, self._pause = self._pause, min(max(self._pause * 1.5, FIRST_PAUSE_SECONDS), MAX_PAUSE_SECONDS)
         return pause
 
-    def _take(self, name: str, raw: Raw) -> Event | JobProgress | None:
+    def _take(self, name: str, raw: JsonValue) -> Event | JobProgress | None:
         if name == "end":
             self.ended = True
             return None
         if name == "progress":
-            return JobProgress.of(raw)
-        event = Event.of(raw)
+            return read(JobProgress, raw)
+        event = read(Event, raw)
         if event.seq <= self._last:
             return None
         self._last = event.seq

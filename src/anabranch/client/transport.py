@@ -115,8 +115,6 @@ class Transport(HttpProtocol):
 
     def call(self, call: Call[Answer]) -> Answer:
         """Send a request, and return the parsed answer."""
-        if call.into:
-            return self._download(call, call.into)
         content = call.body.pieces() if isinstance(call.body, FileBody) else call.body
         with self._reached():
             answer = self._http.request(**self._request(call), content=content)
@@ -125,20 +123,22 @@ class Transport(HttpProtocol):
     @contextmanager
     def lines(self, call: Call[Any]) -> Iterator[Iterator[str]]:
         """The lines of an answer as they arrive."""
+        with self._stream(call) as answer:
+            yield answer.iter_lines()
+
+    def download(self, call: Call[Any], file: Path) -> None:
+        """Send a request, and write the answer to a file."""
+        with write_atomically(file) as aside, self._stream(call) as answer:
+            for piece in answer.iter_bytes():
+                aside.write(piece)
+
+    @contextmanager
+    def _stream(self, call: Call[Any]) -> Iterator["httpx.Response"]:
         with self._reached(), self._http.stream(**self._request(call)) as answer:
             if not answer.is_success:
                 answer.read()
             self._check(call, answer)
-            yield answer.iter_lines()
-
-    def _download(self, call: Call[Answer], file: Path) -> Answer:
-        with write_atomically(file) as aside, self._reached(), self._http.stream(**self._request(call)) as answer:
-            if not answer.is_success:
-                answer.read()
-            self._check(call, answer)
-            for piece in answer.iter_bytes():
-                aside.write(piece)
-        return call.read(file)
+            yield answer
 
 
 class AsyncTransport(HttpProtocol):
@@ -157,8 +157,6 @@ class AsyncTransport(HttpProtocol):
 
     async def call(self, call: Call[Answer]) -> Answer:
         """Send a request, and return the parsed answer."""
-        if call.into:
-            return await self._download(call, call.into)
         content = call.body.pieces_async() if isinstance(call.body, FileBody) else call.body
         with self._reached():
             answer = await self._http.request(**self._request(call), content=content)
@@ -167,22 +165,24 @@ class AsyncTransport(HttpProtocol):
     @asynccontextmanager
     async def lines(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[str]]:
         """The lines of an answer as they arrive."""
+        async with self._stream(call) as answer:
+            yield answer.aiter_lines()
+
+    async def download(self, call: Call[Any], file: Path) -> None:
+        """Send a request, and write the answer to a file."""
+        with write_atomically(file) as aside:
+            async with self._stream(call) as answer:
+                async for piece in answer.aiter_bytes():
+                    aside.write(piece)
+
+    @asynccontextmanager
+    async def _stream(self, call: Call[Any]) -> AsyncIterator["httpx.Response"]:
         with self._reached():
             async with self._http.stream(**self._request(call)) as answer:
                 if not answer.is_success:
                     await answer.aread()
                 self._check(call, answer)
-                yield answer.aiter_lines()
-
-    async def _download(self, call: Call[Answer], file: Path) -> Answer:
-        with write_atomically(file) as aside, self._reached():
-            async with self._http.stream(**self._request(call)) as answer:
-                if not answer.is_success:
-                    await answer.aread()
-                self._check(call, answer)
-                async for piece in answer.aiter_bytes():
-                    aside.write(piece)
-        return call.read(file)
+                yield answer
 
 
 def _import_httpx() -> None:

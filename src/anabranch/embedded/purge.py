@@ -7,6 +7,7 @@ from pathlib import Path
 from anabranch.embedded.home import Home
 from anabranch.errors import InputError
 from anabranch.storage.addresses import RESERVED
+from anabranch.storage.locations import AREAS, TIERS
 
 __all__ = ["purge_home"]
 
@@ -14,9 +15,8 @@ MACHINE_FOLDERS = ("cache", "scratch", "incoming", "logs")
 # Files of jobs: data passed between tasks, and outputs.
 JOB_FOLDERS = ("work", "silver/jobs", "gold/jobs")
 # Files by which the database recognizes its tiers.
-MARK_FILES = tuple(f"{area}/{RESERVED}" for area in ("bronze", "silver", "gold", "work"))
-STAGING_FOLDERS = tuple(f"{tier}/.incoming" for tier in ("bronze", "silver", "gold"))
-TIERS = ("bronze", "silver", "gold")
+MARK_FILES = tuple(f"{area}/{RESERVED}" for area in AREAS)
+STAGING_FOLDERS = tuple(f"{tier}/.incoming" for tier in TIERS)
 
 
 def purge_home(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:

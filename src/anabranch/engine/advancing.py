@@ -17,7 +17,7 @@ from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import describe_error
 from anabranch.engine.filling import Definitions
 from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose, RightId, RightView, SessionId
+from anabranch.engine.model import TERMINAL, ApplyResult, JobState, NodeState, Purpose, RightId, RightView, SessionId
 from anabranch.engine.outputs import Outputs
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, TakenRight
 from anabranch.engine.transitions import (
@@ -38,7 +38,7 @@ from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.results import Results
 from anabranch.workflows.definition import Workflow
 
-__all__ = ["Advancer", "end_orphans"]
+__all__ = ["Advancer", "BackgroundAdvances", "end_orphans"]
 
 log = structlog.get_logger()
 PAUSES_SECONDS = (0.1, 0.2, 0.5, 1, 1, 1, 1, 2, 2, 2, 2, 2)
@@ -56,18 +56,19 @@ class Spent:
 class Advancer:
     """Spends rights for one session; the last one out turns off the lights."""
 
-    def __init__(self, store: JobStore, session: SessionId, results: Results) -> None:
-        """For this session only: a new session needs a new one."""
+    def __init__(
+        self, store: JobStore, session: SessionId, results: Results, in_hand: set[RightId] | None = None
+    ) -> None:
+        """For this session only: a new session needs a new one.
+
+        `in_hand` gets the rights that are being spent or wait to be; the heartbeat renews them as long as they are.
+        """
         self._store = store
         self._outputs = Outputs(store, results)
         self._session = session
         self._bell = Bell(store)
         self._definitions = Definitions(store)
-        self._in_hand: set[RightId] = set()
-
-    def in_hand(self) -> Sequence[RightId]:
-        """The rights that are being spent or wait to be; the heart renews them, however long that takes."""
-        return list(self._in_hand)
+        self._in_hand = set() if in_hand is None else in_hand
 
     async def advance(self, rights: Sequence[TakenRight]) -> Spent:
         """Spend rights and those that come of them; those that can't be spent now are left over, still in hand."""
@@ -89,7 +90,7 @@ class Advancer:
                 continue
             self._in_hand.discard(right.id)
             self._in_hand.update(made.id for made in spent.rights)
-            applied += spent.applied is True
+            applied += spent.result is ApplyResult.APPLIED
             waiting.extend(spent.rights)
         return Spent(applied, left)
 
@@ -127,7 +128,7 @@ class Advancer:
         while True:
             view = await self._store.load_right(right, self._session)
             if view is None:
-                return Applied(None, ())
+                return Applied(ApplyResult.RIGHT_LOST, ())
             known.update(_ids(view))
             transitions = await self._plan(view)
             try:
@@ -135,10 +136,10 @@ class Advancer:
             except Refused as error:
                 transitions = _fail_job(view, describe_error(error))
                 applied = await self._store.apply(right, self._session, view, transitions)
-            if applied.applied:
+            if applied.result is ApplyResult.APPLIED:
                 self._ring(view, transitions)
-                return Applied(True, (*applied.rights, *await self._follow(view, transitions)))
-            if applied.applied is None:
+                return Applied(applied.result, (*applied.rights, *await self._follow(view, transitions)))
+            if applied.result is ApplyResult.RIGHT_LOST:
                 return applied
 
     async def _follow(self, view: RightView, transitions: Sequence[Transition]) -> list[TakenRight]:
@@ -188,6 +189,42 @@ class Advancer:
         self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane | KeepLane)})
 
 
+class BackgroundAdvances:
+    """Spends rights beside the loop of their process, and wakes it when that is done."""
+
+    def __init__(self, advancer: Advancer, wake: asyncio.Event) -> None:
+        """With this advancer."""
+        self._advancer = advancer
+        self._wake = wake
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """How many go on."""
+        return len(self._tasks)
+
+    def start(self, rights: Sequence[TakenRight]) -> None:
+        """Begin to spend rights, if there are any."""
+        if rights:
+            task = asyncio.create_task(self._advance(rights))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def cancel(self) -> None:
+        """Stop spending: others have the rights now."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _advance(self, rights: Sequence[TakenRight]) -> None:
+        try:
+            await self._advancer.advance_patiently(rights)
+        except (AnabranchError, OSError) as error:  # an orchestrator takes the right when it is free again
+            log.warning("advance.interrupted", reason=str(error))
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._wake.set()
+
+
 async def end_orphans(store: JobStore) -> None:
     """Cancel the child jobs whose task is over, and theirs."""
     while await store.cancel_orphans():
@@ -202,7 +239,7 @@ def _event(view: RightView) -> Event:
     match view.purpose:
         case Purpose.START:
             return Started()
-        case Purpose.GATE | Purpose.WAIT:  # a gate that was told in its last moment was told
+        case Purpose.GATE | Purpose.WAIT:  # a signal in the last moment counts
             return Signalled(view.node, view.signal[0]) if view.signal else TimeUp(view.node)
         case _:
             return LaneEnded(view.node, view.purpose, view.failed or 0, view.error, view.width or 0)

@@ -7,7 +7,7 @@ import structlog
 from anabranch.canonical import Json, encode
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import ChildJob, Claim, JobState, Report, SessionId
+from anabranch.engine.model import ChildJob, Claim, Ended, JobState, Report, SessionId
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import JobStore, Refused, SessionGone, Spawned, TakenRight, TaskQueue
 from anabranch.engine.submission import Submission
@@ -24,7 +24,7 @@ MOST_UNAVAILABLE = 3  # then it is the database that is away
 
 def is_child_job(claim: Claim) -> bool:
     """Whether the work of a task is a job."""
-    return "workflow" in claim.lane.policy
+    return claim.lane.shape.workflow is not None
 
 
 class ChildJobs:
@@ -40,7 +40,7 @@ class ChildJobs:
     async def spawn(self, claim: Claim, params: dict[str, Json]) -> Spawned | None:
         """Trade a claim for the job it asks for; None when the claim was lost, InputError when it can't be."""
         lane = claim.lane
-        workflow = await self._definitions.get(str(lane.policy["workflow"]))
+        workflow = await self._definitions.get(lane.shape.workflow or "")
         known = self._registry.declarations.get(workflow.id)
         declared = known if known and known.workflow.hash == workflow.hash else Declaration(workflow)
         scope = f"job:{lane.job_id}/{lane.node}/{claim.index}/{lane.generation}"
@@ -96,13 +96,13 @@ def _completed(child: ChildJob, results: Results) -> Report:
     name = f"{child.fence.key.lane}-{child.fence.key.place}-{child.fence.number}"
     body, reference = results.copy(child.parent_id, child.node, name, child.result)
     if reference is not None:
-        return Report(child.fence, "referenced", reference)
-    return Report(child.fence, "completed", body)
+        return Report(child.fence, Ended.REFERENCED, reference)
+    return Report(child.fence, Ended.COMPLETED, body)
 
 
 def _failed(child: ChildJob, error: dict[str, Json]) -> Report:
-    delay = next_delay(child.policy, child.failures, error)
-    return Report(child.fence, "failed" if delay is None else "retry", encode(error), delay)
+    delay = next_delay(child.policy.retry, child.failures, error)
+    return Report(child.fence, Ended.FAILED if delay is None else Ended.RETRY, encode(error), delay)
 
 
 def _error(child: ChildJob) -> dict[str, Json]:

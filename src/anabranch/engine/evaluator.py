@@ -25,8 +25,7 @@ from anabranch.engine.transitions import (
     Values,
 )
 from anabranch.errors import InputError
-from anabranch.workflows.bounds import MAX_TASKS
-from anabranch.workflows.definition import Kind, Node, OnFailure, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import (
     Condition,
     Expression,
@@ -39,6 +38,23 @@ from anabranch.workflows.expressions import (
     sole_reference,
     walk,
 )
+from anabranch.workflows.nodes import (
+    AnyNode,
+    ConditionalNode,
+    EndNode,
+    FanInNode,
+    FanOutNode,
+    GateNode,
+    Kind,
+    Node,
+    OnFailure,
+    Spread,
+    StageNode,
+    StartNode,
+    WaitNode,
+    WorkingNode,
+)
+from anabranch.workflows.rules import MAX_TASKS
 
 __all__ = ["plan"]
 
@@ -97,14 +113,14 @@ class _Step:
                 )
                 self._settle()
 
-    def _end(self, node: Node, event: LaneEnded) -> None:
+    def _end(self, node: AnyNode, event: LaneEnded) -> None:
         is_work = event.purpose is Purpose.WORK or node.kind is Kind.FAN_IN
-        allowed = node.tolerate.of(event.width) if is_work else 0
+        allowed = node.tolerate.of(event.width) if isinstance(node, FanOutNode) and is_work else 0
         if event.failed > allowed and not (is_work and node.on_failure is OnFailure.CONTINUE):
             self._fail(node, event.error or {"code": "task.failed", "message": "a task failed"})
-        elif event.purpose is Purpose.PLAN:
+        elif event.purpose is Purpose.PLAN and isinstance(node, StageNode):
             self.changes.append(work_lane(node, self.facts.parameters, planned=True))
-        elif event.purpose is Purpose.WORK and node.aggregated:
+        elif event.purpose is Purpose.WORK and isinstance(node, StageNode) and node.aggregated:
             self.changes.append(aggregate_lane(self.workflow, node))
         else:
             self._complete(node)
@@ -136,28 +152,17 @@ class _Step:
         state = self.states[parent]
         if state in OPEN:
             return None
-        branches = self.workflow.node(parent).branches
-        if state is not NodeState.COMPLETED or not branches:
+        node = self.workflow.node(parent)
+        if state is not NodeState.COMPLETED or not isinstance(node, ConditionalNode):
             return state is NodeState.COMPLETED
-        return child in branches[self.taken[parent]].next
+        return child in node.branches[self.taken[parent]].next
 
-    def _reach(self, node: Node) -> None:
+    def _reach(self, node: AnyNode) -> None:
         try:
             if node.condition is not None and not self._value(node.condition):
                 self._set(node, NodeState.SKIPPED)
-            elif node.kind is Kind.CONDITIONAL:
-                self._branch(node)
-            elif node.kind.waits:
-                wait = self._wait(node)
-                self._set(node, NodeState.RUNNING)
-                self.changes.append(wait)
-            elif not node.kind.has_tasks:
-                output = None if node.output is None else self._fields(node.output_template)
-                self._set(node, NodeState.COMPLETED, output=output)
             else:
-                lane = self._lane(node)
-                self._set(node, NodeState.RUNNING)
-                self.changes.append(lane)
+                self._begin(node)
         except _Unknown:
             return
         except ExpressionError as error:
@@ -165,25 +170,43 @@ class _Step:
         except InputError as error:
             self._give_up(node, {"code": error.code, "message": error.message, "remedy": error.remedy})
 
-    def _give_up(self, node: Node, told: Mapping[str, str]) -> None:
-        error: dict[str, Json] = {name: text for name, text in told.items() if text}
+    def _begin(self, node: AnyNode) -> None:
+        match node:
+            case ConditionalNode():
+                self._branch(node)
+            case StartNode():
+                self._set(node, NodeState.COMPLETED)
+            case EndNode():
+                output = None if node.output_template is None else self._fields(node.output_template)
+                self._set(node, NodeState.COMPLETED, output=output)
+            case GateNode() | WaitNode():
+                self._run(node, self._wait(node))
+            case _:
+                self._run(node, self._lane(node))
+
+    def _run(self, node: Node, opened: OpenWait | OpenLane | KeepLane) -> None:
+        self._set(node, NodeState.RUNNING)
+        self.changes.append(opened)
+
+    def _give_up(self, node: Node, given: Mapping[str, str]) -> None:
+        error: dict[str, Json] = {name: text for name, text in given.items() if text}
         error["category"] = "permanent"
         if (node.kind.has_tasks or node.kind.waits) and node.on_failure is OnFailure.CONTINUE:
             self._set(node, NodeState.COMPLETED, output={"error": error})
         else:
             self._fail(node, error)
 
-    def _wait(self, node: Node) -> OpenWait:
-        if node.kind is Kind.GATE:
+    def _wait(self, node: GateNode | WaitNode) -> OpenWait:
+        if isinstance(node, GateNode):
             return OpenWait(node.name, is_gate=True, seconds=node.timeout.total_seconds() if node.timeout else None)
-        time = self._value(node.time_template) if node.time_template else None
+        time = self._value(node.time_template)
         if node.until is not None:
             return OpenWait(node.name, is_gate=False, until=_read_time(node, time))
         if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time <= MOST_SECONDS:
             raise ExpressionError(f"duration_seconds of {node.name} is not a number of 0 to {MOST_SECONDS:,}")
         return OpenWait(node.name, is_gate=False, seconds=time)
 
-    def _branch(self, node: Node) -> None:
+    def _branch(self, node: ConditionalNode) -> None:
         subject = None if node.subject_template is None else self._value(node.subject_template)
         for number, branch in enumerate(node.branches):
             if branch.is_default or self._value(branch.test, subject):
@@ -191,21 +214,21 @@ class _Step:
                 self._set(node, NodeState.COMPLETED, output={"branch": number, "next": list(branch.next)})
                 return
 
-    def _lane(self, node: Node) -> OpenLane | KeepLane:
+    def _lane(self, node: WorkingNode | FanInNode) -> OpenLane | KeepLane:
         if node.name in self.facts.kept:
             return KeepLane(node.name, work_queue(node))
-        if node.kind is Kind.FAN_IN:
+        if isinstance(node, FanInNode):
             return fan_in_lane(node, self._fan_out_of(node))
-        if node.planned and node.spread is not Spread.FAN_IN:
+        if isinstance(node, StageNode) and node.planned and node.spread is not Spread.FAN_IN:
             return plan_lane(self.workflow, node)
-        items = self._items(node) if node.source_template is not None else None
-        known, key = self._known(node.template), self._limit_key(node)
+        items = self._items(node) if isinstance(node, FanOutNode) else None
+        known, key = self._known(node.work.template), self._limit_key(node)
         return work_lane(node, self.facts.parameters, items=items, values=known, limit_key=key)
 
-    def _limit_key(self, node: Node) -> str | None:
-        if node.limit_template is None:
+    def _limit_key(self, node: WorkingNode) -> str | None:
+        if node.work.limit_template is None:
             return None
-        key = self._value(node.limit_template)
+        key = self._value(node.work.limit_template)
         if not isinstance(key, str) or not 0 < len(key) <= MOST_KEY:
             raise ExpressionError(f"the limit of {node.name} is not a text of 1 to {MOST_KEY} characters")
         return key
@@ -213,8 +236,8 @@ class _Step:
     def _fan_out_of(self, node: Node) -> str:
         return next(name for name in node.parents if self.workflow.node(name).kind is Kind.FAN_OUT)
 
-    def _items(self, node: Node) -> Sequence[Json]:
-        found = self._source(node.source_template) if node.source_template else None
+    def _items(self, node: FanOutNode) -> Sequence[Json]:
+        found = self._source(node.source_template)
         if not isinstance(found, list | Items):
             raise ExpressionError(f"the source of {node.name} is not an array")
         most = node.max_items or MAX_TASKS
@@ -362,7 +385,7 @@ class _Step:
         if self.workflow.output is not None:
             return SetJob(JobState.COMPLETED, result=self._fields(self.workflow.output_template))
         for node in self.workflow.nodes:
-            if node.kind is Kind.END and node.output is not None and self.states[node.name] is NodeState.COMPLETED:
+            if isinstance(node, EndNode) and node.output is not None and self.states[node.name] is NodeState.COMPLETED:
                 return SetJob(JobState.COMPLETED, result=self._end_output(node.name))
         return SetJob(JobState.COMPLETED, results_of=tuple(self._last()))
 

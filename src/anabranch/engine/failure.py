@@ -11,7 +11,7 @@ from datetime import timedelta
 from anabranch.canonical import Json
 from anabranch.errors import AnabranchError, ContractViolationError, TaskError, Throttled
 from anabranch.redaction import hide_secrets
-from anabranch.workflows.definition import Backoff
+from anabranch.workflows.work import Backoff, Retry
 
 __all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]
 
@@ -49,21 +49,18 @@ def describe_error(error: BaseException) -> dict[str, Json]:
     return described
 
 
-def next_delay(policy: Mapping[str, Json], failures: int, error: Mapping[str, Json]) -> timedelta | None:
+def next_delay(retry: Retry, failures: int, error: Mapping[str, Json]) -> timedelta | None:
     """How long to wait before the next attempt, with jitter; None when this failure was the last (E9)."""
     category = str(error.get("category"))
-    declared = policy.get("max_attempts")
-    allowed = declared if isinstance(declared, int) else _ATTEMPTS.get(category, 1)
+    allowed = _ATTEMPTS.get(category, 1) if retry.max_attempts is None else retry.max_attempts
     if category in _NEVER_RETRIED or failures + 1 >= allowed:
         return None
     asked = error.get("retry_after_seconds")
     if isinstance(asked, int | float):
         return timedelta(seconds=min(asked, _MAX_DELAY.total_seconds()))
-    first, longest = _number(policy, "initial_delay_seconds", 5), _number(policy, "max_delay_seconds", 300)
-    growth = {Backoff.FIXED: 1, Backoff.LINEAR: failures + 1}.get(
-        Backoff(str(policy.get("backoff", Backoff.EXPONENTIAL))), 2.0 ** min(failures, 30)
-    )
-    return timedelta(seconds=min(first * growth, longest) * random.uniform(0.8, 1.0))  # noqa: S311  # spread, not secrecy
+    growth = {Backoff.FIXED: 1, Backoff.LINEAR: failures + 1}.get(retry.backoff, 2.0 ** min(failures, 30))
+    longest = min(retry.initial_delay.total_seconds() * growth, retry.max_delay.total_seconds())
+    return timedelta(seconds=longest * random.uniform(0.8, 1.0))  # noqa: S311  # spread, not secrecy
 
 
 def _message(error: BaseException) -> str:
@@ -81,11 +78,6 @@ def _in_seconds(time: timedelta | float) -> float:
     """Handlers may give a number of seconds, too."""
     seconds = time.total_seconds() if isinstance(time, timedelta) else float(time)
     return seconds if math.isfinite(seconds) and seconds >= 0 else 0.0
-
-
-def _number(policy: Mapping[str, Json], key: str, default: float) -> float:
-    value = policy.get(key, default)
-    return value if isinstance(value, int | float) else default
 
 
 def _code(error: BaseException, category: str) -> str:
@@ -114,8 +106,8 @@ def _category(error: BaseException, message: str) -> str:
 def _has_status_429(error: Exception) -> bool:
     """Whether an exception of an HTTP client says so, as requests, httpx, aiohttp, urllib and cloud clients do."""
     try:
-        told = (error, getattr(error, "response", None))
-        found = {getattr(each, name, None) for each in told for name in ("status", "status_code", "code")}
+        sources = (error, getattr(error, "response", None))
+        found = {getattr(each, name, None) for each in sources for name in ("status", "status_code", "code")}
         return not found.isdisjoint({_TOO_MANY_REQUESTS, str(_TOO_MANY_REQUESTS)})
     except BaseException:  # noqa: BLE001  # a handler's own exception may do anything when it is looked at
         return False

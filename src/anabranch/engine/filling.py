@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from anabranch.canonical import Json
-from anabranch.workflows.definition import Node, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Missing, Reference, evaluate, walk
+from anabranch.workflows.nodes import Node
 
 __all__ = ["Definitions", "Given", "fill_in"]
 
@@ -64,7 +65,7 @@ def fill_in(node: Node, given: Given) -> dict[str, Json]:
             case _:
                 return _stored(reference, given.values)
 
-    filled = evaluate(node.template, resolve) if node.template else {}
+    filled = evaluate(node.work.template, resolve) if node.work and node.work.template else {}
     return filled if isinstance(filled, dict) else {}
 
 

@@ -4,30 +4,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from anabranch.canonical import Json
 from anabranch.errors import Permanent
-from anabranch.workflows.definition import Fold, Folding
+from anabranch.workflows.nodes import Folding
+from anabranch.workflows.values import Fold
 
-__all__ = ["fold_results", "read_folding"]
-
-
-def read_folding(given: Json) -> list[Folding] | None:
-    """The foldings of a lane's policy."""
-    if not isinstance(given, list):
-        return None
-    parts = (part for part in given if isinstance(part, dict))
-    return [Folding(str(part["name"]), Fold(str(part["fold"])), str(part["field"])) for part in parts]
+__all__ = ["fold_results"]
 
 
 def fold_results(results: Iterable[Json], folding: Sequence[Folding]) -> dict[str, Json]:
     """The output of a fan-in: how many tasks completed, how many failed if any did, and each folding by its name."""
     count, failed = 0, 0
     begun: dict[str, Json] = {part.name: None for part in folding}
-    for told in results:
-        if not isinstance(told, Mapping) or told["status"] != "completed":
+    for ended in results:
+        if not isinstance(ended, Mapping) or ended["status"] != "completed":
             failed += 1
             continue
         count += 1
         for part in folding:
-            begun[part.name] = _STEPS[part.fold](begun[part.name], _pick(told["result"], part), count == 1, part)
+            begun[part.name] = _STEPS[part.fold](begun[part.name], _pick(ended["result"], part), count == 1, part)
     empty: dict[Fold, Json] = {Fold.COLLECT: [], Fold.CONCAT: [], Fold.SUM: 0}
     folded = {part.name: begun[part.name] if count else empty.get(part.fold) for part in folding}
     return {**folded, "count": count, **({"failed": failed} if failed else {})}

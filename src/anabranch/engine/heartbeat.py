@@ -1,4 +1,4 @@
-"""The beat of a session, from a thread and a connection of its own, so that no handler can stop it (W4)."""
+"""The heartbeat of a session, from a thread and a connection of its own, so that no handler can stop it (W4)."""
 
 import threading
 import time
@@ -8,48 +8,51 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.model import Attempt, SessionId
-from anabranch.engine.ports import Hands, HeartbeatConnection
+from anabranch.engine.live_session import LiveSession, Rang, SessionLost, StopAttempts
+from anabranch.engine.model import Said
+from anabranch.engine.ports import HeartbeatConnection, Refused
 
 __all__ = ["Heartbeat"]
 
 log = structlog.get_logger()
-SAY_EVERY_SECONDS = 1.0
+BEATS_PER_LEASE = 3
+STUCK_BEATS = 2 * BEATS_PER_LEASE
+PROGRESS_SECONDS = 1.0
 
 
 class Heartbeat:
-    """Beats every third of the lease and passes on what it hears: doorbells, attempts to stop, and a lost session.
+    """Renews the lease of a session three times in its length, and sends what the store answers as events.
 
-    Between beats it lets the process say how far its work is: at most once a second, for all of it together.
-    The callbacks are called from the heart's thread.
+    Between beats it reports the progress of handlers: at most once a second, for all of them together.
     """
 
     def __init__(
         self,
         connect: Callable[[], HeartbeatConnection],
-        session: SessionId,
+        live: LiveSession,
         lease: timedelta,
-        *,
-        hands: Callable[[], Hands],
-        say: Callable[[HeartbeatConnection], bool],
-        on_ring: Callable[[], None],
-        on_stop: Callable[[list[Attempt]], None],
-        on_gone: Callable[[], None],
-        on_heard: Callable[[], None],
-        on_beat: Callable[[], None],
+        on_stuck: Callable[[], None] | None = None,
     ) -> None:
-        """Prepare; `start` begins the beat."""
+        """Prepare; `start` begins the beat. `on_stuck` is called in its thread when the loop is blocked."""
         self._connect = connect
-        self._session = session
-        self._every = lease / 3
-        self._hands = hands
-        self._say = say
-        self._on_ring, self._on_stop, self._on_gone, self._on_heard = on_ring, on_stop, on_gone, on_heard
-        self._on_beat = on_beat
+        self._live = live
+        self._every = lease / BEATS_PER_LEASE
+        self._on_stuck = on_stuck
+        self._answered = time.monotonic()
+        self._beats = 0
         self._stop = threading.Event()
-        self._pulse: HeartbeatConnection | None = None
-        self._has_pulse = threading.Lock()
+        self._connection: HeartbeatConnection | None = None
+        self._has_connection = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+
+    @property
+    def silence(self) -> timedelta:
+        """How long ago the last beat was answered."""
+        return timedelta(seconds=time.monotonic() - self._answered)
+
+    def tick(self) -> None:
+        """Note that the loop turns."""
+        self._beats = 0
 
     def start(self) -> None:
         """Begin to beat."""
@@ -58,9 +61,9 @@ class Heartbeat:
     def stop(self) -> None:
         """Stop beating; returns when the connection is closed or after a second."""
         self._stop.set()
-        with self._has_pulse:
-            if self._pulse:
-                self._pulse.wake()
+        with self._has_connection:
+            if self._connection:
+                self._connection.wake()
         self._thread.join(timeout=1)
 
     def _run(self) -> None:
@@ -68,47 +71,72 @@ class Heartbeat:
             try:
                 if not self._beat_until_lost():
                     return
-            except Exception as error:  # noqa: BLE001  # a heart that stops kills its session, so it goes on
-                log.warning("heart.interrupted", session=self._session, reason=str(error))
+            except Exception as error:  # noqa: BLE001  # without a heartbeat the session expires, so it goes on
+                log.warning("heart.interrupted", session=self._live.session, reason=str(error))
                 self._stop.wait(min(1.0, self._every.total_seconds() / 4))
 
     def _beat_until_lost(self) -> bool:
-        with self._open() as pulse:
-            self._on_ring()
-            due = said = 0.0
+        with self._open() as connection:
+            self._live.send(Rang())
+            due = reported = 0.0
             while not self._stop.is_set():
                 if time.monotonic() >= due:
                     due = time.monotonic() + self._every.total_seconds()
-                    if not self._beat(pulse):
+                    if not self._beat(connection):
                         return False
-                if time.monotonic() >= said + SAY_EVERY_SECONDS and self._say(pulse):
-                    said = time.monotonic()
-                if pulse.wait(timedelta(seconds=min(0.5, max(0.0, due - time.monotonic())))):
-                    self._on_ring()
+                if time.monotonic() >= reported + PROGRESS_SECONDS and self._report_progress(connection):
+                    reported = time.monotonic()
+                if connection.wait(timedelta(seconds=min(0.5, max(0.0, due - time.monotonic())))):
+                    self._live.send(Rang())
             return False
 
     @contextmanager
     def _open(self) -> Iterator[HeartbeatConnection]:
-        pulse = self._connect()
-        self._lend(pulse)
+        connection = self._connect()
+        self._lend(connection)
         try:
-            yield pulse
+            yield connection
         finally:
             self._lend(None)
-            pulse.close()
+            connection.close()
 
-    def _lend(self, pulse: HeartbeatConnection | None) -> None:
-        with self._has_pulse:
-            self._pulse = pulse
+    def _lend(self, connection: HeartbeatConnection | None) -> None:
+        with self._has_connection:
+            self._connection = connection
 
-    def _beat(self, pulse: HeartbeatConnection) -> bool:
-        self._on_beat()
-        answer = pulse.beat(self._session, self._hands())
-        if answer is None:
-            log.error("session.gone", session=self._session)
-            self._on_gone()
+    def _beat(self, connection: HeartbeatConnection) -> bool:
+        self._check_loop()
+        to_stop = connection.beat(self._live.session, self._live.hands())
+        if to_stop is None:
+            log.error("session.gone", session=self._live.session)
+            self._live.send(SessionLost())
             return False
-        self._on_heard()
-        if answer:
-            self._on_stop(answer)
+        self._answered = time.monotonic()
+        if to_stop:
+            self._live.send(StopAttempts(to_stop))
+        return True
+
+    def _check_loop(self) -> None:
+        """Count the beats since the loop last turned: unlike time, they stop while the process sleeps."""
+        self._beats += 1
+        if self._beats > STUCK_BEATS:
+            remedy = "An async handler blocks; make it a plain def."
+            log.error("process.stuck", session=self._live.session, remedy=remedy)
+            if self._on_stuck:
+                self._on_stuck()
+
+    def _report_progress(self, connection: HeartbeatConnection) -> bool:
+        """Report the progress that the store does not have yet; False when there is none."""
+        tasks = list(self._live.tasks.values())
+        news = [(held, made) for held in tasks if (made := held.progress) and made is not held.stored_progress]
+        if not news:
+            return False
+        try:
+            stored = connection.progress(self._live.session, [Said(held.claim.fence, made) for held, made in news])
+        except Refused as error:
+            log.warning("progress.refused", reason=error.message)
+            stored = {held.claim.key for held, _ in news}
+        for held, made in news:
+            if held.claim.key in stored:
+                held.stored_progress = made
         return True

@@ -2,21 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from anabranch.canonical import Json
 from anabranch.engine.model import Purpose
+from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.errors import InputError
-from anabranch.workflows.bounds import MAX_TASKS
-from anabranch.workflows.definition import (
-    DEFAULT_QUEUE,
-    DEFAULT_TIMEOUT,
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import (
+    FanInNode,
+    FanOutNode,
     Kind,
     Node,
     OnFailure,
-    Retry,
     Spread,
-    Workflow,
+    StageNode,
+    TaskNode,
+    WorkingNode,
 )
+from anabranch.workflows.rules import MAX_TASKS
+from anabranch.workflows.work import DEFAULT_QUEUE, HandlerWork, Retry, WorkflowWork
 
 __all__ = [
     "CHILD_JOB",
@@ -34,7 +39,7 @@ __all__ = [
 ]
 
 NO_LIMIT = 2**31 - 1
-INTERNAL_SECONDS = 300
+INTERNAL_POLICY = TaskPolicy(timedelta(minutes=5), Retry(max_attempts=1))
 CHILD_JOB = "anabranch.workflow"
 
 
@@ -58,7 +63,9 @@ class OpenLane:
     queue: str
     handler: str
     source: Source
-    policy: dict[str, Json]
+    policy: TaskPolicy
+    shape: TaskShape
+    values: dict[str, Json] | None = None
     with_parameters: bool = True
     tolerated: int = 0
     max_running: int | None = None
@@ -69,7 +76,7 @@ class OpenLane:
 
 @dataclass(frozen=True)
 class KeepLane:
-    """Open a node's lane of an earlier generation anew: what completed is kept, all else is tried again."""
+    """Reopen a node's lane of an earlier generation: what completed is kept, all else is tried again."""
 
     node: str
     queue: str
@@ -90,28 +97,33 @@ def is_internal_queue(queue: str) -> bool:
 
 def work_queue(node: Node) -> str:
     """The queue of a node's own tasks."""
-    return internal_queue(node.workflow) if node.workflow else node.queue or DEFAULT_QUEUE
+    match node.work:
+        case WorkflowWork(workflow=workflow):
+            return internal_queue(workflow)
+        case HandlerWork(queue=queue):
+            return queue or DEFAULT_QUEUE
+        case None:
+            return DEFAULT_QUEUE
 
 
-def plan_lane(workflow: Workflow, node: Node) -> OpenLane:
+def plan_lane(workflow: Workflow, node: StageNode) -> OpenLane:
     """The one task that asks a declaration's planner for the tasks of a node."""
-    previous = node.after[0] if node.after else None
-    return _internal(node, Purpose.PLAN, internal_queue(workflow.id), {"previous": previous})
+    shape = TaskShape(previous=node.after[0] if node.after else None)
+    return _internal(node, Purpose.PLAN, internal_queue(workflow.id), shape)
 
 
 def aggregate_lane(workflow: Workflow, node: Node) -> OpenLane:
     """The one task that asks a declaration to aggregate the results of a node."""
-    return _internal(node, Purpose.AGGREGATE, internal_queue(workflow.id), {"previous": node.name})
+    return _internal(node, Purpose.AGGREGATE, internal_queue(workflow.id), TaskShape(previous=node.name))
 
 
-def fan_in_lane(node: Node, source: str) -> OpenLane:
+def fan_in_lane(node: FanInNode, source: str) -> OpenLane:
     """The one task that folds the results of a fan-out; every worker can do it."""
-    folding: list[Json] = [{"name": f.name, "fold": f.fold, "field": f.field} for f in node.folding]
-    return _internal(node, Purpose.AGGREGATE, INTERNAL, {"previous": source, "folding": folding})
+    return _internal(node, Purpose.AGGREGATE, INTERNAL, TaskShape(previous=source, folding=node.folding))
 
 
 def work_lane(
-    node: Node,
+    node: WorkingNode,
     parameters: Mapping[str, Json],
     *,
     planned: bool = False,
@@ -121,83 +133,76 @@ def work_lane(
 ) -> OpenLane:
     """The tasks that a node is there for."""
     source = _source(node, parameters, planned=planned, items=items)
-    tolerated = node.tolerate.of(len(items or ())) if node.on_failure is OnFailure.FAIL else NO_LIMIT
+    tolerated = node.tolerate.of(len(items or ())) if isinstance(node, FanOutNode) else 0
+    work = node.work
     return OpenLane(
         node=node.name,
         purpose=Purpose.WORK,
         queue=work_queue(node),
-        handler=CHILD_JOB if node.workflow else node.handler,
+        handler=work.handler if isinstance(work, HandlerWork) else CHILD_JOB,
         source=source,
-        policy={**_policy(node), **_shape(node, planned=planned, values=values)},
+        policy=TaskPolicy.of(work),
+        shape=_shape(node, planned=planned),
+        values=None if work.params is None else dict(values or {}),
         with_parameters=not planned,
-        tolerated=tolerated,
-        max_running=node.max_running,
-        priority=node.priority,
+        tolerated=tolerated if node.on_failure is OnFailure.FAIL else NO_LIMIT,
+        max_running=node.max_running if isinstance(node, FanOutNode | StageNode) else None,
+        priority=work.priority,
         heir_of=_heir_of(node),
         limit_key=limit_key,
     )
 
 
-def _internal(node: Node, purpose: Purpose, queue: str, policy: dict[str, Json]) -> OpenLane:
+def _internal(node: Node, purpose: Purpose, queue: str, shape: TaskShape) -> OpenLane:
     return OpenLane(
         node=node.name,
         purpose=purpose,
         queue=queue,
         handler=f"anabranch.{purpose}",
         source=Source("count", count=1),
-        policy={"timeout_seconds": INTERNAL_SECONDS, "max_attempts": 1, **policy},
+        policy=INTERNAL_POLICY,
+        shape=shape,
     )
 
 
-def _policy(node: Node) -> dict[str, Json]:
-    retry, timeout = node.retry or Retry(), node.timeout or DEFAULT_TIMEOUT
-    policy: dict[str, Json] = {
-        "timeout_seconds": timeout.total_seconds(),
-        "max_attempts": retry.max_attempts,
-        "backoff": retry.backoff,
-        "initial_delay_seconds": retry.initial_delay.total_seconds(),
-        "max_delay_seconds": retry.max_delay.total_seconds(),
-    }
-    for name in ("queue_timeout", "heartbeat_timeout", "total_timeout"):
-        if (limit := getattr(node, name)) is not None:
-            policy[f"{name}_seconds"] = limit.total_seconds()
-    return policy
-
-
-def _shape(node: Node, *, planned: bool, values: Mapping[str, Json] | None) -> dict[str, Json]:
-    """What the tasks are given besides their own parameters."""
-    shape: dict[str, Json] = {}
-    if node.lineage:
-        shape["lineage"] = node.after[0]
-    if node.spread is Spread.FAN_IN:
-        shape["previous"] = node.after[0]
-    if node.params is not None:
-        shape["values"] = dict(values or {})
-    if node.workflow:
-        shape["workflow"] = node.workflow_hash
-    if not planned and node.kind in (Kind.TASK, Kind.WORKFLOW):
-        shape["single" if node.spread in (Spread.SINGLE, Spread.FAN_IN) else "indexed"] = True
-    return shape
+def _shape(node: WorkingNode, *, planned: bool) -> TaskShape:
+    spread = node.spread if isinstance(node, StageNode) else Spread.SINGLE
+    counts = not planned and node.kind in (Kind.TASK, Kind.WORKFLOW)
+    single = spread in (Spread.SINGLE, Spread.FAN_IN)
+    return TaskShape(
+        lineage=node.after[0] if isinstance(node, StageNode) and node.lineage else None,
+        previous=node.after[0] if spread is Spread.FAN_IN else None,
+        workflow=node.work.workflow_hash if isinstance(node.work, WorkflowWork) else None,
+        single=counts and single,
+        indexed=counts and not single,
+    )
 
 
 def _heir_of(node: Node) -> str | None:
     """The one node before; a node that fills in a template says by itself what its tasks get."""
-    return node.parents[0] if len(node.parents) == 1 and node.kind is Kind.TASK and node.params is None else None
+    is_filled = not isinstance(node, TaskNode) or node.params is not None
+    return node.parents[0] if len(node.parents) == 1 and not is_filled else None
 
 
-def _source(node: Node, parameters: Mapping[str, Json], *, planned: bool, items: Sequence[Json] | None) -> Source:
+def _source(
+    node: WorkingNode, parameters: Mapping[str, Json], *, planned: bool, items: Sequence[Json] | None
+) -> Source:
     if planned:
         return Source("plan", node=node.name, purpose=Purpose.PLAN)
     if items is not None:
         return Source("items", items=items)
-    if node.spread is Spread.MATCH_PREVIOUS:
-        return Source("match", node=node.after[0], purpose=Purpose.WORK)
-    if node.spread is Spread.DYNAMIC:
-        return Source("count", count=_count(node, parameters))
-    return Source("count", count=node.count if node.spread is Spread.FIXED else 1)
+    match node:
+        case StageNode(spread=Spread.MATCH_PREVIOUS):
+            return Source("match", node=node.after[0], purpose=Purpose.WORK)
+        case StageNode(spread=Spread.DYNAMIC):
+            return Source("count", count=_count(node, parameters))
+        case StageNode(spread=Spread.FIXED):
+            return Source("count", count=node.count)
+        case _:
+            return Source("count", count=1)
 
 
-def _count(node: Node, parameters: Mapping[str, Json]) -> int:
+def _count(node: StageNode, parameters: Mapping[str, Json]) -> int:
     count = parameters.get(node.count_param or "")
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_TASKS:
         raise InputError(

@@ -2,64 +2,47 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple, NewType
 
 from anabranch.canonical import Json
+from anabranch.engine.policy import TaskPolicy, TaskShape
+from anabranch.enums import JobState, LimitKind, NodeState, SessionKind
 
 __all__ = [
     "TERMINAL",
     "Answer",
+    "ApplyResult",
     "Attempt",
     "Checkpoint",
     "ChildJob",
     "Claim",
+    "Ended",
     "Event",
     "InHand",
     "Job",
     "JobEnd",
     "JobState",
     "LaneFacts",
-    "Limit",
     "LimitKind",
     "NodeRow",
     "NodeState",
     "Purpose",
     "Report",
+    "RetryAnswer",
     "RightId",
     "RightView",
     "Said",
     "Session",
     "SessionId",
     "SessionKind",
+    "SignalAnswer",
     "TaskKey",
     "Tombstone",
 ]
 
 SessionId = NewType("SessionId", int)
 RightId = NewType("RightId", int)
-
-
-class JobState(StrEnum):
-    """Where a job stands."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    WAITING = "waiting"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class NodeState(StrEnum):
-    """Where a node stands; `running` means opened."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
 
 
 TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
@@ -77,12 +60,48 @@ class Purpose(StrEnum):
     WAIT = "wait"
 
 
-class SessionKind(StrEnum):
-    """What kind of process a session is."""
+class Ended(StrEnum):
+    """How an attempt ended. The last two are the sweeper's: no worker reports them."""
 
-    WORKER = "worker"
-    ORCHESTRATOR = "orchestrator"
-    API = "api"
+    COMPLETED = "completed"
+    REFERENCED = "referenced"  # completed; the body says where the result is
+    FAILED = "failed"  # for good
+    RETRY = "retry"  # failed; again after its delay
+    CRASHED = "crashed"  # again, charged as a crash
+    SUSPECT = "suspect"  # again, alone in a process of its own
+    HANDED_BACK = "handed_back"  # again, free of charge
+    MISSING = "missing"  # the worker has no handler for it; again, and not even an attempt
+    TIMED_OUT = "timed_out"
+    LOST = "lost"
+
+
+class ApplyResult(Enum):
+    """What became of a plan."""
+
+    APPLIED = True
+    JOB_MOVED = False  # the job changed since it was read
+    RIGHT_LOST = None
+
+
+class RetryAnswer(StrEnum):
+    """What became of a retry."""
+
+    RETRIED = "retried"
+    MISSING = "missing"
+    OPEN = "open"  # the job has not ended
+    CHILD = "child"  # another job runs it
+    OLDER = "older"  # it is not the newest of its parameters
+    MOVED = "moved"  # it changed since it was read
+
+
+class SignalAnswer(StrEnum):
+    """What became of a signal to a gate."""
+
+    ACCEPTED = "accepted"
+    MISSING = "missing"
+    ENDED = "ended"  # the job or the gate is over
+    SAME = "same"  # it got an equal signal before
+    OTHER = "other"  # it got another signal before
 
 
 class Answer(StrEnum):
@@ -208,7 +227,7 @@ class Attempt(NamedTuple):
 
 
 class InHand(NamedTuple):
-    """An attempt that a worker has, as its heart tells it."""
+    """An attempt that a worker has, as its heartbeat reports it."""
 
     attempt: Attempt
     started: bool
@@ -244,7 +263,8 @@ class LaneFacts:
     tried: int
     handler: str
     parameters: dict[str, Json]
-    policy: dict[str, Json]
+    policy: TaskPolicy
+    shape: TaskShape
     values: dict[str, Json] | None
 
 
@@ -285,7 +305,7 @@ class Claim:
     @property
     def parameters(self) -> dict[str, Json]:
         """What a task without a template gets: the job's parameters, its own, and its index where the node counts."""
-        index: dict[str, Json] = {"index": self.index} if "indexed" in self.lane.policy else {}
+        index: dict[str, Json] = {"index": self.index} if self.lane.shape.indexed else {}
         return {**self.lane.parameters, **(self.item if isinstance(self.item, dict) else {}), **index}
 
 
@@ -294,7 +314,7 @@ class Report:
     """How an attempt ended: its result or error, what it measured and what it hands over, all as JSON text."""
 
     attempt: Attempt
-    ended: str
+    ended: Ended
     body: str | None = None
     delay: timedelta | None = None
     ran: timedelta | None = None
@@ -307,7 +327,7 @@ class Report:
 class RightView:
     """A right to advance with all that planning needs.
 
-    `failure` is why a job fails that still lets others finish; `signal` is what a gate was told, in a list of one;
+    `failure` is why a job fails that still lets others finish; `signal` is what a gate received, in a list of one;
     `kept` are the nodes that go on with the results they have; `is_child` says that another job waits for this one.
     """
 
@@ -351,28 +371,6 @@ class ChildJob:
     error: dict[str, Json] | None
     fence: Attempt
     failures: int
-    policy: dict[str, Json]
+    policy: TaskPolicy
     parent_id: str
     node: str
-
-
-class LimitKind(StrEnum):
-    """What a limit is for."""
-
-    QUEUE = "queue"
-    WORKFLOW = "workflow"
-    HANDLER = "handler"
-    KEY = "key"
-
-
-@dataclass(frozen=True)
-class Limit:
-    """How many tasks of something may run at once; none while it is paused."""
-
-    kind: LimitKind
-    name: str
-    most: int | None
-    paused: bool
-    reason: str
-    set_by: str
-    set_at: datetime

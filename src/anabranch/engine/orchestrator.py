@@ -6,10 +6,10 @@ from datetime import timedelta
 import structlog
 
 from anabranch.engine.advancing import Advancer
+from anabranch.engine.live_session import LiveSession
 from anabranch.engine.ports import SessionGone, Store
 from anabranch.engine.retention import Purge, Retention
-from anabranch.engine.session import LiveSession
-from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.sweeper import EVERY, Sweeper
 from anabranch.errors import AnabranchError
 from anabranch.storage.results import Results
 
@@ -22,15 +22,17 @@ POLL = timedelta(seconds=1)
 class Orchestrator:
     """Takes the rights that nobody took; beside that, each in a task of its own, it sweeps and removes what is old."""
 
-    def __init__(self, store: Store, results: Results, purge: Purge) -> None:
+    def __init__(self, store: Store, results: Results, purge: Purge, *, sweep_every: timedelta = EVERY) -> None:
         """On this store; large results are brought back from where they were put aside."""
         self._store = store
         self._results = results
         self._purge = purge
+        self._sweep_every = sweep_every
 
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
-        """Run until told to stop; SessionGone when the session was lost."""
-        retention, sweeper = Retention(self._store.retention(), live.session), Sweeper(self._store, live.session)
+        """Run until asked to stop; SessionGone when the session was lost."""
+        retention = Retention(self._store.retention(), live.session)
+        sweeper = Sweeper(self._store, live.session, every=self._sweep_every)
         duties = [
             asyncio.create_task(retention.run(self._purge), name="retention"),
             asyncio.create_task(sweeper.run(), name="sweeper"),
@@ -43,10 +45,8 @@ class Orchestrator:
             await asyncio.wait(duties)
 
     async def _serve(self, live: LiveSession, stop: asyncio.Event) -> None:
-        advancer = Advancer(self._store, live.session, self._results)
-        live.rights = advancer.in_hand
+        advancer = Advancer(self._store, live.session, self._results, live.rights)
         while not stop.is_set():
-            live.check()
             try:
                 if not await advancer.take_free():
                     await live.wait(POLL)

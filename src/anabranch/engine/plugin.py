@@ -16,12 +16,14 @@ from anabranch.engine.entry_points import PLUGIN_GROUP, find_entry_points
 from anabranch.engine.lanes import INTERNAL, internal_queue, is_internal_queue
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
-from anabranch.workflows.definition import DEFAULT_QUEUE, Node, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.handlers import Handler
-from anabranch.workflows.mistakes import Mistake
+from anabranch.workflows.mistakes import Mistake, nearest
 from anabranch.workflows.nesting import nest
+from anabranch.workflows.nodes import AnyNode, FanInNode, FanOutNode
 from anabranch.workflows.stages import Declaration, classes_in, declare
 from anabranch.workflows.validation import find_handler_mistakes
+from anabranch.workflows.work import DEFAULT_QUEUE, HandlerWork
 from anabranch.workflows.yaml import Loaded, load_yaml
 
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
@@ -108,14 +110,15 @@ class Registry:
         return fresh
 
     def declaration(self, workflow_id: str) -> Declaration:
-        """The job type of this name."""
+        """The workflow with this id; NotFound names the nearest id and all known ones."""
         if workflow_id in self.declarations:
             return self.declarations[workflow_id]
         reason = self.refused.get(workflow_id) or self.refused.get(self.broken.get(workflow_id, ""))
+        known = f"Known: {', '.join(sorted(self.declarations)) or 'none'}. Plugins are named by ANABRANCH_PLUGINS."
         raise NotFound(
             "workflow.not_found",
             f"workflow {workflow_id!r} was refused: {reason}" if reason else f"there is no workflow {workflow_id!r}",
-            remedy=f"Known: {', '.join(sorted(self.declarations)) or 'none'}. Plugins are named by ANABRANCH_PLUGINS.",
+            remedy=f"{nearest(workflow_id, list(self.declarations))} {known}".strip(),
         )
 
     @property
@@ -126,7 +129,8 @@ class Registry:
     @property
     def queues(self) -> list[str]:
         """Every queue that a registered workflow names, and the engine's own."""
-        named = {node.queue for workflow in self.workflows for node in workflow.nodes if node.queue}
+        working = [node if isinstance(node, FanInNode) else node.work for flow in self.workflows for node in flow.nodes]
+        named = {work.queue for work in working if isinstance(work, FanInNode | HandlerWork) and work.queue}
         internal = {INTERNAL, *(internal_queue(workflow.id) for workflow in self.workflows)}
         return sorted(named | {DEFAULT_QUEUE} | internal)
 
@@ -171,16 +175,17 @@ class Registry:
         else:
             self.refuse(name, "; ".join(f"{mistake.path[1]}: {mistake.message}" for mistake in mistakes))
 
-    def _resolve_node(self, node: Node) -> Node:
-        found = self.handlers.get(node.handler)
-        if found is None:
+    def _resolve_node(self, node: AnyNode) -> AnyNode:
+        work = node.work
+        if not isinstance(work, HandlerWork) or (found := self.handlers.get(work.handler)) is None:
             return node
-        return replace(
-            node,
-            queue=node.queue or found.queue,
-            timeout=node.timeout or found.timeout,
-            retry=node.retry or found.retry,
+        decided = replace(
+            work,
+            queue=work.queue or found.queue,
+            timeout=work.timeout or found.timeout,
+            retry=work.retry or found.retry,
         )
+        return replace(node, task=decided) if isinstance(node, FanOutNode) else decided  # type: ignore[return-value]  # a task is its own work
 
     def _warn_if_known(self, kind: str, name: str, known: Iterable[str], plugin: str) -> None:
         if name in known:

@@ -1,27 +1,30 @@
 """All that the engine asks of the world."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from anabranch.canonical import Json
+from anabranch.contract.control import Limit
 from anabranch.engine.model import (
     Answer,
+    ApplyResult,
     Attempt,
     ChildJob,
     Claim,
     InHand,
     JobEnd,
     JobState,
-    Limit,
     LimitKind,
     Report,
+    RetryAnswer,
     RightId,
     RightView,
     Said,
     SessionId,
     SessionKind,
+    SignalAnswer,
     TaskKey,
 )
 from anabranch.engine.retry import Again
@@ -32,6 +35,7 @@ from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference
 
 __all__ = [
+    "AnswerT",
     "Applied",
     "Hands",
     "HeartbeatConnection",
@@ -56,12 +60,14 @@ __all__ = [
     "Wanted",
 ]
 
+AnswerT = TypeVar("AnswerT", RetryAnswer, SignalAnswer)
+
 
 class SessionGone(Conflict):
-    """The session was taken for dead: its tasks are with others, and the process must begin a new one."""
+    """The session expired: its tasks are with others, and the process must begin a new one."""
 
     def __init__(self, session: SessionId) -> None:
-        super().__init__("session.gone", f"session {session} was taken for dead")
+        super().__init__("session.gone", f"session {session} expired")
 
 
 class KeyTaken(Conflict):
@@ -91,10 +97,10 @@ class Submitted:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of a retry or a signal, in a word, and the right to go on if there is one."""
+class Verdict(Generic[AnswerT]):
+    """What became of a retry or a signal, and the right to go on if there is one."""
 
-    word: str
+    answer: AnswerT
     right: "TakenRight | None"
 
 
@@ -116,9 +122,9 @@ class TakenRight:
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of a plan: applied, or not (None: the right was lost; False: the job moved on), and new rights."""
+    """What became of a plan, and new rights."""
 
-    applied: bool | None
+    result: ApplyResult
     rights: tuple[TakenRight, ...]
 
 
@@ -226,10 +232,10 @@ class JobStore(Protocol):
     async def cancel_orphans(self) -> int: ...
     async def signal(
         self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId
-    ) -> Verdict: ...
+    ) -> Verdict[SignalAnswer]: ...
     async def retry(
         self, job_id: str, version: int, again: Again, session: SessionId, by: str | None = None
-    ) -> Verdict: ...
+    ) -> Verdict[RetryAnswer]: ...
     async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]: ...
     async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]: ...
     async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None: ...
@@ -250,7 +256,9 @@ class TaskQueue(Protocol):
     async def claim_apart(self, session: SessionId, queues: Sequence[str]) -> list[Claim]: ...
     async def reconcile(self, session: SessionId, in_hand: Sequence[InHand]) -> int: ...
     async def renew(self) -> None: ...
-    async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept: ...
+    async def sweep(
+        self, session: SessionId, every: timedelta, grace: timedelta, latest: Callable[[], datetime]
+    ) -> Swept: ...
     async def read_clock(self) -> ClockReading: ...
     async def find_lead(self) -> timedelta: ...
     async def step_clock(

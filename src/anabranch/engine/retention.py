@@ -74,7 +74,7 @@ class Purge:
         return total
 
     async def batches(self) -> AsyncGenerator[Purged, None]:
-        """Do it all; each batch is told when it is done, and whoever is told may rest, or stop."""
+        """Do it all; each batch is reported when it is done, and the callback may rest, or stop."""
         async for done in self._finish():
             yield done
         if self._keep.jobs is not None:
@@ -125,7 +125,7 @@ class Purge:
 
 
 class Retention:
-    """The duty to purge, done by one process at a time; its heartbeat tells that rounds go well (O2)."""
+    """The duty to purge, done by one process at a time; its heartbeat shows that rounds go well (O2)."""
 
     def __init__(self, store: RetentionStore, session: SessionId) -> None:
         """For the process of this session."""
@@ -142,7 +142,7 @@ class Retention:
             except AnabranchError as error:
                 log.warning("retention.interrupted", reason=error.message)
                 pause = WATCH
-            except Exception:  # the loop must go on; without its heartbeat, health tells
+            except Exception:  # the loop must go on; without its heartbeat, health shows it
                 log.exception("retention.failed")
             await asyncio.sleep(pause.total_seconds())
 

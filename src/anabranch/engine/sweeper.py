@@ -2,7 +2,9 @@
 
 import asyncio
 import time
-from datetime import timedelta
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -10,7 +12,7 @@ from anabranch.engine.model import SessionId
 from anabranch.engine.ports import ClockReading, TaskQueue
 from anabranch.errors import AnabranchError
 
-__all__ = ["Sweeper"]
+__all__ = ["EVERY", "Sweeper"]
 
 log = structlog.get_logger()
 EVERY = timedelta(seconds=5)
@@ -19,14 +21,28 @@ LOOKS_AHEAD = 6  # in how many rounds it is looked once for what was noted by a 
 STEP = timedelta(seconds=20)  # less is drift, or an answer that was slow
 
 
+def _read_steady_clock() -> float:
+    """Seconds by a clock that nobody sets and that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Sweeper:
     """A loop over state in bounded rounds; any number of them may run at once."""
 
-    def __init__(self, queue: TaskQueue, session: SessionId) -> None:
-        """For the process of this session."""
+    def __init__(
+        self,
+        queue: TaskQueue,
+        session: SessionId,
+        *,
+        every: timedelta = EVERY,
+        now: Callable[[], float] = _read_steady_clock,
+    ) -> None:
+        """For the process of this session; `now` are seconds by a clock that nobody sets."""
         self._queue = queue
         self._session = session
-        self._seen: tuple[ClockReading, float] | None = None
+        self._every = every
+        self._now = now
+        self._seen: _Read | None = None
         self._rounds = 0
 
     async def run(self) -> None:
@@ -38,46 +54,55 @@ class Sweeper:
                 log.warning("sweeper.interrupted", reason=error.message)
             except Exception:  # the loop must go on; without its heartbeat, health shows it
                 log.exception("sweeper.failed")
-            await asyncio.sleep(EVERY.total_seconds())
+            await asyncio.sleep(self._every.total_seconds())
 
     async def sweep(self) -> None:
         """Do one round."""
-        await self._follow_clock()
-        swept = await self._queue.sweep(self._session, EVERY, GRACE)
+        read = await self._follow_clock()
+        swept = await self._queue.sweep(self._session, self._every, GRACE, lambda: read.latest(self._now()))
         if swept.expired or swept.released:
             log.warning("sweeper.took_over", sessions=swept.expired, tasks=swept.released)
 
-    async def _follow_clock(self) -> None:
+    async def _follow_clock(self) -> "_Read":
         """See whether the server's clock stepped since the last round: it goes on as ours, which nobody sets, does."""
         read = await self._read_clock()
-        if read is None:
-            return
-        reading, now = read
         last = self._seen or read
-        elapsed = timedelta(seconds=now - last[1])
-        step = reading.at - last[0].at - elapsed
-        noted = reading.shifted - last[0].shifted
-        is_new = abs(step) > STEP and abs(step - noted) > STEP
-        if is_new:
-            await self._step_clock(step - noted, reading, elapsed)
+        elapsed = timedelta(seconds=read.answered - last.answered)
+        step = read.reading.at - last.reading.at - elapsed
+        noted = read.reading.shifted - last.reading.shifted
+        slack = STEP + timedelta(seconds=max(read.took, last.took))
+        if abs(step) > slack and abs(step - noted) > slack:
+            await self._step_clock(step - noted, read.reading, elapsed)
             self._seen = await self._read_clock()  # which knows of the step
-            return
+            return self._seen
         if self._rounds % LOOKS_AHEAD == 0 and (lead := await self._queue.find_lead()) > STEP:
-            await self._step_clock(-lead, reading, None)
+            await self._step_clock(-lead, read.reading, None)
         self._rounds += 1
-        self._seen = reading, now  # not before the step is noted: what fails is tried again with the next round
+        self._seen = read  # not before the step is noted: what fails is tried again with the next round
+        return read
 
-    async def _read_clock(self) -> tuple[ClockReading, float] | None:
-        """What the server's clock shows, and ours; None where the answer was too slow to compare them."""
-        asked = _now()
-        reading = await self._queue.read_clock()
-        return (reading, _now()) if _now() - asked <= STEP.total_seconds() / 2 else None
+    async def _read_clock(self) -> "_Read":
+        asked = self._now()
+        return _Read(await self._queue.read_clock(), asked, self._now())
 
     async def _step_clock(self, step: timedelta, reading: ClockReading, elapsed: timedelta | None) -> None:
         if await self._queue.step_clock(self._session, step, reading.shifted, elapsed):
             log.warning("sweeper.clock_stepped", seconds=step.total_seconds())
 
 
-def _now() -> float:
-    """Seconds by a clock that nobody sets and that goes on while the machine sleeps, where there is one."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+@dataclass(frozen=True)
+class _Read:
+    """What the server's clock showed, and ours before and after."""
+
+    reading: ClockReading
+    asked: float
+    answered: float
+
+    @property
+    def took(self) -> float:
+        """How many seconds the answer took: it may be as old."""
+        return self.answered - self.asked
+
+    def latest(self, now: float) -> datetime:
+        """The latest time that the server's clock can show, unless it has stepped since."""
+        return self.reading.at + timedelta(seconds=now - self.asked) + STEP

@@ -1,4 +1,4 @@
-"""What the evaluator is told of a job, and what it answers: facts and events in, transitions or needs out."""
+"""What the evaluator gets to know of a job, and what it answers: facts and events in, transitions or needs out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,7 +85,7 @@ class LaneEnded:
 
 @dataclass(frozen=True)
 class Signalled:
-    """A gate was told what it waited for."""
+    """A gate received the signal that it waited for."""
 
     node: str
     payload: dict[str, Json]

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from anabranch.canonical import Json
-from anabranch.engine.model import Job, JobState, NodeState, SessionKind
+from anabranch.engine.model import Job, JobState, NodeState
 
 __all__ = [
     "DeadLetter",
@@ -15,11 +15,8 @@ __all__ = [
     "JobDetail",
     "JobHead",
     "NodeDetail",
-    "QueueDetail",
-    "SessionDetail",
     "StuckJobs",
     "TaskDetail",
-    "TaskRow",
     "Trace",
     "Trouble",
     "Vitals",
@@ -90,32 +87,6 @@ class TaskDetail:
 
 
 @dataclass(frozen=True)
-class TaskRow:
-    """A task as its row stands, with the session that holds it or held it last."""
-
-    task_id: str
-    node: str
-    generation: int
-    lane: int
-    position: int
-    index: str
-    state: str
-    handler: str
-    attempt: int
-    failures: int
-    crashes: int
-    session: int | None
-    host: str | None
-    pid: int | None
-    claimed_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    due_at: datetime | None
-    result: Json | None
-    error: dict[str, Json] | None
-
-
-@dataclass(frozen=True)
 class Trace:
     """What one attempt of a task printed and measured."""
 
@@ -126,37 +97,6 @@ class Trace:
     log: str | None
     metrics: dict[str, Json] | None
     cursor: str
-
-
-@dataclass(frozen=True)
-class SessionDetail:
-    """A live session with the count of tasks it holds: those that run, and those taken ahead that wait for a slot."""
-
-    id: int
-    kind: SessionKind
-    host: str
-    pid: int
-    queues: list[str]
-    slots: int
-    running: int
-    draining: bool
-    waiting: int
-    began_at: datetime
-    beat_at: datetime
-
-
-@dataclass(frozen=True)
-class QueueDetail:
-    """A queue: how many tasks wait and run, how many lanes a limit holds back, and who serves it."""
-
-    name: str
-    ready: int
-    running: int
-    held: int
-    workers: int
-    most: int | None
-    paused: bool
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -239,7 +179,7 @@ class Vitals:
 class Gauges:
     """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages.
 
-    `ended` are workflow, state and jobs; a workflow without a name stands for those that are not told apart.
+    `ended` are workflow, state and jobs; a workflow without a name stands for those that have no series of their own.
     """
 
     jobs: dict[str, int]

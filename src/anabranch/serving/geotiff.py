@@ -19,8 +19,9 @@ from rio_tiler.models import BandStatistics, ImageData, PointData
 from rio_tiler.utils import non_alpha_indexes, output_size
 
 from anabranch.errors import InputError
-from anabranch.plugins.raster.alpha import Alpha, opaque_of, stretch_alpha
-from anabranch.serving.antimeridian import Box, move, moves_of, pixel_in, turn_of, within_globe
+from anabranch.geo.alpha import Alpha, opaque_of, stretch_alpha
+from anabranch.geo.boxes import Box
+from anabranch.serving.antimeridian import moves_of, pixel_in, turn_of
 from anabranch.serving.objects import Remote
 
 __all__ = ["GeoTiff"]
@@ -93,7 +94,7 @@ class GeoTiff(Reader):
 
     def get_geographic_bounds(self, crs: CRS) -> Box:
         """The bounds in degrees; west is greater than east where they cross 180."""
-        return within_globe(super().get_geographic_bounds(crs))
+        return Box(*super().get_geographic_bounds(crs)).within_globe()
 
     @cached_property
     def _moves(self) -> tuple[float, ...]:
@@ -102,8 +103,7 @@ class GeoTiff(Reader):
     @cached_property
     def _dst_geom_in_tms_crs(self) -> tuple[Affine, int, int]:
         """The grid from which zooms are computed; rio-tiler's is as wide as the world across 180 degrees."""
-        west, _, east, _ = self.get_geographic_bounds(WGS84_CRS)
-        crosses = west > east or len(self._moves) > 1
+        crosses = self.get_geographic_bounds(WGS84_CRS).crosses or len(self._moves) > 1
         side = self._pixel() if crosses else None
         if side is None:
             theirs: tuple[Affine, int, int] = super()._dst_geom_in_tms_crs
@@ -118,9 +118,10 @@ class GeoTiff(Reader):
 
     def _moves_into(self, tile_x: int, tile_y: int, tile_z: int) -> list[float]:
         place, found = SpatialMixin(tms=self.tms), []
+        left, bottom, right, top = self.bounds
         place.crs = self.crs
         for east in self._moves:
-            place.bounds = move(self.bounds, east)
+            place.bounds = (left + east, bottom, right + east, top)
             if place.tile_exists(tile_x, tile_y, tile_z):
                 found.append(east)
         return found

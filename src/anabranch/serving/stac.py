@@ -1,5 +1,6 @@
 """The STAC API over pgstac: read-only, with file URLs in place of addresses."""
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
@@ -35,6 +36,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from anabranch.errors import AnabranchError, InputError, NotFound
+from anabranch.geo.boxes import Box
 from anabranch.serving.catalog import Catalog
 from anabranch.serving.epsg import add_epsg
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
@@ -43,7 +45,6 @@ from anabranch.serving.published import Published, find_addresses, name_files
 from anabranch.serving.queryables import Queryables
 from anabranch.serving.search.bounds import BOUNDS
 from anabranch.serving.search.cql2 import parse_filter, spell_out_boxes
-from anabranch.serving.search.geojson import area_of_box, is_plain_box
 from anabranch.serving.search.request import check_request
 
 __all__ = ["make_stac"]
@@ -76,8 +77,8 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
     async def _search_base(self, search_request: Any, request: Request) -> Any:
         """Search for items; every route with items ends here."""
         search_request.limit = min(search_request.limit or BOUNDS.page, BOUNDS.page)
-        if (box := search_request.bbox) and not is_plain_box(box):
-            search_request.bbox, search_request.intersects = None, MultiPolygon.model_validate(area_of_box(box))
+        if area := _find_area(search_request.bbox):
+            search_request.bbox, search_request.intersects = None, MultiPolygon.model_validate(area)
         search_request.filter_expr = spell_out_boxes(search_request.filter_expr)
         return await _named(await super()._search_base(search_request, request), request)
 
@@ -95,8 +96,8 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
 
     def _clean_search_args(self, base_args: Document, filter_query: str | None = None, **given: Any) -> Document:
         """The search in pgstac's form; the parent class validates a filter at unbounded cost."""
-        if (box := base_args.get("bbox")) and not is_plain_box(box):  # also of a search for collections
-            base_args |= {"bbox": None, "intersects": area_of_box(box)}
+        if area := _find_area(base_args.get("bbox")):  # also of a search for collections
+            base_args |= {"bbox": None, "intersects": area}
         language = given.pop("filter_lang", None)
         if filter_query:
             base_args |= {"filter": parse_filter(filter_query, language), "filter_lang": "cql2-json"}
@@ -110,6 +111,13 @@ class Api(StacApi):
 
     def add_health_check(self) -> None:
         """Add none."""
+
+
+def _find_area(bbox: Sequence[float] | None) -> Document | None:
+    """The area of a box that pgstac can't take: it has heights, or crosses 180 degrees."""
+    if not bbox or (len(bbox) == 4 and not Box.of(bbox).crosses):
+        return None
+    return Box.of(bbox).to_geojson()
 
 
 def _as_geojson(answer: Any) -> Any:  # a document, or a response with selected fields

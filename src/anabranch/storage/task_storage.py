@@ -58,7 +58,7 @@ class TaskStorage:
     def fetch(self, address: str, sha256: str | None = None) -> Path:
         """The object as a read-only file in scratch, alone in its folder, brought to this machine at most once.
 
-        Conflict when it has another SHA-256 than the one told, or changed while it was read.
+        Conflict when it has another SHA-256 than the given one, or changed while it was read.
         """
         return self.stage(address, sha256).path
 

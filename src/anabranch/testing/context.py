@@ -11,7 +11,7 @@ from anabranch.canonical import Json
 from anabranch.engine.model import Checkpoint
 from anabranch.engine.worker.context import Context, TaskFacts
 from anabranch.engine.worker.resources import HandlerResources, no_database
-from anabranch.settings import AREAS
+from anabranch.storage.locations import AREAS
 from anabranch.storage.tiers import Storage
 
 __all__ = ["FakeContext"]

@@ -1,14 +1,14 @@
 """What a workflow knows of the handlers that its nodes call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel
 
-from anabranch.workflows.definition import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
+from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
 
 __all__ = ["Handler", "Runs"]
 
@@ -32,7 +32,7 @@ class Handler:
     model: type[BaseModel] | None
     queue: str = DEFAULT_QUEUE
     timeout: timedelta = DEFAULT_TIMEOUT
-    retry: Retry = Retry()
+    retry: Retry = field(default_factory=Retry)
     runs: Runs = Runs.IN_CHILD
     summary: str = ""
     result: type[BaseModel] | None = None

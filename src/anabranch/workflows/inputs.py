@@ -1,14 +1,20 @@
 """The inputs a workflow declares, and the check every job's parameters pass before the job exists (G9)."""
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AliasChoices, PlainSerializer, StrictBool, ValidationInfo, model_validator
+from pydantic.dataclasses import dataclass
+from pydantic.json_schema import SkipJsonSchema
 
 from anabranch.canonical import Json, encode
 from anabranch.errors import DefinitionError, InputError
 from anabranch.storage.addresses import can_be_shown, parse_address
-from anabranch.workflows.mistakes import article
+from anabranch.workflows.mistakes import article, nearest, refuse, show
+from anabranch.workflows.reading import read
+from anabranch.workflows.rules import DECLARED, FILLED, Check, Model, declared, filled
+from anabranch.workflows.values import read_any
 
 __all__ = [
     "FORMATS",
@@ -41,57 +47,122 @@ _SPELLINGS: dict[str, InputType] = {
     "dict": "object",
     **{name: name for name in _TYPES},
 }
-_KEYS = {"type", "required", "default", "min", "max", "choices", "enum", "format", "description"}
+
+
+def _find_address_mistake(text: str) -> str | None:
+    try:
+        parse_address(text)
+    except InputError as error:
+        return f"must be an address: {error.message}. {error.remedy}"
+    return None
+
+
+def _find_line_mistake(text: str) -> str | None:
+    return None if can_be_shown(text) else "must be one line, without characters that can't be shown"
+
+
+FORMATS: Mapping[str, Callable[[str], str | None]] = {"address": _find_address_mistake, "line": _find_line_mistake}
+
+
+def _read_type(value: Any) -> InputType:
+    if not isinstance(value, str):
+        raise refuse(f"{{key}} is text, not {show(value)}")
+    if value not in _SPELLINGS:
+        raise refuse(f"{{key}} is one of {', '.join(_TYPES)}, not {show(value)}", nearest(value, list(_TYPES)))
+    return _SPELLINGS[value]
+
+
+def _read_bound(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise refuse(f"{{key}} is a number, not {show(value)}")
+    return value
+
+
+def _read_choices(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or not value:
+        raise refuse(f"{{key}} is a list of values, not {show(value) if value else 'an empty one'}")
+    return value
+
+
+def _read_format(value: Any) -> Any:
+    if value not in tuple(FORMATS):
+        hint = nearest(value, list(FORMATS)) if isinstance(value, str) else ""
+        raise refuse(f"the format of an input is {' or '.join(FORMATS)}, not {show(value)}", hint)
+    return value
+
+
+Bound = Annotated[
+    int | float | None,
+    Check(_read_bound, {"type": "number"}),
+    PlainSerializer(float, when_used="unless-none"),  # as pinned definitions have it
+]
 
 
 @dataclass(frozen=True)
-class Input:
-    """One declared input; `minimum` and `maximum` bound a number's value, or the length of text and arrays."""
+class Input(Model):
+    """What a job may be given. `min` and `max` bound a number's value, or the length of text and arrays."""
 
-    type: InputType = "any"
-    required: bool = False
-    has_default: bool = False
-    default: Json = None
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[Json, ...] = ()
-    format: str = ""
-    description: str = ""
+    nullable: ClassVar[tuple[str, ...]] = ("default",)
+
+    type: Annotated[InputType, Check(_read_type, {"enum": [*_SPELLINGS]})] = declared("any", "What it may be.")
+    required: StrictBool = declared(False, "Whether a job must give it.")
+    has_default: SkipJsonSchema[bool] = filled("has_default", False)
+    default: Annotated[Json, Check(read_any, {})] = declared(None, "Its value where a job gives none.")
+    minimum: Bound = declared(None, "The least number, or the least length of text or an array.", "min")
+    maximum: Bound = declared(None, "The greatest number, or the greatest length of text or an array.", "max")
+    choices: Annotated[tuple[Json, ...], Check(_read_choices, {"type": "array", "minItems": 1})] = declared(
+        (), "The values it may have; enum is the same.", AliasChoices("choices", "enum")
+    )
+    format: Annotated[str, Check(_read_format, {"enum": [*FORMATS]})] = declared(
+        "", "What a string is: an address of storage, or one line of text that can be shown."
+    )
+    description: str = declared("", "What it is, in a sentence.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _note_default(cls, given: Any, info: ValidationInfo) -> Any:  # whatever is validated
+        if info.context is not DECLARED or not isinstance(given, dict):
+            return given
+        if given.get("choices") is not None and given.get("enum") is not None:
+            raise refuse("choices and enum are the same thing", "Keep one of them.", "enum", of_value=False)
+        return {**given, f"{FILLED}has_default": "default" in given}
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> "Input":
+        if info.context is DECLARED:
+            self._check_bounds()
+            if self.format and self.type != "string":
+                raise refuse("only a string has a format", "Write type: string.", "format", of_value=False)
+            for number, value in enumerate(self.choices):
+                self._check_value(replace(self, choices=()), value, "this choice", "choices", number)
+            if self.default is not None:
+                self._check_value(self, self.default, "the default", "default")
+        return self
+
+    def _check_bounds(self) -> None:
+        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+            raise refuse("min is more than max", "", "min")
+        for key, bound in (("min", self.minimum), ("max", self.maximum)):
+            if bound is not None and self.type in ("boolean", "object"):
+                hint = "min and max bound numbers, and the length of text and arrays."
+                raise refuse(f"{article(self.type)} has no {key}", hint, key, of_value=False)
+
+    def _check_value(self, wanted: "Input", value: Json, what: str, *at: str | int) -> None:
+        try:
+            encode(value)
+        except ValueError as error:
+            raise refuse(f"{what} can't be stored: {error}", "", *at) from error
+        if mistakes := find_value_mistakes(wanted, value):
+            raise refuse(f"{what} {mistakes[0]}", "", *at)
 
 
 def read_input(name: str, given: Mapping[str, object]) -> Input:
     """An input as declarations write it: `{"type": "int", "min": 1, "default": 3}`."""
-    if unknown := set(given) - _KEYS:
-        raise DefinitionError(
-            "workflow.input",
-            f"input {name!r} has unknown keys {sorted(unknown)}",
-            remedy=f"Use {', '.join(sorted(_KEYS))}.",
-        )
-    kind = _SPELLINGS.get(str(given.get("type", "any")))
-    if kind is None:
-        raise DefinitionError(
-            "workflow.input",
-            f"input {name!r} has the unknown type {given['type']!r}",
-            remedy="Use " + ", ".join(_TYPES),
-        )
-    choices, required = given.get("choices", given.get("enum", ())), given.get("required", False)
-    if not isinstance(required, bool):
-        raise DefinitionError("workflow.input", f"input {name!r}: required is true or false, not {required!r}")
-    if not isinstance(choices, list | tuple):
-        raise DefinitionError("workflow.input", f"input {name!r}: choices are a list, not {choices!r}")
-    declared = Input(
-        type=kind,
-        required=required,
-        has_default="default" in given,
-        default=given.get("default"),  # type: ignore[arg-type]  # checked on the next lines
-        minimum=_bound(name, given.get("min")),
-        maximum=_bound(name, given.get("max")),
-        choices=tuple(choices),
-        format=_format(name, kind, given.get("format")),
-        description=str(given.get("description", "")),
-    )
-    _check_declaration(name, declared)
-    return declared
+    found = read(Input, given, "an input", ("inputs", name))
+    if found.mistakes or found.value is None:
+        said = "; ".join(f"{mistake.message}. {mistake.hint}".strip(". ") for mistake in found.mistakes)
+        raise DefinitionError("workflow.input", f"input {name!r}: {said}")
+    return found.value
 
 
 def check_inputs(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str, Json]:
@@ -125,52 +196,6 @@ def fits_type(wanted: Input, kind: str) -> bool:
     """Whether a value of this type may be right; a number may turn out to be an integer."""
     numbers = {"integer", "number"}
     return "any" in (kind, wanted.type) or kind == wanted.type or {kind, wanted.type} == numbers
-
-
-def _bound(name: str, value: object) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise DefinitionError("workflow.input", f"input {name!r}: min and max are numbers, not {value!r}")
-    return value
-
-
-def _format(name: str, kind: InputType, given: object) -> str:
-    if given is not None and (given not in FORMATS or kind != "string"):
-        raise DefinitionError(
-            "workflow.input",
-            f"input {name!r}: {given!r} is no format of {article(kind)}",
-            remedy=f"A string may have the format {' or '.join(FORMATS)}.",
-        )
-    return str(given or "")
-
-
-def _find_address_mistake(text: str) -> str | None:
-    try:
-        parse_address(text)
-    except InputError as error:
-        return f"must be an address: {error.message}. {error.remedy}"
-    return None
-
-
-def _find_line_mistake(text: str) -> str | None:
-    return None if can_be_shown(text) else "must be one line, without characters that can't be shown"
-
-
-FORMATS: Mapping[str, Callable[[str], str | None]] = {"address": _find_address_mistake, "line": _find_line_mistake}
-
-
-def _check_declaration(name: str, declared: Input) -> None:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise DefinitionError("workflow.input", f"{name!r} can't be an input's name", remedy="Use letters, digits, _.")
-    try:
-        encode([declared.default, *declared.choices])
-    except ValueError as error:
-        raise DefinitionError("workflow.input", f"input {name!r}: {error}") from error
-    if (
-        declared.has_default
-        and declared.default is not None
-        and (found := find_value_mistakes(declared, declared.default))
-    ):
-        raise DefinitionError("workflow.input", f"the default of input {name!r} {found[0]}")
 
 
 def find_value_mistakes(wanted: Input, value: Json) -> list[str]:

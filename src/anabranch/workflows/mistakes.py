@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
 from anabranch.workflows.yaml_scalars import shorten
 
-__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote"]
+__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote", "refuse", "show"]
 
 MAX_MISTAKES = 100
 Path = tuple[str | int, ...]
@@ -27,6 +30,14 @@ class Mistake:
     of_value: bool = False
 
 
+def refuse(message: str, hint: str = "", *at: str | int, of_value: bool = True) -> ValueError:
+    """What a validator raises; `{key}` in the message becomes the key that is wrong, here or deeper."""
+    error = PydanticCustomError("mistake", "{said}", {"said": message, "hint": hint, "of_value": of_value})
+    if not at:
+        return error
+    return ValidationError.from_exception_data("", [{"type": error, "loc": at, "input": None}])
+
+
 def guess(word: str, known: Sequence[str]) -> str | None:
     """What may have been meant."""
     if len(word) > 63:
@@ -38,7 +49,7 @@ def guess(word: str, known: Sequence[str]) -> str | None:
 def nearest(word: str, known: Sequence[str]) -> str:
     """A hint at what may have been meant."""
     close = guess(word, known)
-    return f"Did you mean {close!r}?" if close else ""
+    return f"Did you mean {str(close)!r}?" if close else ""
 
 
 def article(noun: str) -> str:
@@ -49,3 +60,14 @@ def article(noun: str) -> str:
 def quote(word: str) -> str:
     """A word as a message shows it."""
     return repr(shorten(word))
+
+
+def show(value: object) -> str:
+    """A value as a message shows it."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    return quote(value) if isinstance(value, str) else shorten(str(value))

@@ -5,14 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from anabranch.canonical import Json
-from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError, check, read_template
 from anabranch.workflows.expressions.templates import Fixed
 from anabranch.workflows.inputs import Input, find_value_mistakes, fits_type
 from anabranch.workflows.mistakes import Mistake, Path, article, guess, nearest, quote
+from anabranch.workflows.nodes import AnyNode, FanOutNode, WorkflowNode
 from anabranch.workflows.scope import Before, Scope
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.validation import find_model_mistakes
+from anabranch.workflows.work import WorkflowWork
 
 __all__ = ["MAX_DEPTH", "Nested", "nest"]
 
@@ -45,7 +47,7 @@ class _Nest:
         self.broken = broken
         self.nested = Nested()
         self.runs = {
-            name: [node.workflow for node in _running_jobs(one.workflow)] for name, one in self.declared.items()
+            name: [work.workflow for _, work in _running_jobs(one.workflow)] for name, one in self.declared.items()
         }
 
     def build(self) -> Nested:
@@ -93,10 +95,15 @@ class _Nest:
         pinned = replace(workflow, nodes=nodes)
         nested.declarations[name] = replace(self.declared[name], workflow=pinned, parts=tuple(parts.values()))
 
-    def _pinned(self, node: Node) -> Node:
-        if not node.workflow:
-            return node
-        return replace(node, workflow_hash=self.nested.declarations[node.workflow].workflow.hash)
+    def _pinned(self, node: AnyNode) -> AnyNode:
+        match node:
+            case WorkflowNode():
+                return replace(node, workflow_hash=self.nested.declarations[node.workflow].workflow.hash)
+            case FanOutNode(task=WorkflowWork() as task):
+                pinned = replace(task, workflow_hash=self.nested.declarations[task.workflow].workflow.hash)
+                return replace(node, task=pinned)
+            case _:
+                return node
 
     def _ring(self, name: str, left: Mapping[str, set[str]]) -> list[str] | None:
         """The shortest way from a workflow to itself."""
@@ -122,25 +129,26 @@ class _Nest:
             "" if len(ring) == 2 else f", and this one would: {' → '.join(shown)}"
         )
         hint = "Name another." if len(ring) == 2 else "Remove one of these steps."
-        for node in _running_jobs(self.declared[name].workflow):
-            if node.workflow == ring[1]:
+        for node, work in _running_jobs(self.declared[name].workflow):
+            if work.workflow == ring[1]:
                 yield Mistake(_at(node, "workflow"), message, hint, of_value=True)
 
     def _mistakes(self, workflow: Workflow) -> Iterator[Mistake]:
         before = Before(workflow.nodes)
-        for node in _running_jobs(workflow):
-            child = self.nested.declarations.get(node.workflow)
+        for node, work in _running_jobs(workflow):
+            child = self.nested.declarations.get(work.workflow)
             if child is None:
-                yield self._absent(node)
-            elif self.nested.depths[node.workflow] >= MAX_DEPTH:
-                message = f"workflows run workflows at most {MAX_DEPTH} deep, and {quote(node.workflow)} is that deep"
+                yield self._absent(node, work.workflow)
+            elif self.nested.depths[work.workflow] >= MAX_DEPTH:
+                message = f"workflows run workflows at most {MAX_DEPTH} deep, and {quote(work.workflow)} is that deep"
                 yield Mistake(_at(node, "workflow"), message, "Put its nodes into one of those between.", of_value=True)
             else:
-                yield from _input_mistakes(node, child, Scope(workflow, node.name, before, has_item=_has_item(node)))
-                yield from _limit_mistakes(node, child)
+                scope = Scope(workflow, node.name, before, has_item=isinstance(node, FanOutNode))
+                yield from _input_mistakes(node, work, child, scope)
+                yield from _limit_mistakes(node, work, child)
 
-    def _absent(self, node: Node) -> Mistake:
-        name, at = node.workflow, _at(node, "workflow")
+    def _absent(self, node: AnyNode, name: str) -> Mistake:
+        at = _at(node, "workflow")
         if name in self.declared or name in self.broken:
             origin = self.broken.get(name) or self.declared[name].origin
             return Mistake(at, f"the workflow {quote(name)} was refused", _mend(origin), of_value=True)
@@ -152,24 +160,21 @@ def _mend(origin: str) -> str:
     return f"Mend {origin.rsplit('/', 1)[-1]} first." if origin else "Mend it first."
 
 
-def _running_jobs(workflow: Workflow) -> Iterator[Node]:
-    return (node for node in workflow.nodes if node.workflow)
+def _running_jobs(workflow: Workflow) -> Iterator[tuple[AnyNode, WorkflowWork]]:
+    return ((node, node.work) for node in workflow.nodes if isinstance(node.work, WorkflowWork))
 
 
-def _has_item(node: Node) -> bool:
-    return node.kind is Kind.FAN_OUT
+def _at(node: AnyNode, *key: str) -> Path:
+    return ("nodes", node.name, *(("task",) if isinstance(node, FanOutNode) else ()), *key)
 
 
-def _at(node: Node, *key: str) -> Path:
-    return ("nodes", node.name, *(("task",) if _has_item(node) else ()), *key)
-
-
-def _input_mistakes(node: Node, child: Declaration, scope: Scope) -> Iterator[Mistake]:
-    if node.params is None:  # they could not be read
+def _input_mistakes(node: AnyNode, work: WorkflowWork, child: Declaration, scope: Scope) -> Iterator[Mistake]:
+    if work.params is None:  # they could not be read
         return
-    given, inputs, name = node.params, child.workflow.inputs, child.workflow.id
+    given, inputs, name = work.params, child.workflow.inputs, child.workflow.id
+    lacking = _at(node, "params" if given else "workflow")  # where it is said that something is missing
     if child.model is not None:
-        yield from find_model_mistakes(given, child.model, name, "input", _at(node, "params"), _lacking(node))
+        yield from find_model_mistakes(given, child.model, name, "input", _at(node, "params"), lacking)
         return
     if inputs is None:
         return
@@ -184,12 +189,7 @@ def _input_mistakes(node: Node, child: Declaration, scope: Scope) -> Iterator[Mi
     for key, wanted in inputs.items():
         is_missing = wanted.required and not wanted.has_default and key not in given
         if is_missing and guess(key, unknown) is None:
-            yield Mistake(_lacking(node), f"{name} needs the input {quote(key)}", "Add it to params.")
-
-
-def _lacking(node: Node) -> Path:
-    """Where it is told that something is missing."""
-    return _at(node, "params") if node.params else _at(node, "workflow")
+            yield Mistake(lacking, f"{name} needs the input {quote(key)}", "Add it to params.")
 
 
 def _value_mistake(value: Json, wanted: Input, scope: Scope) -> str:
@@ -204,10 +204,10 @@ def _value_mistake(value: Json, wanted: Input, scope: Scope) -> str:
     return "" if fits_type(wanted, kind) else f"must be {article(wanted.type)}, not {article(kind)}"
 
 
-def _limit_mistakes(node: Node, child: Declaration) -> Iterator[Mistake]:
+def _limit_mistakes(node: AnyNode, work: WorkflowWork, child: Declaration) -> Iterator[Mistake]:
     """A task that runs as a job holds its limit's place while the tasks of that job wait for one."""
-    inner = [one for part in (child.workflow, *child.parts) for one in part.nodes if one.limit is not None]
-    if node.limit is not None and any(one.limit == node.limit for one in inner):
+    inner = (one.work.limit for part in (child.workflow, *child.parts) for one in part.nodes if one.work is not None)
+    if work.limit is not None and work.limit in inner:
         message = (
             f"nodes inside {child.workflow.id} have this limit too, and would wait for the place that this one holds"
         )

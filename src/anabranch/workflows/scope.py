@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from anabranch.canonical import Json
-from anabranch.workflows.definition import Kind, Node, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import (
     Condition,
     ExpressionError,
@@ -18,6 +18,7 @@ from anabranch.workflows.expressions import (
 )
 from anabranch.workflows.expressions.templates import Fixed
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, article, nearest
+from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, Kind, Node, WaitNode
 
 __all__ = ["Before", "Scope", "find_expression_mistakes", "find_template_mistakes"]
 
@@ -114,28 +115,34 @@ def find_expression_mistakes(node: Node, workflow: Workflow, before: Before | No
     """Every mistake in the expressions of a node."""
     at: Path = ("nodes", node.name)
     plain = Scope(workflow, node.name, before)
-    item = Scope(workflow, node.name, before, has_item=node.kind is Kind.FAN_OUT)
-    params: Path = (*at, "task", "params") if node.kind is Kind.FAN_OUT else (*at, "params")
-    for value, path, scope in ((node.params, params, item), (node.output, (*at, "output"), plain)):
-        if value is not None:
-            yield from find_template_mistakes(value, path, scope)
-    limit: Path = (*at, "task", "limit") if node.kind is Kind.FAN_OUT else (*at, "limit")
-    for given, path, kinds in (
-        (node.limit, limit, ("string",)),
-        (node.duration_seconds, (*at, "duration_seconds"), ("number", "integer")),
-        (node.until, (*at, "until"), ("string",)),
-    ):
-        if given is not None:
-            yield from _typed_mistakes(given, path, plain, kinds)
+    item = Scope(workflow, node.name, before, has_item=isinstance(node, FanOutNode))
+    yield from _work_mistakes(node, at, plain, item)
     if node.when is not None:
         yield from _condition_mistakes(node.when, (*at, "when"), plain)
-    if node.kind is Kind.FAN_OUT:
-        yield from _source_mistakes(node.source, (*at, "source"), plain)
-    if node.kind is Kind.CONDITIONAL:
-        yield from _choice_mistakes(node, at, plain)
+    match node:
+        case FanOutNode():
+            yield from _source_mistakes(node.source, (*at, "source"), plain)
+        case ConditionalNode():
+            yield from _choice_mistakes(node, at, plain)
+        case EndNode(output=output) if output is not None:
+            yield from find_template_mistakes(output, (*at, "output"), plain)
+        case WaitNode():
+            yield from _typed_mistakes(node.duration_seconds, (*at, "duration_seconds"), plain, ("number", "integer"))
+            yield from _typed_mistakes(node.until, (*at, "until"), plain, ("string",))
+        case _:
+            pass
 
 
-def _choice_mistakes(node: Node, at: Path, scope: Scope) -> Iterator[Mistake]:
+def _work_mistakes(node: Node, at: Path, plain: Scope, item: Scope) -> Iterator[Mistake]:
+    if node.work is None:
+        return
+    task: Path = (*at, "task") if isinstance(node, FanOutNode) else at
+    if node.work.params is not None:
+        yield from find_template_mistakes(node.work.params, (*task, "params"), item)
+    yield from _typed_mistakes(node.work.limit, (*task, "limit"), plain, ("string",))
+
+
+def _choice_mistakes(node: ConditionalNode, at: Path, scope: Scope) -> Iterator[Mistake]:
     subject: TypeName = "any"
     if node.subject is not None:
         mistakes = list(_subject_mistakes(node.subject, (*at, "condition_field"), scope))
@@ -188,7 +195,9 @@ def _condition_mistakes(
 
 
 def _typed_mistakes(given: Json, path: Path, scope: Scope, kinds: Sequence[str]) -> Iterator[Mistake]:
-    """The mistakes of an expression that must give one of these types."""
+    """The mistakes of an expression that must give one of these types, where there is one."""
+    if given is None:
+        return
     if mistakes := list(find_template_mistakes(given, path, scope)):
         yield from mistakes
         return

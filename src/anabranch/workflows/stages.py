@@ -1,18 +1,21 @@
 """Stages declared in Python become a Workflow. Both spellings of the declaration are read here, and only here."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.dataclasses import dataclass as model_dataclass
+from pydantic.errors import PydanticInvalidForJsonSchema
 
 from anabranch.canonical import Json, encode
 from anabranch.errors import ContractViolationError, DefinitionError, InputError
-from anabranch.workflows.bounds import MAX_ATTEMPTS, MAX_SECONDS, MAX_TASKS, MAX_WHOLE
-from anabranch.workflows.definition import Backoff, Node, OnFailure, Retry, Spread, Workflow
-from anabranch.workflows.inputs import Input, check_inputs, read_input
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.inputs import Input, check_inputs, inputs_schema, read_input
+from anabranch.workflows.nodes import NAME, Node, Spread, StageNode
+from anabranch.workflows.reading import read
+from anabranch.workflows.rules import FILLED, MAX_TASKS, Model, Whole, declared_keys
 from anabranch.workflows.validation import require_sound
 
 __all__ = ["Declaration", "Job", "JobBase", "JobDeclaration", "TaskSpec", "classes_in", "declare", "register_job"]
@@ -45,44 +48,13 @@ class TaskSpec:
     metadata: Mapping[str, Any] | None = None  # JSON, checked when the plan is stored
 
 
-Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+@model_dataclass(frozen=True)
+class Stage(Model):
+    """Where a stage is among the others."""
 
-
-class RetrySpec(BaseModel):
-    """A stage's `retry`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    max_attempts: int | None = Field(None, ge=1, le=MAX_ATTEMPTS)
-    backoff: Backoff = Backoff.EXPONENTIAL
-    initial_delay_seconds: float = Field(5, ge=0, le=MAX_SECONDS)
-    max_delay_seconds: float = Field(300, ge=0, le=MAX_SECONDS)
-
-    def to_retry(self) -> Retry:
-        """The engine's form of it."""
-        initial, longest = timedelta(seconds=self.initial_delay_seconds), timedelta(seconds=self.max_delay_seconds)
-        return Retry(self.max_attempts, self.backoff, initial, longest)
-
-
-class Stage(BaseModel):
-    """A stage as it is declared; the first spelling of a key is ours, the other the seeds'."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-    number: int = Field(ge=1)
+    number: Annotated[int, Whole()]
     name: str
-    task_type: str
-    parallelism: Spread = Spread.SINGLE
-    count: int | None = Field(None, ge=0, le=MAX_TASKS)
-    count_param: str | None = None
-    max_parallel_tasks: int | None = Field(None, ge=1, le=MAX_WHOLE)
-    timeout_seconds: Seconds | None = None
-    queue_timeout_seconds: Seconds | None = None
-    heartbeat_timeout_seconds: Seconds | None = None
-    total_timeout_seconds: Seconds | None = None
-    depends_on_stage: int | None = None
-    uses_lineage: bool = False
-    queue: str | None = None
-    retry: RetrySpec | None = None
-    on_failure: OnFailure = OnFailure.FAIL
+    depends_on_stage: Annotated[int | None, Whole()] = None
 
 
 @dataclass(frozen=True)
@@ -100,10 +72,23 @@ class Declaration:
     origin: str = ""
     parts: tuple[Workflow, ...] = ()
 
+    @property
+    def inputs_schema(self) -> dict[str, Json]:
+        """The JSON Schema of its inputs; any object if it declares none."""
+        anything: dict[str, Json] = {"type": "object"}
+        if self.model is None:
+            return anything if self.workflow.inputs is None else inputs_schema(self.workflow.inputs)
+        try:
+            return self.model.model_json_schema()
+        except PydanticInvalidForJsonSchema:  # a type of the plugin's own
+            return anything
+
     def check(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """The job's parameters, checked and with defaults applied, or InputError (G9)."""
         checked = self._check(given)
         for node in self.workflow.nodes:
+            if not isinstance(node, StageNode):
+                continue
             count = checked.get(node.count_param or "")
             if isinstance(count, int) and count > MAX_TASKS:
                 raise InputError("node.count", f"{node.name}: {node.count_param} is at most {MAX_TASKS:,} tasks")
@@ -139,7 +124,7 @@ class Declaration:
         if len(tasks) > MAX_TASKS:
             found = f"{len(tasks):,} tasks; a stage has at most {MAX_TASKS:,}"
             raise ContractViolationError(f"create_tasks_for_stage({stage}) returned {found}")
-        if node.spread is Spread.MATCH_PREVIOUS and len(tasks) != len(previous):
+        if isinstance(node, StageNode) and node.spread is Spread.MATCH_PREVIOUS and len(tasks) != len(previous):
             raise ContractViolationError(
                 f"create_tasks_for_stage({stage}) returned {len(tasks)} tasks; match_previous needs {len(previous)}"
             )
@@ -170,19 +155,19 @@ def declare(declared: type) -> Declaration:
     name = _either(declared, "job_type", "JOB_TYPE", "")
     if not isinstance(name, str) or not name:
         raise DefinitionError("workflow.invalid", f"{declared.__qualname__} has no job_type")
-    stages = sorted(_stages(name, _either(declared, "stages", "STAGES", [])), key=lambda stage: stage.number)
     inputs, model = _schema(name, _either(declared, "parameters_schema", "PARAMETERS", None))
     instance = _instance(name, declared)
+    stages = _stages(name, _either(declared, "stages", "STAGES", []), instance)
     workflow = require_sound(
         Workflow(
             id=name,
             description=str(getattr(declared, "description", "") or inspect.getdoc(declared) or "").split("\n")[0],
             inputs=inputs,
-            nodes=tuple(_node(stage, stages, instance) for stage in stages),
+            nodes=tuple(_linked(stages)),
         )
     )
     ignored = tuple(method for method in _IGNORED if hasattr(declared, method))
-    return Declaration(workflow, instance, {stage.name: stage.number for stage in stages}, model, ignored)
+    return Declaration(workflow, instance, {stage.name: stage.number for stage, _ in stages}, model, ignored)
 
 
 def _either(declared: type, ours: str, theirs: str, default: object) -> Any:  # checked by the caller
@@ -249,19 +234,27 @@ def _role(parameter: inspect.Parameter, spare: list[str]) -> str | None:
     return None
 
 
-def _stages(job_type: str, given: Sequence[Mapping[str, Any]]) -> list[Stage]:  # raw declarations
+def _stages(job_type: str, given: Sequence[Mapping[str, Any]], instance: object) -> list[tuple[Stage, StageNode]]:
+    """The stages in order, each with its node; the nodes don't have their edges yet."""
     mistakes, stages = [], []
     for position, raw in enumerate(given, 1):
         try:
-            stages.append(Stage.model_validate(_one_spelling(raw)))
+            keys = _one_spelling(raw)
         except (ValueError, TypeError) as error:
-            found = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
-            mistakes += [f"stage {position}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found]
-    numbers = [stage.number for stage in stages]
+            mistakes.append(f"stage {position}: {error}")
+            continue
+        placed = read(Stage, {key: keys.pop(key) for key in declared_keys(Stage) if key in keys}, "a stage")
+        made = {"planned": "create_tasks_for_stage", "aggregated": "aggregate_stage_results"}
+        keys |= {f"{FILLED}{name}": hasattr(instance, method) for name, method in made.items()}
+        found = read(StageNode, {**keys, NAME: ""}, "a stage", beside=tuple(declared_keys(Stage)))
+        mistakes += [f"stage {position}: {mistake.message}" for mistake in (*placed.mistakes, *found.mistakes)]
+        if placed.value and found.value:
+            stages.append((placed.value, replace(found.value, name=placed.value.name)))
+    numbers = [stage.number for stage, _ in stages]
     mistakes += [f"stage number {n} stands twice" for n in sorted(set(numbers)) if numbers.count(n) > 1]
     if mistakes:
         raise DefinitionError("workflow.invalid", f"job {job_type!r}: " + "; ".join(mistakes))
-    return stages
+    return sorted(stages, key=lambda stage: stage[0].number)
 
 
 def _one_spelling(raw: Mapping[str, Any]) -> dict[str, Any]:  # raw declaration
@@ -276,37 +269,15 @@ def _one_spelling(raw: Mapping[str, Any]) -> dict[str, Any]:  # raw declaration
     return stage
 
 
-def _node(stage: Stage, stages: Sequence[Stage], instance: object) -> Node:
-    earlier = [other for other in stages if other.number < stage.number]
-    if stage.depends_on_stage is not None:
-        after = tuple(other.name for other in stages if other.number == stage.depends_on_stage)
-        if not after or stage.depends_on_stage >= stage.number:
-            raise DefinitionError("workflow.invalid", f"stage {stage.number} depends on stage {stage.depends_on_stage}")
-    else:
-        after = (earlier[-1].name,) if earlier else ()
-    return Node(
-        name=stage.name,
-        handler=stage.task_type,
-        after=after,
-        spread=stage.parallelism,
-        count=stage.count,
-        count_param=stage.count_param,
-        planned=hasattr(instance, "create_tasks_for_stage"),
-        aggregated=hasattr(instance, "aggregate_stage_results"),
-        lineage=stage.uses_lineage,
-        queue=stage.queue,
-        max_running=stage.max_parallel_tasks,
-        timeout=_span(stage.timeout_seconds),
-        queue_timeout=_span(stage.queue_timeout_seconds),
-        heartbeat_timeout=_span(stage.heartbeat_timeout_seconds),
-        total_timeout=_span(stage.total_timeout_seconds),
-        retry=stage.retry.to_retry() if stage.retry else None,
-        on_failure=stage.on_failure,
-    )
-
-
-def _span(seconds: float | None) -> timedelta | None:
-    return None if seconds is None else timedelta(seconds=seconds)
+def _linked(stages: Sequence[tuple[Stage, StageNode]]) -> Iterator[StageNode]:
+    """The nodes, each after the stage that it names, else after the one before."""
+    names = {stage.number: stage.name for stage, _ in stages}
+    for position, (stage, node) in enumerate(stages):
+        wanted = stage.depends_on_stage
+        if wanted is not None and (wanted not in names or wanted >= stage.number):
+            raise DefinitionError("workflow.invalid", f"stage {stage.number} depends on stage {wanted}")
+        before = names[wanted] if wanted is not None else stages[position - 1][0].name if position else None
+        yield replace(node, after=() if before is None else (before,))
 
 
 def _check_model(model: type[BaseModel], given: dict[str, Json]) -> dict[str, Json]:

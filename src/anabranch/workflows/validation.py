@@ -5,24 +5,28 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
+from typing import TypeVar
 
 from pydantic import BaseModel
 
 from anabranch.canonical import Json
 from anabranch.errors import DefinitionError
-from anabranch.workflows.bounds import MAX_TASKS, MAX_WHOLE, PRIORITIES, find_seconds_mistake, find_whole_mistake
-from anabranch.workflows.definition import Kind, Node, Spread, Workflow, find_retry_mistakes
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.handlers import Handler, Runs
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
+from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, Kind, Node, Spread, StageNode
+from anabranch.workflows.rules import find_number_mistakes
 from anabranch.workflows.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
+from anabranch.workflows.values import ID, ID_HINT
+from anabranch.workflows.work import HandlerWork
 
 __all__ = ["find_handler_mistakes", "find_model_mistakes", "find_workflow_mistakes", "in_order", "require_sound"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 NAME_HINT = "Begin with a letter or _, go on with letters, digits and _; at most 63."
-ID_HINT = "Begin with a letter or _, go on with letters, digits, _, . and -; at most 63."
 _SHOWN = 8  # nodes of a cycle
+
+N = TypeVar("N", bound=Node)
 
 
 def require_sound(workflow: Workflow) -> Workflow:
@@ -43,11 +47,11 @@ def find_workflow_mistakes(workflow: Workflow, *, is_whole: bool = True) -> list
 
 def find_handler_mistakes(workflow: Workflow, handlers: Mapping[str, Handler]) -> list[Mistake]:
     """Every mistake in how a workflow uses handlers, up to a hundred: unknown ones, and parameters they don't take."""
-    found = (mistake for node in workflow.nodes if node.handler for mistake in _handler_mistakes(node, handlers))
+    found = (mistake for node in workflow.nodes for mistake in _handler_mistakes(node, handlers))
     return list(islice(found, MAX_MISTAKES))
 
 
-def in_order(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+def in_order(nodes: Sequence[N]) -> tuple[list[N], list[N]]:
     """The nodes so that each comes after those it waits for, else as written; and those in or behind a cycle."""
     known = {node.name for node in nodes}
     waits = {node.name: {name for name in node.parents if name in known} for node in nodes}
@@ -56,7 +60,7 @@ def in_order(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
         for name in waits[node.name]:
             children.setdefault(name, []).append(number)
     ready = [number for number, node in enumerate(nodes) if not waits[node.name]]
-    ordered: dict[int, Node] = {}
+    ordered: dict[int, N] = {}
     while ready:
         number = heappop(ready)
         ordered[number] = nodes[number]
@@ -105,6 +109,9 @@ def _naming(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
             yield Mistake(("nodes", name), f"the name {quote(name)} stands twice")
         if not NAME.fullmatch(name):
             yield Mistake(("nodes", name), f"{quote(name)} can't be a node's name", NAME_HINT)
+    for name in workflow.inputs or ():
+        if not NAME.fullmatch(name):
+            yield Mistake(("inputs", name), f"{quote(name)} can't be an input's name", NAME_HINT)
     starts = [node.name for node in workflow.nodes if node.kind is Kind.START]
     for name in starts[1:]:
         hint = "Keep one, and name in its next all that begins the work."
@@ -173,34 +180,21 @@ def _edge_mistakes(node: Node, workflow: Workflow, known: set[str], ended: set[s
 
 
 def _leads_to(parent: Node, child: Node) -> bool:
-    return parent.kind is not Kind.CONDITIONAL or any(child.name in branch.next for branch in parent.branches)
+    return not isinstance(parent, ConditionalNode) or any(child.name in branch.next for branch in parent.branches)
 
 
 def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
     at: Path = ("nodes", node.name)
-    if node.kind is Kind.CONDITIONAL:
-        yield from _branch_mistakes(node, at, is_whole)
-    yield from _reserved(node.output or {}, (*at, "output"))
-    yield from (Mistake(at, message) for message in _stage_mistakes(node, workflow))
-    yield from (Mistake(at, message) for message in _number_mistakes(node) if message)
-
-
-def _number_mistakes(node: Node) -> Iterator[str]:
-    """What Python declared out of bounds; of a file, its reader has noted it."""
-    for name in ("timeout", "queue_timeout", "heartbeat_timeout", "total_timeout"):
-        if (limit := getattr(node, name)) is not None:
-            yield find_seconds_mistake(f"{name}_seconds", limit.total_seconds())
-    for name, value, low, high in (
-        ("count", node.count, 0, MAX_TASKS),
-        ("max_parallel_tasks", node.max_running, 1, MAX_WHOLE),
-        ("max_items", node.max_items, 1, MAX_WHOLE),
-        ("batch_size", node.batch_size, 1, MAX_WHOLE),
-        ("priority", node.priority, *PRIORITIES),
-    ):
-        if value is not None:
-            yield find_whole_mistake(name, value, low, high)
-    if node.retry:
-        yield from find_retry_mistakes(node.retry)
+    match node:
+        case ConditionalNode():
+            yield from _branch_mistakes(node, at, is_whole)
+        case EndNode():
+            yield from _reserved(node.output or {}, (*at, "output"))
+        case StageNode():
+            yield from (Mistake(at, message) for message in _stage_mistakes(node, workflow))
+        case _:
+            pass
+    yield from (Mistake(at, message) for message in find_number_mistakes(node))
 
 
 def _fan_in_mistakes(node: Node, workflow: Workflow, known: set[str]) -> Iterator[Mistake]:
@@ -214,7 +208,7 @@ def _fan_in_mistakes(node: Node, workflow: Workflow, known: set[str]) -> Iterato
         yield Mistake(("nodes", node.name, "depends_on"), message, "Name it in all_of, not in any_of.")
 
 
-def _stage_mistakes(node: Node, workflow: Workflow) -> Iterator[str]:
+def _stage_mistakes(node: StageNode, workflow: Workflow) -> Iterator[str]:
     if node.spread is Spread.FIXED and (node.count is None or node.count < 0) and not node.planned:
         yield "fixed parallelism needs a count of 0 or more"
     if node.spread is Spread.DYNAMIC and node.count_param is None and not node.planned:
@@ -229,7 +223,7 @@ def _stage_mistakes(node: Node, workflow: Workflow) -> Iterator[str]:
         yield f"count_param names {node.count_param!r}, which is not an input"
 
 
-def _branch_mistakes(node: Node, at: Path, is_whole: bool) -> Iterator[Mistake]:
+def _branch_mistakes(node: ConditionalNode, at: Path, is_whole: bool) -> Iterator[Mistake]:
     defaults = [number for number, branch in enumerate(node.branches) if branch.is_default]
     if not defaults and (node.branches or is_whole):
         hint = "End with one: {default: true, next: …}."
@@ -242,18 +236,21 @@ def _branch_mistakes(node: Node, at: Path, is_whole: bool) -> Iterator[Mistake]:
 
 
 def _handler_mistakes(node: Node, handlers: Mapping[str, Handler]) -> Iterator[Mistake]:
-    at: Path = ("nodes", node.name, "task") if node.kind is Kind.FAN_OUT else ("nodes", node.name)
-    found = handlers.get(node.handler)
-    if found is None:
-        hint = nearest(node.handler, sorted(handlers)) or "List them with `anabranch handlers`."
-        yield Mistake((*at, "handler"), f"no plugin brings the handler {quote(node.handler)}", hint, of_value=True)
+    work = node.work
+    if not isinstance(work, HandlerWork):
         return
-    if node.heartbeat_timeout and found.runs not in (Runs.IN_CHILD, Runs.HEAVILY):
+    at: Path = ("nodes", node.name, "task") if isinstance(node, FanOutNode) else ("nodes", node.name)
+    found = handlers.get(work.handler)
+    if found is None:
+        hint = nearest(work.handler, sorted(handlers)) or "List them with `anabranch handlers`."
+        yield Mistake((*at, "handler"), f"no plugin brings the handler {quote(work.handler)}", hint, of_value=True)
+        return
+    if work.heartbeat_timeout and found.runs not in (Runs.IN_CHILD, Runs.HEAVILY):
         message = f"{found.name} runs {found.runs}, and only handlers in children can have a heartbeat timeout"
         yield Mistake((*at, "heartbeat_timeout_seconds"), message, "Leave it out.")
-    if found.model is not None and node.params is not None:
+    if found.model is not None and work.params is not None:
         there = (*at, "params")
-        yield from find_model_mistakes(node.params, found.model, found.name, "parameter", there, there)
+        yield from find_model_mistakes(work.params, found.model, found.name, "parameter", there, there)
 
 
 def find_model_mistakes(

@@ -16,39 +16,15 @@ _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _INT_DIGITS = 20  # of -2**63, with its sign: more can't fit, and need not be converted to know it
 
-_TIME = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]*)?)?(?: *(?:Z|[-+][0-9]{1,2}(?::?[0-9]{2})?))?"
-_QUOTE = "quote it if it is text."
-_ODD_NUMBERS = tuple(
-    (re.compile(pattern), meaning, remedy)
-    for pattern, meaning, remedy in (
-        (
-            rf"[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:(?:[Tt]| +){_TIME})?",
-            "a date",
-            "",
-        ),
-        (
-            r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?",
-            "a number to base 60",
-            "Write the number in decimal, or ",
-        ),
-        (
-            r"[-+]?0(?:[oO][0-7_]+|[xX][0-9A-Fa-f_]+|[bB][01_]+)",
-            "an octal, hexadecimal or binary number",
-            "Write the number in decimal, or ",
-        ),
-        (
-            r"[-+]?0[0-9_]+(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?",
-            "an octal or a decimal number",
-            "Leave out the leading zero, or ",
-        ),
-        (
-            r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?",
-            "a number",
-            "Leave out the underscores, or ",
-        ),
-        (r"(?i:[-+]?\.inf|\.nan)", "infinity or no number", ""),
-    )
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:(?:[Tt]| +)[0-9]{1,2}:[0-9:.]+(?: *(?:Z|[-+][0-9:]{1,6}))?)?")
+# Of YAML 1.1 or 1.2: to base 60, 2, 8 or 16, with leading zeros or underscores, infinite, or none.
+_ODD_NUMBER = re.compile(
+    r"""[-+]?(?:0x[0-9a-f_]+|0b[01_]+|0o[0-7_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|\.inf
+    |(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:e[-+]?[0-9]+)?)|\.nan""",
+    re.IGNORECASE | re.VERBOSE,
 )
+_DECIMAL = "Write the number in decimal, without leading zeros and underscores, or "
+_QUOTE = "quote it if it is text."
 
 
 class OddScalar(ValueError):
@@ -83,9 +59,10 @@ def _resolve_number(plain: str) -> Json:
         return _read_int(plain)
     if _FLOAT.fullmatch(plain):
         return _read_float(plain)
-    for pattern, meaning, remedy in _ODD_NUMBERS:
-        if pattern.fullmatch(plain):
-            raise _odd(plain, meaning, remedy)
+    if _DATE.fullmatch(plain):
+        raise _odd(plain, "a date", "")
+    if _ODD_NUMBER.fullmatch(plain):
+        raise _odd(plain, "a number", _DECIMAL)
     return plain
 
 

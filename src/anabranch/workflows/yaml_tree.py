@@ -1,54 +1,80 @@
-"""YAML as strangers write it, read into plain values with positions: a strict subset of YAML 1.2 (G4)."""
+"""YAML as anyone may write it, read into plain values with positions: a strict subset of YAML 1.2 (G4)."""
 
 import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import yaml
 
 from anabranch.canonical import Json
+from anabranch.workflows.mistakes import MAX_MISTAKES, Path
 from anabranch.workflows.yaml_scalars import OddScalar, resolve, shorten
-from anabranch.workflows.yaml_source import MAX_MISTAKES, Mistake, Position, Source, TreeError, find_escape, read_source
 
-__all__ = ["Mistake", "Position", "Tree", "TreeError", "read_tree"]
+__all__ = ["FileMistake", "Position", "Tree", "TreeError", "read_tree"]
 
+MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
 MAX_VALUES = 100_000  # keys included: a workflow of 500 nodes has about 25,000
 
-_HEADER = re.compile(r"[|>][-+]*([1-9]*)[-+]*(?: +#[^\r\n]*| *)(?=[\r\n]|\Z)")
-_PROPERTY = re.compile(r"[&!][^\s,\[\]{}]*\s*")
-_COLON = re.compile(r"\s*:")
-_TAB_FIRST = re.compile(r"(?: *[\r\n])+ *\t")
-_TIGHT_COLON = re.compile(r":[,\[\]{}]")
-_LINE = re.compile(r"[^\r\n]+")
+# U+0085, U+2028 and U+2029 end a line in YAML 1.1 and not in 1.2; U+FEFF is a mark only at the very start.
+_UNFIT = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_PROPERTY = re.compile(r"([&!][^\s,\[\]{}]*)\s*")
+_HEADER = re.compile(r"[|>][-+1-9]*(?: +#| *[\r\n]| *\Z)")
+_LOOSE_EXPRESSION = re.compile(r"[:,\[{-]\s*\{\{")
 _INEXACT = {"": "\r\n", "'": "\r\n'", '"': "\r\n\\"}  # from the first of these on, text and file run apart
 _LETTERS = {"y", "n"}  # as keys they are coordinates and counts, and every reader takes them for text
 _ROOT_HINT = "Write keys and values: 'key: value'."
 _ODD = object()
 
-
-class _PureLoader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]  # Any where the stubs are not installed
-    """The parser where libyaml is absent."""
-
-    def save_possible_simple_key(self) -> None:
-        # It looks at each open bracket again for each token. What is nested so deep is refused in any case.
-        if self.flow_level <= MAX_DEPTH:
-            super().save_possible_simple_key()  # type: ignore[no-untyped-call,unused-ignore]  # as above
+Event = Any  # an event of the parser, whose classes have no types
 
 
-_LOADER: type[Any] = getattr(yaml, "CSafeLoader", _PureLoader)  # Any: two classes with no common parent
+@dataclass(frozen=True, order=True)
+class Position:
+    """A place in a file; the first line and the first column are 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class FileMistake:
+    """A mistake at its place in a file."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        """As compilers say it, in whole sentences."""
+        said = " ".join(part if part[-1] in ".?!…" else f"{part}." for part in (self.message, self.hint) if part)
+        return f"{self.file}:{self.line}:{self.column}: {said}"
+
+
+class TreeError(Exception):
+    """A file that can't be read, with all the mistakes that were found in it."""
+
+    def __init__(self, mistakes: list[FileMistake]) -> None:
+        ordered = sorted(set(mistakes), key=lambda wrong: (wrong.line, wrong.column, wrong.message))
+        self.mistakes = tuple(ordered[:MAX_MISTAKES])
+        super().__init__("\n".join(map(str, self.mistakes)))
 
 
 @dataclass(slots=True)
 class _Place:
-    """Where a value stands: offsets of its start and end and of its key's start, and its quotes or block sign."""
+    """Where a value is: its start, and in the text its offsets and its quotes or block sign; and where its key is."""
 
+    at: Position
     start: int
     end: int
     style: str
-    key: int
+    key: Position
     children: "dict[str, _Place] | list[_Place] | None" = None
 
 
@@ -59,34 +85,34 @@ class Tree:
     value: dict[str, Json]
     name: str
     _root: _Place = field(repr=False, compare=False)
-    _source: Source = field(repr=False, compare=False)
+    _text: str = field(repr=False, compare=False)
 
-    def position(self, path: tuple[str | int, ...], *, of_key: bool = False) -> Position:
-        """Where the value of a path stands, or its key; what does not exist is where its nearest parent is."""
+    def position(self, path: Path, *, of_key: bool = False) -> Position:
+        """Where the value of a path is, or its key; what does not exist is where its nearest parent is."""
         place = self._find(path)[0]
-        return self._source.position(place.key if of_key else place.start)
+        return place.key if of_key else place.at
 
-    def position_in(self, path: tuple[str | int, ...], offset: int) -> Position:
-        """Where a character of a text stands: exact within one line, up to the first escape, and in `|` text."""
+    def position_in(self, path: Path, offset: int) -> Position:
+        """Where a character of a text is: exact within one line, up to the first escape, and in `|` text."""
         place, value = self._find(path)
         if not isinstance(value, str) or value == "" or place.style == ">":
-            return self._source.position(place.start)
+            return place.at
         offset = max(0, min(offset, len(value)))
         if place.style == "|":
             return self._position_in_block(place, value, offset)
         start = place.start + len(place.style)
-        shown = self._source.text[start : min(start + offset, place.end)]
+        shown = self._text[start : min(start + offset, place.end)]
         exact = shown == value[:offset] and not any(sign in shown for sign in _INEXACT[place.style])
-        return self._source.position(start + offset if exact else place.start)
+        return Position(place.at.line, place.at.column + len(place.style) + offset) if exact else place.at
 
     def _position_in_block(self, place: _Place, value: str, offset: int) -> Position:
         offset = min(offset, len(value) - value.endswith("\n"))
         before = value[:offset].split("\n")
-        line = self._source.position(place.start).line + len(before)
+        line = place.at.line + len(before)
         text = value.split("\n")[len(before) - 1]
-        return Position(line, len(self._source.line(line)) - len(text) + len(before[-1]) + 1)
+        return Position(line, len(_LINE_BREAK.split(self._text)[line - 1]) - len(text) + len(before[-1]) + 1)
 
-    def _find(self, path: tuple[str | int, ...]) -> tuple[_Place, Json]:
+    def _find(self, path: Path) -> tuple[_Place, Json]:
         place = self._root
         value: Any = self.value  # Any: a wrong step is found by taking it
         for step in path:
@@ -97,15 +123,44 @@ class Tree:
         return place, value
 
 
-def read_tree(text: str | bytes, name: str) -> Tree:
+def read_tree(given: str | bytes, name: str) -> Tree:
     """The tree of a YAML file; TreeError with all its mistakes where it is not of our subset."""
-    source, mistakes = read_source(text, name)
-    walk = _Walk(source, mistakes)
+    text = _read_text(given, name)
+    walk = _Walk(text, name)
     walk.run()
     if walk.mistakes or walk.root is None:
-        raise source.error(walk.mistakes)
+        raise TreeError(walk.mistakes)
     place, value = walk.root
-    return Tree(value, name, place, source)
+    return Tree(value, name, place, text)
+
+
+def _read_text(given: str | bytes, name: str) -> str:
+    """The text to parse; TreeError where there is no sense in parsing it."""
+    size = len(given) if isinstance(given, bytes) else len(given.encode(errors="surrogatepass"))
+    if size > MAX_BYTES:
+        message = f"the file has {size:,} bytes, more than {MAX_BYTES:,}"
+        raise TreeError([FileMistake(name, 1, 1, message, "Split it into several files.")])
+    try:
+        text = (given.decode() if isinstance(given, bytes) else given).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        at = _end_of(error.object[: error.start].decode().removeprefix("\ufeff"))
+        message = f"byte {error.start:,} (0x{error.object[error.start]:02x}) is not UTF-8"
+        raise TreeError([FileMistake(name, at.line, at.column, message, "Save the file as UTF-8.")]) from error
+    if unfit := [_unfit(text, found.start(), name) for found in islice(_UNFIT.finditer(text), MAX_MISTAKES)]:
+        raise TreeError(unfit)
+    return text
+
+
+def _unfit(text: str, offset: int, name: str) -> FileMistake:
+    at, code = _end_of(text[:offset]), ord(text[offset])
+    lost = code == 0 or 0xD800 <= code <= 0xDFFF
+    hint = "Remove it." if lost else f'Remove it, or write "\\u{code:04x}" in double quotes.'
+    return FileMistake(name, at.line, at.column, f"the character U+{code:04X} is not allowed", hint)
+
+
+def _end_of(text: str) -> Position:
+    lines = _LINE_BREAK.split(text)
+    return Position(len(lines), len(lines[-1]) + 1)
 
 
 class _Stop(Exception):
@@ -119,8 +174,7 @@ class _Open:
     value: Any  # a dict or a list, filled by the walk
     place: _Place
     key: str | None = None
-    key_place: _Place = field(default_factory=lambda: _Place(0, 0, "", 0))
-    keys: dict[str, int] = field(default_factory=dict)
+    keys: dict[str, Position] = field(default_factory=dict)
 
     @property
     def awaits_key(self) -> bool:
@@ -130,96 +184,138 @@ class _Open:
 class _Walk:
     """Builds values from a parser's events, which come one by one: depth is known before anything nests."""
 
-    def __init__(self, source: Source, mistakes: list[Mistake]) -> None:
-        self.source = source
-        self.mistakes = mistakes
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self.mistakes: list[FileMistake] = []
         self.root: tuple[_Place, Any] | None = None
         self._open: list[_Open] = []
-        self._scalars: list[tuple[int, int, str]] = []
         self._values = 0
-        self._has_tabs = "\t" in source.text
 
     def run(self) -> None:
         """Take every event, or as many as make sense; a syntax error is raised at once."""
-        take = {
-            yaml.DocumentStartEvent: self._start_document,
-            yaml.AliasEvent: self._take_alias,
-            yaml.ScalarEvent: self._take_scalar,
-            yaml.MappingStartEvent: self._start_collection,
-            yaml.SequenceStartEvent: self._start_collection,
-            yaml.MappingEndEvent: self._end_collection,
-            yaml.SequenceEndEvent: self._end_collection,
-        }
         with contextlib.suppress(_Stop):
-            for event in _events(self.source):
-                if type(event) in take:
-                    take[type(event)](event)
+            for event in self._events():
+                match event:
+                    case yaml.DocumentStartEvent():
+                        self._start_document(event)
+                    case yaml.AliasEvent():
+                        self._refuse_property(_at(event.start_mark), f"*{event.anchor}")
+                        self._put(None, self._place(event))
+                    case yaml.ScalarEvent():
+                        self._take_scalar(event, self._place(event))
+                    case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                        self._start_collection(event, self._place(event))
+                    case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                        ended = self._open.pop()
+                        self._put(ended.value, ended.place)
+                    case _:
+                        pass
             self._check_root()
-        self._check_tabs()
 
-    def _start_document(self, event: Any) -> None:
-        if self.root is not None:
-            self._wrong(event.start_mark.index, "a second document begins here", "Keep one document in a file.")
+    def _events(self) -> Iterator[Event]:
+        loader = yaml.CSafeLoader(self.text)
+        try:
+            while loader.check_event():
+                yield loader.get_event()
+        except yaml.MarkedYAMLError as error:
+            raise TreeError([self._syntax(error)]) from error
+        finally:
+            loader.dispose()
+
+    def _syntax(self, error: Any) -> FileMistake:  # of the parser, always with a place
+        """A parser's complaint; a quote or a key that is never ended is where it begins."""
+        context, problem, mark = error.context or "", str(error.problem), error.problem_mark
+        if "quoted scalar" in context and "end of stream" in problem:
+            problem, mark, hint = "this quote is never closed", error.context_mark, "Close it."
+        elif "simple key" in context:
+            problem, mark, hint = "this key has no colon", error.context_mark, "Put a colon and a space after a key."
+        elif self.text[mark.index : mark.index + 1] == "\t":
+            problem, hint = "a tab is used to indent", "Indent with spaces."
+        elif _LOOSE_EXPRESSION.search(self.text[mark.index - mark.column : mark.index + 1]):
+            hint = 'Quote an expression: "{{ inputs.name }}".'
+        else:
+            hint = "Check the indentation, the brackets and the quotes."
+            if context and error.context_mark.line < mark.line:
+                problem += f" {context} that begins on line {error.context_mark.line + 1}"
+        at = _at(mark)
+        return FileMistake(self.name, at.line, at.column, problem, hint)
+
+    def _place(self, event: Event) -> _Place:
+        """Where a value is, behind its anchor and tag, which are refused."""
+        at, start = _at(event.start_mark), event.start_mark.index
+        self._values += 1
+        if self._values > MAX_VALUES:
+            self._wrong(at, f"the file holds more than {MAX_VALUES:,} values", "Split it into several files.")
             raise _Stop
+        while found := _PROPERTY.match(self.text, start) if event.anchor or getattr(event, "tag", None) else None:
+            self._refuse_property(at, found[1])
+            at, start = Position(at.line, at.column + len(found[0])), found.end()
+        return _Place(at, start, event.end_mark.index, getattr(event, "style", None) or "", at)
 
-    def _take_alias(self, event: Any) -> None:
-        self._add(self.source.anchor(event.start_mark.index))
-        self._put(None, _Place(event.start_mark.index, event.end_mark.index, "", 0))
+    def _refuse_property(self, at: Position, shown: str) -> None:
+        if shown.startswith("!"):
+            self._wrong(at, f"tags are refused: {shorten(shown)}", "Leave it out; quote what is text.")
+        else:
+            self._wrong(at, f"anchors and aliases are refused: {shorten(shown)}", "Write the value out in each place.")
 
-    def _start_collection(self, event: Any) -> None:
-        start = self._begin(event.start_mark.index)
+    def _start_document(self, event: Event) -> None:
+        at = _at(event.start_mark)
+        if self.root is not None:
+            self._wrong(at, "a second document begins here", "Keep one document in a file.")
+            raise _Stop
+        if event.version or event.tags:
+            self._wrong(at, "directives are refused", "Leave this line out.")
+
+    def _start_collection(self, event: Event, place: _Place) -> None:
         if len(self._open) >= MAX_DEPTH:
-            self._wrong(start, f"this is nested deeper than {MAX_DEPTH} levels", "Make it flatter.")
+            self._wrong(place.at, f"this is nested deeper than {MAX_DEPTH} levels", "Make it flatter.")
             raise _Stop
         if self._open and self._open[-1].awaits_key:
-            self._refuse_complex_key(start)
-        style = "[" if event.flow_style else ""
+            self._refuse_complex_key(place)
         value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-        self._open.append(_Open(value, _Place(start, start, style, start, type(value)())))
+        place.children = type(value)()
+        self._open.append(_Open(value, place))
 
-    def _end_collection(self, _event: Any) -> None:
-        ended = self._open.pop()
-        self._put(ended.value, ended.place)
+    def _refuse_complex_key(self, place: _Place) -> None:
+        if self.text[place.start - 1 : place.start + 1] == "{{":
+            at = Position(place.at.line, place.at.column - 1)
+            self._wrong(at, "this expression is not quoted", 'Quote it: "{{ inputs.name }}".')
+        else:
+            self._wrong(place.at, "a key is a mapping or a list, not text", "Write a text as key.")
 
-    def _take_scalar(self, event: Any) -> None:
-        start = self._begin(event.start_mark.index)
-        place = _Place(start, event.end_mark.index, event.style or "", start)
-        self._check_text(place)
+    def _take_scalar(self, event: Event, place: _Place) -> None:
+        if "\0" in event.value:
+            self._wrong(place.at, "this text holds U+0000, which can't be stored", "Leave it out.")
+        if place.style in ("|", ">") and not _HEADER.match(self.text, place.start):
+            self._wrong(place.at, "after | or > only +, -, a digit or a comment may follow", "Begin on the next line.")
         if self._open and self._open[-1].awaits_key:
             self._take_key(self._open[-1], event.value, place)
-        elif place.style:
-            self._put(event.value, place)
         else:
-            self._put(self._resolve(event.value, place.start), place)
+            self._put(event.value if place.style else self._resolve(event.value, place.at), place)
 
     def _take_key(self, mapping: _Open, text: str, place: _Place) -> None:
         if not place.style and text.lower() not in _LETTERS:
-            self._check_plain_key(text, place.start)
+            self._check_plain_key(text, place.at)
         if text in mapping.keys:
-            line = self.source.position(mapping.keys[text]).line
-            self._wrong(place.start, f"the key {shorten(text)!r} is already on line {line}", "Keep one of them.")
-        mapping.keys.setdefault(text, place.start)
-        mapping.key, mapping.key_place = text, place
+            line = mapping.keys[text].line
+            self._wrong(place.at, f"the key {shorten(text)!r} is already on line {line}", "Keep one of them.")
+        mapping.keys.setdefault(text, place.at)
+        mapping.key = text
 
-    def _check_plain_key(self, text: str, start: int) -> None:
+    def _check_plain_key(self, text: str, at: Position) -> None:
         if text == "<<":
-            self._wrong(start, "merge keys (<<) are refused", "Write the keys out in each place.")
+            self._wrong(at, "merge keys (<<) are refused", "Write the keys out in each place.")
         elif text == "":
-            self._wrong(start, "a key is missing here", 'Write a key before the colon, or "" for an empty one.')
-        elif not isinstance(value := self._resolve(text, start), str) and value is not _ODD:
-            self._wrong(start, f"the key {shorten(text)} is {_kind(value)}, not text", "Quote it.")
+            self._wrong(at, "a key is missing here", 'Write a key before the colon, or "" for an empty one.')
+        elif not isinstance(value := self._resolve(text, at), str) and value is not _ODD:
+            self._wrong(at, f"the key {shorten(text)} is {_kind(value)}, not text", "Quote it.")
 
-    def _refuse_complex_key(self, start: int) -> None:
-        if self.source.text[start - 1 : start + 1] == "{{":
-            self._wrong(start - 1, "this expression is not quoted", 'Quote it: "{{ inputs.name }}".')
-        else:
-            self._wrong(start, "a key is a mapping or a list, not text", "Write a text as key.")
-
-    def _resolve(self, plain: str, start: int) -> Any:
+    def _resolve(self, plain: str, at: Position) -> Any:  # JSON, or nothing that can be used
         try:
             return resolve(plain)
         except OddScalar as odd:
-            self._wrong(start, odd.message, odd.hint)
+            self._wrong(at, odd.message, odd.hint)
             return _ODD
 
     def _put(self, value: Any, place: _Place) -> None:
@@ -233,96 +329,27 @@ class _Walk:
         elif parent.key is None:
             parent.key = ""  # it was refused as a key, and its value comes next
         else:
-            self._put_under(parent, parent.key, value, place)
-
-    def _put_under(self, parent: _Open, key: str, value: Any, place: _Place) -> None:
-        place.key = parent.key_place.start
-        if value is None and place.start == place.end:
-            # The parsers place what is not there differently: for us it follows its colon.
-            colon = _COLON.match(self.source.text, parent.key_place.end)
-            place.start = place.end = colon.end() if colon else parent.key_place.end
-        parent.value[key] = value
-        parent.place.children[key] = place  # type: ignore[index,call-overload]  # a mapping has a dict of places
-        parent.key = None
-
-    def _begin(self, start: int) -> int:
-        self._values += 1
-        if self._values > MAX_VALUES:
-            self._wrong(start, f"the file holds more than {MAX_VALUES:,} values", "Split it into several files.")
-            raise _Stop
-        text = self.source.text
-        while found := _PROPERTY.match(text, start):
-            self._add(self.source.anchor(start) if found[0][0] == "&" else self.source.tag(start))
-            start = found.end()
-        return start
-
-    def _check_text(self, place: _Place) -> None:
-        """Raise what one parser takes for a syntax error, and the other does not."""
-        text, start = self.source.text, place.start
-        if place.style in ("|", ">"):
-            if not (header := _HEADER.match(text, start)):
-                raise self.source.error([self.source.block_header(start)])
-            start = header.end()
-            if not header[1] and (tab := _TAB_FIRST.match(text, start, place.end)):
-                raise self.source.error([self.source.tab(tab.end() - 1)])
-        elif place.style == '"' and (escape := find_escape(text, start, place.end)) is not None:
-            raise self.source.error([self.source.escape(escape)])
-        elif not place.style and self._open and self._open[-1].place.style:
-            self._check_plain_in_brackets(start, place.end)
-        if self._has_tabs:
-            self._scalars.append((start, place.end, place.style))
-
-    def _check_plain_in_brackets(self, start: int, end: int) -> None:
-        if (found := self.source.text.find("?", start - 1, end)) >= 0:
-            raise self.source.error([self.source.question(found)])
-        if start < end and _TIGHT_COLON.match(self.source.text, end):
-            raise self.source.error([self.source.tight_colon(end)])
+            place.key = parent.keys.get(parent.key, place.at)
+            parent.value[parent.key] = value
+            parent.place.children[parent.key] = place  # type: ignore[index,call-overload]  # and a mapping a dict
+            parent.key = None
 
     def _check_root(self) -> None:
-        place, value = self.root or (_Place(0, 0, "", 0), None)
+        start = Position(1, 1)
+        place, value = self.root or (_Place(start, 0, 0, "", start), None)
         if value is None and not place.style and place.start == place.end:
-            self._wrong(0, "the file is empty", _ROOT_HINT)
+            self._wrong(start, "the file is empty", _ROOT_HINT)
         elif not isinstance(value, dict):
-            self._wrong(place.start, f"the file is {_kind(value)}, not a mapping", _ROOT_HINT)
+            self._wrong(place.at, f"the file is {_kind(value)}, not a mapping", _ROOT_HINT)
 
-    def _check_tabs(self) -> None:
-        if self._has_tabs and (tab := _find_tab(self.source.text, self._scalars)) >= 0:
-            raise self.source.error([self.source.tab(tab)])
-
-    def _wrong(self, offset: int, message: str, hint: str) -> None:
-        self._add(self.source.mistake(offset, message, hint))
-
-    def _add(self, mistake: Mistake) -> None:
-        self.mistakes.append(mistake)
+    def _wrong(self, at: Position, message: str, hint: str) -> None:
+        self.mistakes.append(FileMistake(self.name, at.line, at.column, message, hint))
         if len(self.mistakes) >= 2 * MAX_MISTAKES:  # twice: some are found two times
             raise _Stop
 
 
-def _events(source: Source) -> Iterator[Any]:
-    loader = _LOADER(source.text)
-    try:
-        while loader.check_event():
-            yield loader.get_event()
-    except yaml.MarkedYAMLError as error:
-        raise source.error([source.syntax(error)]) from error
-    except (OverflowError, ValueError) as error:  # the pure parser, of an escape beyond Unicode, behind its \U
-        raise source.error([source.escape(loader.index - 2)]) from error
-    finally:
-        loader.dispose()
-
-
-def _find_tab(text: str, scalars: list[tuple[int, int, str]]) -> int:
-    """Where the first tab stands that is not in quotes, block text or a comment; -1 if there is none."""
-    begin = 0
-    for start, end, style in [*scalars, (len(text), len(text), "")]:
-        for line in _LINE.finditer(text, begin, start):
-            tab = text.find("\t", line.start(), line.end())
-            if tab >= 0 and text.find("#", line.start(), tab) < 0:
-                return tab
-        if not style and (tab := text.find("\t", start, end)) >= 0:
-            return tab
-        begin = end
-    return -1
+def _at(mark: Any) -> Position:  # of the parser
+    return Position(mark.line + 1, mark.column + 1)
 
 
 def _kind(value: object) -> str:

@@ -17,7 +17,7 @@ from rasterio.enums import ColorInterp
 from rasterio.transform import from_bounds, from_origin
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.crs import to_degrees
+from anabranch.geo.degrees import to_degrees
 from anabranch.plugins.raster.drivers import ALLOWED, gdal_environment
 from anabranch.plugins.raster.footprint import Footprint, footprint
 from anabranch.plugins.raster.models import Kind, Validated

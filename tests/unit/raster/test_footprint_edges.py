@@ -12,9 +12,9 @@ from affine import Affine
 from rasterio.crs import CRS
 from rasterio.transform import from_origin
 
-from anabranch.plugins.raster.crs import to_degrees
+from anabranch.geo.boxes import Box, box_of, covers
+from anabranch.geo.degrees import to_degrees
 from anabranch.plugins.raster.footprint import Footprint, footprint
-from anabranch.plugins.stac.boxes import Box, box_of, covers
 from tests.support.rasters import make_raster
 
 EDGE = 20037508.342789244

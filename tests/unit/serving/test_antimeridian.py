@@ -9,7 +9,8 @@ import rasterio
 from affine import Affine
 from rio_tiler.errors import PointOutsideBounds, TileOutsideBounds
 
-from anabranch.serving.antimeridian import for_maps, within_globe
+from anabranch.geo.boxes import Box
+from anabranch.serving.antimeridian import for_maps
 from anabranch.serving.geotiff import GeoTiff
 
 SIDE = 64
@@ -126,7 +127,7 @@ def test_a_mask_is_kept_where_two_sides_meet(tmp_path: Path) -> None:
     ],
 )
 def test_c1_bounds_in_degrees_cross_180_as_geojson_says(given: tuple[float, float], found: tuple[float, float]) -> None:
-    assert within_globe((given[0], -1, given[1], 1)) == (found[0], -1, found[1], 1)
+    assert Box(given[0], -1, given[1], 1).within_globe() == (found[0], -1, found[1], 1)
 
 
 def test_a_map_gets_bounds_that_it_understands_and_the_center() -> None:

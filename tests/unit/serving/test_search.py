@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from anabranch.errors import InputError
+from anabranch.geo.boxes import Box
 from anabranch.serving.search.bounds import BOUNDS
 from anabranch.serving.search.cql2 import check_filter, check_text, parse_filter
-from anabranch.serving.search.geojson import area_of_box, check_bbox, check_geometry
+from anabranch.serving.search.geojson import check_bbox, check_geometry
 
 # Each grows with a number; all of them took cql2 seconds or gigabytes, or killed it.
 HOSTILE: dict[str, Callable[[int], str]] = {
@@ -208,7 +209,7 @@ def test_geometries_are_bounded(geometry: object) -> None:
     ],
 )
 def test_the_area_of_a_box_is_cut_at_180_degrees(bbox: list[float], areas: Any) -> None:
-    found = area_of_box(bbox)
+    found = Box.of(bbox).to_geojson()
     assert found["type"] == "MultiPolygon"
     rings = [polygon[0] for polygon in found["coordinates"]]
     assert [(*map(min, zip(*ring, strict=True)), *map(max, zip(*ring, strict=True))) for ring in rings] == areas

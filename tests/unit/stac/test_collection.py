@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import InputError
-from anabranch.plugins.stac.boxes import Box, covers, unite
+from anabranch.geo.boxes import Box, covers, unite
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, covers_items, widen
 from anabranch.plugins.stac.validation import find_errors
 

@@ -42,7 +42,7 @@ class Bucket:
     def stat(self, key: str) -> Stat:
         import obstore
 
-        with self._told(key):
+        with self._translate(key):
             return _stat(obstore.head(self._store, key))
 
     def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
@@ -63,7 +63,7 @@ class Bucket:
         import obstore
 
         digest = sha256()
-        with self._told(key):
+        with self._translate(key):
             got = obstore.get(self._store, key)
         with target.open("wb") as file:
             for piece in self._pieces(key, got):
@@ -85,7 +85,7 @@ class Bucket:
         import obstore
 
         mode: Any = "create" if if_absent else "overwrite"
-        with self._told(key):
+        with self._translate(key):
             obstore.put(self._store, key, data, mode=mode, use_multipart=False, attributes=_attributes(media_type))
         return Stored(len(data), sha256(data).hexdigest())
 
@@ -105,7 +105,7 @@ class Bucket:
     def _walk(self, folder: str, after: str, page: int) -> Iterator[Stat]:
         import obstore
 
-        with self._told(folder):
+        with self._translate(folder):
             for found in obstore.list(self._store, folder or None, offset=after or None, chunk_size=page):
                 # Not every store knows an offset.
                 shown = (each for each in found if each["path"] > after)
@@ -116,7 +116,7 @@ class Bucket:
         import obstore
         from obstore.exceptions import GenericError
 
-        with self._told(key):
+        with self._translate(key):
             try:
                 return obstore.get(self._store, key, options=options)
             except GenericError as error:
@@ -125,7 +125,7 @@ class Bucket:
                 raise
 
     def _pieces(self, key: str, got: "GetResult") -> Iterator[bytes]:
-        with self._told(key):
+        with self._translate(key):
             yield from got.stream(PIECE_BYTES)
 
     def _upload_parts(self, key: str, source: Path, part: int, media_type: str | None) -> Stored:
@@ -141,7 +141,7 @@ class Bucket:
                     size += len(piece)
                     yield piece
 
-        with self._told(key):
+        with self._translate(key):
             obstore.put(
                 self._store,
                 key,
@@ -173,7 +173,7 @@ class Bucket:
     def _delete(self, keys: Sequence[str]) -> None:
         import obstore
 
-        with self._told(keys[0] if len(keys) == 1 else f"{len(keys)} objects"):
+        with self._translate(keys[0] if len(keys) == 1 else f"{len(keys)} objects"):
             try:
                 obstore.delete(self._store, keys)
             except FileNotFoundError:  # one was not there; some stores stop at it
@@ -182,7 +182,7 @@ class Bucket:
                         obstore.delete(self._store, key)
 
     @contextmanager
-    def _told(self, key: str) -> Iterator[None]:
+    def _translate(self, key: str) -> Iterator[None]:
         from obstore.exceptions import BaseError
 
         try:

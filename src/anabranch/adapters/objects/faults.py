@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from anabranch.errors import AnabranchError, Changed, Conflict, Denied, Full, InputError, NotFound, Unavailable
 
-__all__ = ["changed", "exists", "explain", "leads_out", "no_container", "not_found", "told"]
+__all__ = ["changed", "exists", "explain", "leads_out", "no_container", "not_found", "translate"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -51,7 +51,7 @@ def leads_out(tier: str, key: str) -> InputError:
 
 
 @contextmanager
-def told(tier: str, key: str) -> Iterator[None]:
+def translate(tier: str, key: str) -> Iterator[None]:
     """Turn what a file system refuses into an error of ours."""
     try:
         yield
@@ -81,12 +81,12 @@ def no_container(tier: str) -> Unavailable:
     return Unavailable(
         "storage.container",
         f"the container of the tier {tier} does not exist",
-        remedy=f"Make it or mount it, or mend ANABRANCH_STORAGE__{tier.upper()}.",
+        remedy=f"Make it or mount it, or correct ANABRANCH_STORAGE__{tier.upper()}.",
     )
 
 
 def explain(tier: str, key: str, error: Exception, secrets: Iterable[str]) -> AnabranchError:
-    """What obstore raised, as an error of ours; it is told by the name of its class, and by the answer in its text."""
+    """What obstore raised, as an error of ours; recognized by the name of its class and its text."""
     kind, reason = type(error).__name__, _reason(str(error), secrets)
     if re.search(r"NoSuchBucket|ContainerNotFound", reason):
         return no_container(tier)
@@ -114,7 +114,7 @@ def _unreachable(tier: str, key: str, reason: str) -> Unavailable:
     return Unavailable(
         "storage.unreachable",
         f"the tier {tier} could not be used for {key or 'a list'}: {reason}",
-        remedy=f"See that its store answers, or mend ANABRANCH_STORAGE__{tier.upper()}.",
+        remedy=f"See that its store answers, or correct ANABRANCH_STORAGE__{tier.upper()}.",
     )
 
 

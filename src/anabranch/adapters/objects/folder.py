@@ -11,7 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, told
+from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, translate
 from anabranch.adapters.objects.staging import Aside, clear_asides
 from anabranch.storage.addresses import RESERVED
 from anabranch.storage.tiers import Downloaded, Page, Stat, Stored
@@ -67,7 +67,7 @@ class Folder:
 
     def delete(self, keys: Sequence[str]) -> None:
         for key in keys:
-            with told(self._name, key):
+            with translate(self._name, key):
                 path = self._path(key)
                 with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                     path.unlink()
@@ -85,17 +85,19 @@ class Folder:
         clear_asides(self._root / INCOMING)
 
     def _below(self, folder: str, after: str) -> Iterator[Stat]:
-        with told(self._name, folder):  # now, and not with the first object: what can't be listed is told at once
+        with translate(
+            self._name, folder
+        ):  # now, and not with the first object: what can't be listed is reported at once
             self._require()
             path, prefix = (self._path(folder), f"{folder}/") if folder else (self._root, "")
         return self._tell_of(folder, _walk(path, prefix, after))
 
     def _tell_of(self, folder: str, found: Iterator[Stat]) -> Iterator[Stat]:
-        with told(self._name, folder):
+        with translate(self._name, folder):
             yield from found
 
     def _write(self, key: str, pieces: Iterator[bytes], if_absent: bool) -> Stored:
-        with told(self._name, key):
+        with translate(self._name, key):
             path, digest, size = self._path(key), sha256(), 0
             if if_absent and path.exists():
                 raise exists(self._name, key)
@@ -155,7 +157,7 @@ class Folder:
             folder = folder.parent
 
     def _open(self, key: str) -> BinaryIO:
-        with told(self._name, key):
+        with translate(self._name, key):
             handle = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             if not _is_file(
                 os.fstat(handle)
@@ -165,7 +167,7 @@ class Folder:
             return os.fdopen(handle, "rb")
 
     def _pieces(self, key: str, file: BinaryIO, start: int, length: int | None) -> Iterator[bytes]:
-        with told(self._name, key):
+        with translate(self._name, key):
             file.seek(start)
             left = length
             while piece := file.read(PIECE_BYTES if left is None else min(left, PIECE_BYTES)):
@@ -177,7 +179,7 @@ class Folder:
             yield from pieces
 
     def _require(self) -> None:
-        """Refuse an operator's folder that is not there: one made anew would hide behind a mount that comes back."""
+        """Refuse an operator's folder that is not there: a new one would hide behind a mount that comes back."""
         if self._container and not self._container.is_dir():
             raise no_container(self._name)
 

@@ -81,7 +81,7 @@ TIMES: Mapping[str, Any] = {
     "read_timeout": timedelta(minutes=3),  # of a silence; a part of an upload must be through in it, too
     "timeout": timedelta(hours=12),  # of a whole request: a large object may take hours
 }
-# The engine tries again later; here only what a moment mends.
+# The engine tries again later; here only what passes in a moment.
 RETRY: Any = {
     "max_retries": 4,
     "retry_timeout": timedelta(seconds=30),

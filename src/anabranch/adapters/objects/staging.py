@@ -14,7 +14,7 @@ class Aside:
     """A file in a folder of its own until it is kept."""
 
     def __init__(self, folder: Path, keep: Callable[[Path, str], bool]) -> None:
-        """Begin it; `keep` puts the whole file under a key, or tells that there is one already."""
+        """Begin it; `keep` puts the whole file under a key, or reports that there is one already."""
         self._keep = keep
         folder.mkdir(parents=True, exist_ok=True)
         gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import datetime
 from functools import cache
 
 import psycopg
@@ -69,9 +70,11 @@ class Database:
             await asyncio.wait([self._renewing], timeout=RENEW_SECONDS)
         await self._pool.close(timeout=2)
 
-    async def call(self, function: str, *arguments: object) -> list[DictRow]:
-        """The rows of a function of schema app."""
-        return await self._fetch(call_text(function), arguments)
+    async def call(self, function: str, *arguments: object, before: datetime | None = None) -> list[DictRow]:
+        """The rows of a function of schema app; none, and no effect, where the clock has passed `before`."""
+        if before is None:
+            return await self._fetch(call_text(function), arguments)
+        return await self._fetch(f"{call_text(function)} where app.now() < %s", (*arguments, before))
 
     async def renew(self) -> None:
         """Replace every connection, for a caller who wants to be sure that the next call is not hurt by an old one."""

@@ -11,15 +11,16 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import structlog
-from pydantic import BaseModel
 
+from anabranch.api.answers.build import build_event, build_job, build_task, to_json
 from anabranch.api.answers.openapi import Responses
-from anabranch.api.schemas import EventView, JobView, LogView, TaskView
-from anabranch.app import Gateway
 from anabranch.canonical import decode
+from anabranch.contract.answer import build
+from anabranch.contract.jobs import Log
 from anabranch.engine.model import Job
 from anabranch.engine.views import JobDetail
 from anabranch.errors import AnabranchError
+from anabranch.gateway import Gateway
 from anabranch.settings import origins
 
 __all__ = ["BUNDLED", "pack"]
@@ -74,13 +75,13 @@ class Sink:
 
 
 async def pack(gateway: Gateway, job: Job) -> AsyncIterator[bytes]:
-    """The bundle of a job in pieces; what can't be read is told in its manifest, and the rest is there."""
+    """The bundle of a job in pieces; its manifest lists what can't be read, and the rest is there."""
     sink = Sink()
     contents: dict[str, Value] = {}
     with ZipFile(sink, "w", ZIP_DEFLATED) as archive:  # type: ignore[call-overload]  # it asks a stream for no more
         for part in Contents(gateway, job).parts:
-            lines, told = await _read(part)
-            contents[part.name] = told
+            lines, entry = await _read(part)
+            contents[part.name] = entry
             await asyncio.to_thread(archive.writestr, part.name, lines)
             yield sink.take()
         manifest = {"job_id": job.job_id, "made_at": datetime.now(UTC).isoformat(), "contents": contents}
@@ -134,7 +135,7 @@ class Contents:
         ]
 
     async def _status(self) -> Pages:
-        yield [_dumped(JobView.of(JobDetail(self._job, await self._reads.nodes(self._job.id))))]
+        yield [to_json(build_job(JobDetail(self._job, await self._reads.nodes(self._job.id))))]
 
     async def _definition(self) -> Pages:
         yield [decode((await self._reads.workflow(self._job)).text)]
@@ -142,7 +143,7 @@ class Contents:
     async def _events(self) -> Pages:
         last = 0
         while page := await self._reads.events(self._job.id, after=last, limit=PAGE):
-            yield [_dumped(EventView.of(event)) for event in page]
+            yield [to_json(build_event(event)) for event in page]
             last = page[-1].seq
 
     async def _tasks(self, status: str, limit: int = PAGE) -> Pages:
@@ -150,7 +151,7 @@ class Contents:
         while page := await self._reads.tasks(
             self._job.id, limit=limit, after=after, node=None, status=status, whole=False
         ):
-            yield [_dumped(TaskView.of(task)) for task in page]
+            yield [to_json(build_task(task)) for task in page]
             after = page[-1].cursor
 
     async def _others(self) -> Pages:
@@ -159,7 +160,7 @@ class Contents:
 
     async def _logs(self) -> Pages:
         found = await self._reads.failed_logs(self._job.id, limit=MOST_LOGS + 1)
-        yield [_dumped(LogView.of(trace)) for trace in found]
+        yield [to_json(build(Log, trace)) for trace in found]
 
     async def _versions(self) -> Pages:
         yield [{**_versions(), "postgresql": await self._reads.server()}]
@@ -167,10 +168,6 @@ class Contents:
     async def _settings(self) -> Pages:
         known = origins(self._gateway.settings)
         yield [{origin.name: {"value": origin.value, "origin": origin.origin} for origin in known}]
-
-
-def _dumped(view: BaseModel) -> Value:
-    return view.model_dump(mode="json")
 
 
 def _cut(value: Value) -> Value:

@@ -14,38 +14,27 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from anabranch.access import NotAuthenticated, redact
+from anabranch.access import redact
 from anabranch.api.security.root_path import at_root
-from anabranch.codes import find_code
+from anabranch.codes import code_of, status_of
 from anabranch.engine.ports import Refused, SessionGone
-from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, InputError, Kind, NotFound, Unavailable
 
 __all__ = [
-    "STATUS",
     "InvalidRequest",
     "Mistake",
     "Problem",
     "TooMany",
     "add_handlers",
     "describe",
-    "for_strangers",
+    "for_anonymous",
     "respond",
-    "status_of",
 ]
 
 log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
 
-# A code's own status, in the list of codes, stands above its class. What is in neither form is ours to mend: 500.
-STATUS: Mapping[type[AnabranchError], int] = {
-    NotAuthenticated: 401,
-    NotFound: 404,
-    Conflict: 409,
-    InputError: 422,
-    Unavailable: 503,
-    SessionGone: 503,
-}
 CHALLENGE = 'Bearer realm="anabranch"'
 # Those of a code stand above those of its status.
 HEADERS: Mapping[int | str, Mapping[str, str]] = {
@@ -54,7 +43,6 @@ HEADERS: Mapping[int | str, Mapping[str, str]] = {
     "auth.missing": {"WWW-Authenticate": CHALLENGE},
     "auth.forbidden": {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'},
 }
-RETRYABLE = frozenset({408, 429, 503})
 ROUTES = "The routes and what they take are described at /openapi.json."
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
@@ -69,6 +57,8 @@ class Mistake(BaseModel):
 
 class TooMany(AnabranchError):
     """A caller asks for more than its share; it says after how many seconds there is some again."""
+
+    kind = Kind.THROTTLED
 
     def __init__(self, code: str, message: str, seconds: float = 1) -> None:
         self.seconds = math.ceil(seconds)
@@ -95,8 +85,8 @@ class InvalidRequest(InputError):
     """A request that breaks the rules of its route, with every mistake in it."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
-        told = "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes)
-        super().__init__("request.invalid", told, remedy=ROUTES)
+        detail = "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes)
+        super().__init__("request.invalid", detail, remedy=ROUTES)
         self.mistakes = tuple(mistakes)
 
     @classmethod
@@ -105,34 +95,25 @@ class InvalidRequest(InputError):
         return cls([Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in errors])
 
 
-def status_of(error: AnabranchError) -> int:
-    """The HTTP status of an error."""
-    known = find_code(error.code)
-    if known and known.own_status:
-        return known.own_status
-    by_class = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), None)
-    return by_class or (known and known.status) or 500
-
-
 def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
-    """What a caller is told of an error."""
-    status, known = status_of(error), find_code(error.code)
+    """An error as callers see it."""
+    status, known = status_of(error), code_of(error)
     return Problem(
         type=at_root(f"/errors/{quote(error.code)}"),
-        title=known.meaning.removesuffix(".") if known else HTTPStatus(status).phrase,
+        title=known.meaning.removesuffix(".") or HTTPStatus(status).phrase,
         status=status,
         detail=_detail(error),
         instance=quote(path),
         code=error.code,
-        remedy=error.remedy or (known.remedy if known else None),
-        retryable=status in RETRYABLE,
+        remedy=error.remedy or known.remedy or None,
+        retryable=known.retryable,
         correlation_id=correlation_id,
         errors=error.mistakes if isinstance(error, InvalidRequest) else None,
     )
 
 
 def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
-    """The answer that tells a caller of an error."""
+    """The response for an error."""
     problem = describe(error, path=path, correlation_id=correlation_id)
     body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
     headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
@@ -155,7 +136,7 @@ async def _answer(request: Request, error: Exception) -> Response:
     if status >= 500:
         log.warning("request.failed", code=error.code, reason=error.message, path=request.url.path, status=status)
     if request.state.principal is None:
-        error = for_strangers(error)
+        error = for_anonymous(error)
     return respond(error, path=request.url.path, correlation_id=request.state.correlation_id)
 
 
@@ -192,8 +173,8 @@ def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
     return InputError("request.invalid", str(error.detail), remedy=ROUTES)
 
 
-def for_strangers(error: AnabranchError) -> AnabranchError:
-    """What those are told who have not said who they are."""
+def for_anonymous(error: AnabranchError) -> AnabranchError:
+    """An error as anonymous callers see it."""
     # Which part fails is not for those who only look whether any does.
     if isinstance(error, Unavailable | SessionGone):
         remedy = "Try again; whoever runs it finds the cause by `anabranch doctor`."

@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
 
 from anabranch.adapters.postgres.schema.pgstac import Catalog
+from anabranch.contract.stack import Status
 from anabranch.engine.views import ClockStep, Duty, StuckJobs, Trouble, Vitals
 from anabranch.errors import AnabranchError
 
 __all__ = [
     "Onsets",
     "Part",
-    "Status",
     "diagnose",
     "diagnose_catalog",
     "diagnose_disk",
@@ -21,7 +20,6 @@ __all__ = [
     "worst",
 ]
 
-Status = Literal["ok", "degraded", "down"]
 WORST: tuple[Status, ...] = ("down", "degraded", "ok")
 LATE_TICK_SECONDS, OLDEST_TICK_SECONDS = 2.0, 10.0
 WORKERS_DUTIES = frozenset({"clearing"})
@@ -82,7 +80,7 @@ def diagnose_loop(tick_age: float, *, has_session: bool) -> Part:
 
 
 def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
-    """The parts that the database knows of; `took` is how many seconds it needed to tell."""
+    """The parts that the database knows of; `took` is how many seconds its answer took."""
     if isinstance(vitals, AnabranchError):
         yield Part("database", "down", vitals.code, vitals.remedy)
         for name in ("orchestrators", "workers", "sweeper"):

@@ -1,4 +1,4 @@
-"""Errors that the event loop can tell nobody but the log."""
+"""Errors of the event loop, which only the log can show."""
 
 import asyncio
 import time

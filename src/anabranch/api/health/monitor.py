@@ -19,9 +19,9 @@ from anabranch.api.health.diagnosis import (
 )
 from anabranch.api.health.loop_beat import Tick
 from anabranch.api.streaming.shared_query import Watch
-from anabranch.app import Gateway
 from anabranch.engine.views import Gauges, StuckJobs, Vitals
 from anabranch.errors import AnabranchError
+from anabranch.gateway import Gateway
 
 __all__ = ["Monitor"]
 
@@ -62,7 +62,7 @@ class Monitor:
         return vitals
 
     async def gauges(self) -> Gauges | AnabranchError:
-        """What the database knows for metrics, however many ask, once in a while; or why it does not tell."""
+        """What the database knows for metrics, however many ask, once in a while; or why they are not known."""
         return await self._gauges.try_get()
 
     async def disks(self) -> dict[str, int]:

@@ -35,7 +35,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("anabranch_database_connections_limit", "gauge", (), "Connections that the server allows."),
     Metric("anabranch_database_horizon_seconds", "gauge", (), "How long a transaction, standby or replication slot has kept dead rows from being vacuumed; alarm above an hour."),
     Metric("anabranch_database_oldest_transaction_seconds", "gauge", (), "Age of the oldest transaction of our login user, or of anybody where that is a superuser."),
-    Metric("anabranch_database_up", "gauge", (), "1 when the database answered in time, else 0 and all that it would tell is left out."),
+    Metric("anabranch_database_up", "gauge", (), "1 when the database answered in time, else 0, and metrics from the database are left out."),
     Metric("anabranch_disk_free_bytes", "gauge", ("folder",), "Free space where the API runs, of the home and of its scratch."),
     Metric("anabranch_duty_age_seconds", "gauge", ("duty",), "Time since the last round of a background duty."),
     Metric("anabranch_http_request_seconds", "histogram", ("route", "method"), "Time from a request to the beginning of its answer, in this process."),

@@ -9,25 +9,18 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
 from anabranch.access import Scope
-from anabranch.api.answers.errors import InvalidRequest, TooMany, describe, status_of
+from anabranch.api.answers.errors import InvalidRequest, TooMany, describe
 from anabranch.api.answers.openapi import body, keyed, problems
 from anabranch.api.body import check_media_type, parse_object, too_large
-from anabranch.api.deps import (
-    Caller,
-    CurrentCaller,
-    CurrentGateway,
-    CurrentLimits,
-    CurrentSettings,
-    GivenKey,
-    needs,
-)
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
 from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
-from anabranch.app import Gateway
+from anabranch.codes import status_of
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submission import Order
 from anabranch.errors import AnabranchError, InputError
+from anabranch.gateway import Gateway
 
 __all__ = ["router"]
 
@@ -101,16 +94,16 @@ class _Bulk:
         with self._limits.counting_jobs(self._caller.principal) as count:
             read = [self._read(line, count) for line in lines]
             made = iter(await self._hand_in([order for order in read if isinstance(order, Order)]))
-            told = [next(made) if isinstance(order, Order) else order for order in read]
-            count.made = created = sum(isinstance(answer, Submitted) and answer.created for answer in told)
-        refused = sum(isinstance(answer, AnabranchError) for answer in told)
+            answers = [next(made) if isinstance(order, Order) else order for order in read]
+            count.made = created = sum(isinstance(answer, Submitted) and answer.created for answer in answers)
+        refused = sum(isinstance(answer, AnabranchError) for answer in answers)
         log.info("jobs.accepted", first_line=lines[0].number, lines=len(lines), created=created, refused=refused)
-        return told
+        return answers
 
     async def _hand_in(self, orders: Sequence[Order]) -> list[Submitted | AnabranchError]:
         try:
             return await self._gateway.submit_batch(orders)
-        except AnabranchError as error:  # the answer has begun: it can only be told in the lines
+        except AnabranchError as error:  # the answer has begun: it can only be reported in the lines
             return [error] * len(orders)
 
     def _read(self, line: Line, count: JobCount) -> Order | AnabranchError:
@@ -136,10 +129,10 @@ class _Bulk:
         )
 
     def _write(self, line: Line, answer: Submitted | AnabranchError) -> bytes:
-        told: dict[str, Any]  # JSON
+        body: dict[str, Any]  # JSON
         if isinstance(answer, Submitted):
-            told = {"status": 202 if answer.created else 200, "job_id": answer.job_id, "created": answer.created}
+            body = {"status": 202 if answer.created else 200, "job_id": answer.job_id, "created": answer.created}
         else:
             problem = describe(answer, path=self._request.url.path, correlation_id=self._caller.correlation_id)
-            told = problem.model_dump(exclude_none=True)
-        return json.dumps({"line": line.number, **told}).encode() + b"\n"
+            body = problem.model_dump(exclude_none=True)
+        return json.dumps({"line": line.number, **body}).encode() + b"\n"

@@ -6,14 +6,16 @@ import structlog
 from fastapi import APIRouter, Query, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.build import build_dead_letter, build_job, build_page
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
-from anabranch.api.control import DeadLetterView, ReplayView, RetryView, SignalView
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.paths import JobId, NodeName
 from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
-from anabranch.api.schemas import JobView, Page
-from anabranch.controls import Retry
+from anabranch.contract.answer import Page
+from anabranch.contract.control import DeadLetter, Replay, Retry, Signalled
+from anabranch.contract.jobs import JobStatus
+from anabranch.controls import RetryChoice
 from anabranch.errors import InputError
 
 __all__ = ["router"]
@@ -30,33 +32,33 @@ PROBLEMS = problems(404, 409, 410, 413, 415)
     responses=PROBLEMS,
     openapi_extra=body(CancelRequest, required=False),
 )
-async def cancel_job(job_id: JobId, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> JobView:
-    """Cancel a job: nothing more of it begins, and what runs is told. One that has ended stays as it is."""
+async def cancel_job(job_id: JobId, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> JobStatus:
+    """Cancel a job: no more tasks start, and running tasks are asked to stop. One that has ended stays as it is."""
     wanted = check_body(CancelRequest, given)
     cancelled = await gateway.controls.cancel(job_id, wanted.reason, caller.name)
     log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)
-    return JobView.of(cancelled)
+    return build_job(cancelled)
 
 
 @router.post(
     "/jobs/{job_id}/retry",
     status_code=202,
     dependencies=[OPERATE],
-    responses={200: {"model": RetryView, "description": "A dry run: nothing has changed"}, **PROBLEMS},
+    responses={200: {"model": Retry, "description": "A dry run: nothing has changed"}, **PROBLEMS},
     openapi_extra=body(RetryRequest, required=False),
 )
 async def retry_job(
     job_id: JobId, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, response: Response
-) -> RetryView:
+) -> Retry:
     """Run again what failed of a job that has ended, or a node and all behind it. Results that stand are kept."""
     wanted = check_body(RetryRequest, given)
-    choice = Retry(tuple(wanted.nodes), wanted.from_node)
+    choice = RetryChoice(tuple(wanted.nodes), wanted.from_node)
     if wanted.dry_run:
         response.status_code = 200
-        return RetryView.of(await gateway.controls.plan_retry(job_id, choice), dry_run=True)
+        return await gateway.controls.plan_retry(job_id, choice)
     plan = await gateway.controls.retry(job_id, choice, caller.name)
-    log.info("job.retried", job=plan.job.job_id, nodes=[node.name for node in plan.nodes])
-    return RetryView.of(plan, dry_run=False)
+    log.info("job.retried", job=plan.job_id, nodes=[node.name for node in plan.nodes])
+    return plan
 
 
 @router.post(
@@ -67,25 +69,21 @@ async def retry_job(
 )
 async def signal_gate(
     job_id: JobId, node: NodeName, payload: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
-) -> SignalView:
+) -> Signalled:
     """Tell a gate what it waits for: the body becomes its output. The first signal stands."""
     job = await gateway.reads.find(job_id)
     accepted = await gateway.controls.signal(job.job_id, node, payload, caller.name)
     log.info("gate.signalled", job=job.job_id, node=node, accepted=accepted)
-    return SignalView(job_id=job.job_id, node=node, accepted=accepted)
+    return Signalled(job_id=job.job_id, node=node, accepted=accepted)
 
 
 @router.get("/dead-letters", dependencies=[needs(Scope.READ)], responses=problems())
-async def list_dead_letters(
-    query: Annotated[DeadLettersQuery, Query()], gateway: CurrentGateway
-) -> Page[DeadLetterView]:
+async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway: CurrentGateway) -> Page[DeadLetter]:
     """The tasks that failed for good and were not retried since, the newest first."""
     found = await gateway.reads.dead_letters(
         limit=query.limit + 1, after=query.after, workflow=query.workflow, handler=query.handler, code=query.code
     )
-    shown = found[: query.limit]
-    more = shown[-1].cursor if len(found) > len(shown) else None
-    return Page(items=[DeadLetterView.of(letter) for letter in shown], next=more)
+    return build_page(found, query.limit, build_dead_letter, lambda letter: letter.cursor)
 
 
 @router.post(
@@ -94,7 +92,7 @@ async def list_dead_letters(
     responses=PROBLEMS,
     openapi_extra=body(ReplayRequest, required=True),
 )
-async def replay_dead_letters(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> list[ReplayView]:
+async def replay_dead_letters(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> list[Replay]:
     """Retry the jobs of dead letters, each for its nodes that have some."""
     wanted = check_body(ReplayRequest, given)
     if not (wanted.jobs or wanted.workflow or wanted.handler or wanted.code):
@@ -112,4 +110,4 @@ async def replay_dead_letters(given: JsonObject, caller: CurrentCaller, gateway:
         by=caller.name,
     )
     log.info("dead_letters.replayed", jobs=[one.job_id for one in replayed if one.error is None])
-    return [ReplayView.of(one) for one in replayed]
+    return replayed

@@ -6,18 +6,13 @@ import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
+from anabranch.api.answers.build import build_page
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.inspection import (
-    FunctionsView,
-    RedeployedView,
-    RedeployQuery,
-    StatisticsView,
-    TaskRowsQuery,
-    TaskRowView,
-)
 from anabranch.api.paths import JobId
-from anabranch.api.schemas import Page
+from anabranch.api.requests import RedeployQuery, TaskRowsQuery
+from anabranch.contract.answer import Page
+from anabranch.contract.stack import CheckedFunctions, Redeployed, Statistics, TaskRow
 from anabranch.errors import InputError
 
 __all__ = ["router"]
@@ -29,34 +24,30 @@ router = APIRouter(prefix="/api/db", tags=["database"])
 @router.get("/tasks/{job_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 409, 410))
 async def list_task_rows(
     job_id: JobId, query: Annotated[TaskRowsQuery, Query()], gateway: CurrentGateway
-) -> Page[TaskRowView]:
+) -> Page[TaskRow]:
     """The tasks of a job as their rows stand, with lane, session and process; large results are references."""
     job = await gateway.reads.find(job_id)
     found = await gateway.reads.task_rows(job.id, limit=query.limit + 1, after=query.after)
-    shown = found[: query.limit]
-    return Page(
-        items=[TaskRowView.of(row) for row in shown],
-        next=f"{shown[-1].lane}.{shown[-1].position}" if len(found) > len(shown) else None,
-    )
+    return build_page(found, query.limit, lambda row: row, lambda row: f"{row.lane}.{row.position}")
 
 
 @router.get("/stats", dependencies=[needs(Scope.ADMIN)], responses=problems())
-async def show_statistics(gateway: CurrentGateway) -> StatisticsView:
+async def show_statistics(gateway: CurrentGateway) -> Statistics:
     """Sizes of the database and its tables, the oldest transaction, and the jobs by state."""
-    return StatisticsView.of(await gateway.inspection.statistics())
+    return await gateway.inspection.statistics()
 
 
 @router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
-async def check_functions(gateway: CurrentGateway) -> FunctionsView:
+async def check_functions(gateway: CurrentGateway) -> CheckedFunctions:
     """Whether functions, tables and rights are those of this release, and each can be called; it changes nothing."""
-    return FunctionsView.of(await gateway.inspection.check())
+    return await gateway.inspection.check()
 
 
 @router.post("/schema/redeploy", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
-async def redeploy_schema(query: Annotated[RedeployQuery, Query()], gateway: CurrentGateway) -> RedeployedView:
-    """Make functions, views, triggers and grants anew, in one transaction; tables and their rows stay."""
+async def redeploy_schema(query: Annotated[RedeployQuery, Query()], gateway: CurrentGateway) -> Redeployed:
+    """Recreate functions, views, triggers and grants, in one transaction; tables and their rows stay."""
     if query.confirm != "yes":
         raise InputError("request.unconfirmed", "this replaces functions that jobs use", remedy="Say `?confirm=yes`.")
     functions = await gateway.inspection.redeploy()
     log.info("schema.redeployed", functions=functions)
-    return RedeployedView(redeployed=True, functions=functions)
+    return Redeployed(redeployed=True, functions=functions)

@@ -1,12 +1,12 @@
 """What the codes of problems mean: the pages that their `type` names, for everybody who may get a problem."""
 
 from fastapi import APIRouter
-from pydantic import Field
 
 from anabranch.api.answers.openapi import problems
 from anabranch.api.paths import ErrorCode
-from anabranch.api.schemas import View
-from anabranch.codes import Code, all_codes, find_code
+from anabranch.codes import all_codes, find_code
+from anabranch.contract import stack
+from anabranch.contract.answer import build
 from anabranch.errors import NotFound
 from anabranch.workflows.mistakes import nearest
 
@@ -15,30 +15,14 @@ __all__ = ["router"]
 router = APIRouter(prefix="/errors", tags=["errors"])
 
 
-class CodeView(View):
-    """A code, what it means and what to do."""
-
-    code: str
-    meaning: str
-    remedy: str
-    status: int | None = Field(description="The HTTP status; null where no request is answered with it.")
-    exit_code: int = Field(description="What a command exits with.")
-    retryable: bool = Field(description="Whether the same may succeed later.")
-
-    @classmethod
-    def of(cls, code: Code) -> "CodeView":
-        """The view of a code."""
-        return cls.model_validate({name: getattr(code, name) for name in cls.model_fields})
-
-
 @router.get("", responses=problems())
-async def list_codes() -> list[CodeView]:
-    """Every code that problems, jobs and commands tell."""
-    return [CodeView.of(code) for code in all_codes()]
+async def list_codes() -> list[stack.ErrorCode]:
+    """Every code of problems, jobs and commands."""
+    return [build(stack.ErrorCode, code) for code in all_codes()]
 
 
 @router.get("/{code}", responses=problems(404))
-async def show_code(code: ErrorCode) -> CodeView:
+async def show_code(code: ErrorCode) -> stack.ErrorCode:
     """One code."""
     found = find_code(code)
     if found is None:
@@ -46,4 +30,4 @@ async def show_code(code: ErrorCode) -> CodeView:
         raise NotFound(
             "error.not_found", f"{code!r} is no code of ours", remedy=f"{hint} A plugin has its own.".strip()
         )
-    return CodeView.of(found)
+    return build(stack.ErrorCode, found)

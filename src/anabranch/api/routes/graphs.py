@@ -5,13 +5,15 @@ import asyncio
 from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.build import build_graph
 from anabranch.api.answers.etags import IfNoneMatch
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.drawing import DRAWN, GraphView, answer_svg
+from anabranch.api.drawing import DRAWN, answer_svg
 from anabranch.api.paths import JobId
-from anabranch.app import Gateway
+from anabranch.contract.jobs import Graph
 from anabranch.engine.model import Job, NodeState
+from anabranch.gateway import Gateway
 from anabranch.workflows.drawing.diagram import draw_workflow, workflow_svg
 
 __all__ = ["router"]
@@ -20,11 +22,11 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
 @router.get("/{job_id}/graph", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
-async def show_graph(job_id: JobId, gateway: CurrentGateway) -> GraphView:
+async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     """The nodes and edges of a job's workflow, as it was pinned: where each is drawn, and the nodes' states."""
     job = await gateway.reads.find(job_id)
     layout = await asyncio.to_thread(draw_workflow, await gateway.reads.workflow(job))
-    return GraphView.of(job, layout, await _states(gateway, job))
+    return build_graph(job, layout, await _states(gateway, job))
 
 
 @router.get(

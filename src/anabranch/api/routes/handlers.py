@@ -4,8 +4,10 @@ from fastapi import APIRouter
 
 from anabranch.access import Scope
 from anabranch.api.answers.openapi import problems
-from anabranch.api.catalogue import HandlerView
 from anabranch.api.deps import CurrentGateway, needs
+from anabranch.contract.answer import read
+from anabranch.contract.workflows import Handler
+from anabranch.engine.worker.handler import describe_handler
 
 __all__ = ["router"]
 
@@ -13,7 +15,7 @@ router = APIRouter(prefix="/api/handlers", tags=["handlers"])
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems())
-async def list_handlers(gateway: CurrentGateway) -> list[HandlerView]:
+async def list_handlers(gateway: CurrentGateway) -> list[Handler]:
     """The handlers by name, with the schemas of what they take and return."""
     handlers = gateway.registry.handlers
-    return [HandlerView.of(handlers[name]) for name in sorted(handlers)]
+    return [read(Handler, describe_handler(handlers[name])) for name in sorted(handlers)]

@@ -1,17 +1,15 @@
 """Health can fail (O1): probes, and the state of each part; the worst part wins."""
 
 import asyncio
-from dataclasses import asdict
-from datetime import datetime
-from typing import Self
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch.access import Scope
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, CurrentMonitor, CurrentTick, needs
-from anabranch.api.health.diagnosis import OLDEST_TICK_SECONDS, Part, Status, worst
+from anabranch.api.health.diagnosis import OLDEST_TICK_SECONDS, worst
+from anabranch.contract.answer import build
+from anabranch.contract.stack import Alive, Component, Health, Ready
 from anabranch.errors import Unavailable
 
 __all__ = ["router"]
@@ -19,45 +17,6 @@ __all__ = ["router"]
 router = APIRouter(tags=["health"])
 
 SESSION_PATIENCE_SECONDS = 0.4
-
-
-class Component(BaseModel):
-    """One part of the stack."""
-
-    model_config = ConfigDict(frozen=True)
-    status: Status
-    detail: str
-    remedy: str | None = Field(description="What to do; null where all is well.")
-    since: datetime = Field(description="When this API saw it so first.")
-
-    @classmethod
-    def of(cls, part: Part) -> Self:
-        """The view of a part."""
-        return cls.model_validate({**asdict(part), "remedy": part.remedy or None})
-
-
-class Health(BaseModel):
-    """The state of every part; the worst of them is the state of all."""
-
-    model_config = ConfigDict(frozen=True)
-    status: Status
-    components: dict[str, Component]
-    queues: dict[str, int] = Field(description="Tasks that wait for a worker, by queue.")
-
-
-class Alive(BaseModel):
-    """The event loop turns."""
-
-    model_config = ConfigDict(frozen=True)
-    status: Status
-    tick_age_seconds: float | None = Field(None, description="Not for strangers.")
-
-
-class Ready(BaseModel):
-    """Jobs can be submitted and read."""
-
-    model_config = ConfigDict(frozen=True)
-    status: Status
 
 
 @router.get(
@@ -70,7 +29,8 @@ async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
     parts, queues = await monitor.examine()
     status = worst(parts)
     response.status_code = 503 if status == "down" else 200
-    return Health(status=status, components={part.name: Component.of(part) for part in parts}, queues=queues)
+    components = {part.name: build(Component, part, remedy=part.remedy or None) for part in parts}
+    return Health(status, components, queues)
 
 
 @router.get("/livez", responses=problems(), response_model_exclude_none=True)

@@ -6,13 +6,15 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
+from anabranch.api.answers.build import build_event, build_page
 from anabranch.api.answers.bundle import BUNDLED, MEDIA_TYPE, pack
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, CurrentJobWatcher, needs
 from anabranch.api.paths import JobId
 from anabranch.api.requests import EventsQuery, LogsQuery, StreamQuery
-from anabranch.api.schemas import EventView, LogView, Page
 from anabranch.api.streaming.events import STREAMED, EventStream
+from anabranch.contract.answer import Page, build
+from anabranch.contract.jobs import Event, Log
 
 __all__ = ["router"]
 
@@ -25,20 +27,15 @@ LastEvent = Annotated[
 
 
 @router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
-async def list_events(
-    job_id: JobId, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway
-) -> Page[EventView]:
+async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway) -> Page[Event]:
     """Every change of state of a job and its nodes, in order."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.events(job, after=query.after, limit=query.limit + 1)
-    shown = found[: query.limit]
-    return Page(
-        items=[EventView.of(event) for event in shown], next=str(shown[-1].seq) if len(found) > len(shown) else None
-    )
+    return build_page(found, query.limit, build_event, lambda event: event.seq)
 
 
 @router.get("/{job_id}/logs", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
-async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[LogView]:
+async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[Log]:
     """What the attempts of a job's tasks printed and measured, in order; known when an attempt has ended."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.logs(
@@ -46,10 +43,7 @@ async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway
     )
     if query.node and not found:
         await gateway.reads.require_node(job, query.node)
-    shown = found[: query.limit]
-    return Page(
-        items=[LogView.of(trace) for trace in shown], next=shown[-1].cursor if len(found) > len(shown) else None
-    )
+    return build_page(found, query.limit, lambda trace: build(Log, trace), lambda trace: trace.cursor)
 
 
 @router.get(

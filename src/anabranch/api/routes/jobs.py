@@ -7,16 +7,18 @@ import structlog
 from fastapi import APIRouter, Query, Request, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import KEPT, IfNoneMatch, keep, not_modified
 from anabranch.api.answers.openapi import Responses, body, keyed, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
-from anabranch.api.schemas import JobSummary, JobView, Page, SubmittedView, TaskView
 from anabranch.api.security.limits import Limits
-from anabranch.app import Gateway
+from anabranch.contract.answer import Page
+from anabranch.contract.jobs import JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL
+from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
 
 __all__ = ["router"]
@@ -26,14 +28,14 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 SUBMIT_PROBLEMS = problems(404, 409, 413, 415)
 REPLAYED = "Idempotency-Replayed"
-SAME: Responses = {200: {"model": SubmittedView, "description": "The same request made this job before"}}
+SAME: Responses = {200: {"model": SubmittedJob, "description": "The same request made this job before"}}
 
 
 @router.post(
     "/submit/{job_type}",
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
-    response_model=SubmittedView,
+    response_model=SubmittedJob,
     responses={**SAME, **SUBMIT_PROBLEMS},
     openapi_extra=keyed(body({"type": "object"}, required=False)),
 )
@@ -57,7 +59,7 @@ async def submit_parameters(
     "",
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
-    response_model=SubmittedView,
+    response_model=SubmittedJob,
     responses={**SAME, **SUBMIT_PROBLEMS},
     openapi_extra=keyed(body(JobRequest, required=True)),
 )
@@ -85,21 +87,18 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     found = await gateway.reads.jobs(
         limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow, parent=parent
     )
-    shown = found[: query.limit]
-    return Page(
-        items=[JobSummary.of(job) for job in shown], next=str(shown[-1].id) if len(found) > len(shown) else None
-    )
+    return build_page(found, query.limit, build_summary, lambda job: job.id)
 
 
 @router.get(
     "/status/{job_id}",
     dependencies=[needs(Scope.READ)],
-    response_model=JobView,
+    response_model=JobStatus,
     responses={**KEPT, **problems(404, 409, 410)},
 )
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
-) -> JobView | Response:
+) -> JobStatus | Response:
     """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other.
 
     When it has ended, the answer has an ETag.
@@ -110,24 +109,24 @@ async def show_status(
         if has(if_none_match, tag):
             return not_modified(tag)
         keep(response, tag)
-    return JobView.of(await gateway.reads.detail(job))
+    return build_job(await gateway.reads.detail(job))
 
 
 @router.get(
     "/{job_id}",
     dependencies=[needs(Scope.READ)],
-    response_model=JobView,
+    response_model=JobStatus,
     responses={**KEPT, **problems(404, 409, 410)},
 )
 async def show_job(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
-) -> JobView | Response:
+) -> JobStatus | Response:
     """The same as its status."""
     return await show_status(job_id, gateway, response, if_none_match)
 
 
 @router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
-async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[TaskView]:
+async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[Task]:
     """The tasks of a job, in order."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.tasks(
@@ -135,8 +134,7 @@ async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gatew
     )
     if query.node and not found:
         await gateway.reads.require_node(job, query.node)
-    shown = found[: query.limit]
-    return Page(items=[TaskView.of(task) for task in shown], next=shown[-1].cursor if len(found) > len(shown) else None)
+    return build_page(found, query.limit, build_task, lambda task: task.cursor)
 
 
 async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobRequest, key: str | None) -> Response:
@@ -161,6 +159,6 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
         replayed=submitted.replayed,
     )
     # As it is: the framework would check and copy it once more, and this is the busiest route.
-    body = SubmittedView.of(wanted.workflow, submitted).model_dump_json()
+    body = to_text(build_submitted(wanted.workflow, submitted))
     headers = {REPLAYED: "true"} if submitted.replayed else None
     return Response(body, 202 if submitted.created else 200, headers, "application/json")

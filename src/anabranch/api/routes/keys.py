@@ -9,9 +9,10 @@ from anabranch.access import Scope
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
-from anabranch.api.keys import KeysQuery, KeyView, MakeKeyRequest, NewKeyView
 from anabranch.api.paths import KeyId
-from anabranch.api.schemas import Page
+from anabranch.api.requests import KeysQuery, MakeKeyRequest
+from anabranch.contract.answer import Page, build
+from anabranch.contract.stack import Key, NewKey
 
 __all__ = ["router"]
 
@@ -26,25 +27,23 @@ router = APIRouter(prefix="/api/keys", tags=["keys"])
     responses=problems(413, 415),
     openapi_extra=body(MakeKeyRequest, required=True),
 )
-async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> NewKeyView:
-    """Make a key. What its holder sends is in this answer, and never told again."""
+async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> NewKey:
+    """Make a key. What its holder sends is in this answer, and is never shown again."""
     wanted = check_body(MakeKeyRequest, given).wanted()
     key, credential = await gateway.keys.make(wanted, caller.name)
-    log.info("key.made", made=key.key_id, name=key.name, owner=key.owner, scope=key.scope)
-    return NewKeyView.told(key, credential)
+    log.info("key.made", made=key.id, name=key.name, owner=key.owner, scope=key.scope)
+    return build(NewKey, key, key=credential.text)
 
 
 @router.get("", dependencies=[needs(Scope.ADMIN)], responses=problems())
-async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGateway) -> Page[KeyView]:
+async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGateway) -> Page[Key]:
     """The keys, the newest first, those that ended in the last month too; their secrets are kept nowhere."""
-    found = await gateway.keys.list(limit=query.limit + 1, before=query.before)
-    shown = found[: query.limit]
-    return Page(items=[KeyView.of(key) for key in shown], next=str(shown[-1].id) if len(found) > len(shown) else None)
+    return await gateway.keys.list(limit=query.limit, before=query.before)
 
 
 @router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404))
-async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> KeyView:
+async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> Key:
     """Revoke a key for good: within a second no process takes it any more."""
     revoked = await gateway.keys.revoke(key_id, caller.name)
-    log.info("key.revoked", revoked=revoked.key_id, name=revoked.name, owner=revoked.owner)
-    return KeyView.of(revoked)
+    log.info("key.revoked", revoked=revoked.id, name=revoked.name, owner=revoked.owner)
+    return revoked

@@ -6,15 +6,16 @@ from fastapi import APIRouter
 from anabranch.access import Scope
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonObject, check_body
-from anabranch.api.control import LimitView, PausedView, QueueView, SetLimitView
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.paths import Kind, LimitedName
 from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.api.unknown_names import warn_of_unknown
-from anabranch.app import Gateway
 from anabranch.canonical import Json
+from anabranch.contract.answer import build
+from anabranch.contract.control import Limit, Paused, Queue, SetLimit
 from anabranch.engine.model import LimitKind
 from anabranch.errors import NotFound
+from anabranch.gateway import Gateway
 
 __all__ = ["router"]
 
@@ -26,21 +27,19 @@ PAUSE = body(PauseRequest, required=False)
 
 
 @router.get("/queues", dependencies=[needs(Scope.READ)], responses=problems())
-async def list_queues(gateway: CurrentGateway) -> list[QueueView]:
+async def list_queues(gateway: CurrentGateway) -> list[Queue]:
     """The queues that have work, are served or are limited."""
-    return [QueueView.of(queue) for queue in await gateway.reads.queues()]
+    return await gateway.reads.queues()
 
 
 @router.post("/queues/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
-async def pause_queue(
-    name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
-) -> PausedView:
+async def pause_queue(name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out no more tasks of a queue; what runs goes on."""
     return await _pause(gateway, caller, LimitKind.QUEUE, name, given)
 
 
 @router.post("/queues/{name}/resume", dependencies=[OPERATE], responses=PROBLEMS)
-async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
+async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out tasks of a queue again."""
     return await _resume(gateway, caller, LimitKind.QUEUE, name)
 
@@ -48,22 +47,22 @@ async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: Curren
 @router.post("/workflows/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
 async def pause_workflow(
     name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
-) -> PausedView:
+) -> Paused:
     """Give out no more tasks of a workflow's jobs; what runs goes on, and jobs can be submitted."""
     gateway.declaration(name)
     return await _pause(gateway, caller, LimitKind.WORKFLOW, name, given)
 
 
 @router.post("/workflows/{name}/resume", dependencies=[OPERATE], responses=PROBLEMS)
-async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
+async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out tasks of a workflow's jobs again."""
     return await _resume(gateway, caller, LimitKind.WORKFLOW, name)
 
 
 @router.get("/limits", dependencies=[needs(Scope.READ)], responses=problems())
-async def list_limits(gateway: CurrentGateway) -> list[LimitView]:
+async def list_limits(gateway: CurrentGateway) -> list[Limit]:
     """What is limited or paused."""
-    return [LimitView.of(limit) for limit in await gateway.reads.limits()]
+    return await gateway.reads.limits()
 
 
 @router.put(
@@ -74,7 +73,7 @@ async def list_limits(gateway: CurrentGateway) -> list[LimitView]:
 )
 async def set_limit(
     kind: Kind, name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
-) -> SetLimitView:
+) -> SetLimit:
     """Let so many tasks of a queue, workflow, handler or key run at once."""
     wanted = check_body(LimitRequest, given)
     change: dict[str, Json] = {"most": wanted.most, "reason": wanted.reason}
@@ -82,31 +81,31 @@ async def set_limit(
     log.info("limit.set", kind=kind, name=name, most=wanted.most)
     if limit is None:  # somebody took it away in the same moment
         raise _no_limit(kind, name)
-    return SetLimitView.of(limit, await _warn(gateway, kind, name))
+    return build(SetLimit, limit, warning=await _warn(gateway, kind, name))
 
 
 @router.delete("/limits/{kind}/{name}", dependencies=[OPERATE], responses=PROBLEMS)
-async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> PausedView:
+async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Take a limit away; a pause stays."""
     if not any((limit.kind, limit.name) == (kind, name) for limit in await gateway.reads.limits()):
         raise _no_limit(kind, name)
     left = await gateway.controls.limit(kind, name, {"most": None}, caller.name)
     log.info("limit.removed", kind=kind, name=name)
-    return PausedView(kind=kind, name=name, paused=left is not None, reason=left.reason if left else "")
+    return Paused(kind=kind, name=name, paused=left is not None, reason=left.reason if left else "")
 
 
-async def _pause(gateway: Gateway, caller: Caller, kind: LimitKind, name: str, given: JsonObject) -> PausedView:
+async def _pause(gateway: Gateway, caller: Caller, kind: LimitKind, name: str, given: JsonObject) -> Paused:
     reason = check_body(PauseRequest, given).reason
     await gateway.controls.limit(kind, name, {"paused": True, "reason": reason}, caller.name)
     log.info("limit.paused", kind=kind, name=name, reason=reason)
     warning = await _warn(gateway, kind, name)
-    return PausedView(kind=kind, name=name, paused=True, reason=reason, warning=warning)
+    return Paused(kind=kind, name=name, paused=True, reason=reason, warning=warning)
 
 
-async def _resume(gateway: Gateway, caller: Caller, kind: LimitKind, name: str) -> PausedView:
+async def _resume(gateway: Gateway, caller: Caller, kind: LimitKind, name: str) -> Paused:
     await gateway.controls.limit(kind, name, {"paused": False}, caller.name)
     log.info("limit.resumed", kind=kind, name=name)
-    return PausedView(kind=kind, name=name, paused=False, reason="")
+    return Paused(kind=kind, name=name, paused=False, reason="")
 
 
 async def _warn(gateway: Gateway, kind: LimitKind, name: str) -> str | None:

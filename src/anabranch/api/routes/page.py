@@ -42,7 +42,7 @@ POLICY = "; ".join(
 
 @router.api_route("/", methods=READ)
 async def show_page(request: Request, serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
-    """The page; what it will ask for begins to load, unless a stranger looks who may have no key."""
+    """The page; the parts that it will request begin to load, unless the caller is anonymous."""
     if request.state.principal:
         serving.warm()
     return _answer("index.html", request, if_none_match)

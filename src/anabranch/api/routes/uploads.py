@@ -13,7 +13,7 @@ from anabranch.api.answers.openapi import Responses, body, problems
 from anabranch.api.body import check_media_type
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs
 from anabranch.api.requests import UploadQuery
-from anabranch.api.schemas import UploadView
+from anabranch.contract.jobs import Uploaded
 
 __all__ = ["router"]
 
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/uploads", tags=["uploads"])
 
 ANY_BYTES = "application/octet-stream"
-SAME: Responses = {200: {"model": UploadView, "description": "The same file under the same name was there"}}
+SAME: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
 ReprDigest = Annotated[
     str | None, Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is compared; other hashes are not.")
 ]
@@ -46,7 +46,7 @@ async def upload_file(
     response: Response,
     repr_digest: ReprDigest = None,
     checksum: Checksum = None,
-) -> UploadView:
+) -> Uploaded:
     """Keep the file in the body; a job takes its address as a parameter."""
     request.state.unread = True
     # A page of another site can send the types of forms without asking first.
@@ -59,7 +59,7 @@ async def upload_file(
     request.state.unread = False
     log.info("upload.kept", address=kept.address, size=kept.size, created=kept.created)
     response.status_code = 201 if kept.created else 200
-    return UploadView(address=kept.address, sha256=kept.sha256, size=kept.size)
+    return Uploaded(kept.address, kept.sha256, kept.size)
 
 
 def _wanted(repr_digest: str | None, checksum: str | None) -> str | None:

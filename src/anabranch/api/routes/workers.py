@@ -5,10 +5,9 @@ from fastapi import APIRouter
 
 from anabranch.access import Scope
 from anabranch.api.answers.openapi import problems
-from anabranch.api.control import WorkerDrainView
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.paths import Session
-from anabranch.api.schemas import WorkerView
+from anabranch.contract.control import Drained, Worker
 
 __all__ = ["router"]
 
@@ -17,22 +16,22 @@ router = APIRouter(prefix="/api/workers", tags=["workers"])
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems())
-async def list_workers(gateway: CurrentGateway) -> list[WorkerView]:
+async def list_workers(gateway: CurrentGateway) -> list[Worker]:
     """The live sessions: workers, orchestrators and the API itself."""
-    return [WorkerView.of(session) for session in await gateway.reads.sessions()]
+    return await gateway.reads.sessions()
 
 
 @router.post("/{session}/drain", dependencies=[needs(Scope.OPERATE)], responses=problems(404))
-async def drain_worker(session: Session, gateway: CurrentGateway) -> WorkerDrainView:
+async def drain_worker(session: Session, gateway: CurrentGateway) -> Drained:
     """Let a worker take nothing more; what it has goes on."""
     await gateway.controls.drain(session, draining=True)
     log.info("worker.drained", session=session)
-    return WorkerDrainView(id=session, draining=True)
+    return Drained(id=session, draining=True)
 
 
 @router.post("/{session}/resume", dependencies=[needs(Scope.OPERATE)], responses=problems(404))
-async def resume_worker(session: Session, gateway: CurrentGateway) -> WorkerDrainView:
+async def resume_worker(session: Session, gateway: CurrentGateway) -> Drained:
     """Let a worker take tasks again."""
     await gateway.controls.drain(session, draining=False)
     log.info("worker.resumed", session=session)
-    return WorkerDrainView(id=session, draining=False)
+    return Drained(id=session, draining=False)

@@ -1,18 +1,19 @@
 """Workflows: the catalogue, each one's definition and drawing, and the check of a new one."""
 
 import asyncio
-from typing import Any
 
 from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
+from anabranch.api.answers.build import build_workflow, build_workflow_summary, to_text
 from anabranch.api.answers.etags import KEPT, IfNoneMatch, answer_once
 from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import YAML_TYPES, YamlText
-from anabranch.api.catalogue import CatalogueView, MistakeView, ReloadView, VerdictView, WorkflowView, schema_of
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, answer_svg
 from anabranch.api.paths import WorkflowId
+from anabranch.contract.answer import JsonObject, build
+from anabranch.contract.workflows import Refusal, Reloaded, Verdict, Workflow, WorkflowMistake, Workflows
 from anabranch.workflows.drawing.diagram import workflow_svg
 from anabranch.workflows.yaml import load_yaml
 
@@ -22,9 +23,12 @@ router = APIRouter(prefix="/api/workflows", tags=["workflows"])
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems())
-async def list_workflows(gateway: CurrentGateway) -> CatalogueView:
+async def list_workflows(gateway: CurrentGateway) -> Workflows:
     """The workflows by name, and what was refused."""
-    return CatalogueView.of(gateway.registry)
+    registry = gateway.registry
+    items = (build_workflow_summary(registry.declarations[name]) for name in sorted(registry.declarations))
+    refused = (Refusal(name, reason) for name, reason in registry.refused.items())
+    return Workflows(tuple(items), tuple(refused))
 
 
 @router.post(
@@ -33,39 +37,39 @@ async def list_workflows(gateway: CurrentGateway) -> CatalogueView:
     responses=problems(413, 415),
     openapi_extra=body({"type": "string"}, required=True, kinds=YAML_TYPES),
 )
-async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> VerdictView:
+async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> Verdict:
     """Check a workflow in YAML against the rules, the handlers and the workflows it runs; nothing of it is kept."""
     registry = gateway.registry
     loaded = await asyncio.to_thread(
         lambda: load_yaml(text, "body", registry.handlers).among(registry.declarations, registry.broken)
     )
-    return VerdictView(valid=not loaded.mistakes, mistakes=[MistakeView.of(mistake) for mistake in loaded.mistakes])
+    return Verdict(not loaded.mistakes, tuple(build(WorkflowMistake, mistake) for mistake in loaded.mistakes))
 
 
 @router.post("/reload", dependencies=[needs(Scope.OPERATE)], responses=problems())
-async def reload_workflows(gateway: CurrentGateway) -> ReloadView:
+async def reload_workflows(gateway: CurrentGateway) -> Reloaded:
     """Read the workflow files again. Python code is not read again, and jobs in flight keep their definition."""
-    return ReloadView.of(await gateway.reload())
+    return await gateway.reload()
 
 
 @router.get(
     "/{workflow_id}",
     dependencies=[needs(Scope.READ)],
-    response_model=WorkflowView,
+    response_model=Workflow,
     responses={**KEPT, **problems(404)},
 )
 async def show_workflow(
     workflow_id: WorkflowId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
 ) -> Response:
     """A workflow with its definition and the JSON Schema of its inputs."""
-    view = WorkflowView.of(gateway.declaration(workflow_id))
-    return answer_once(Response(view.model_dump_json(), media_type="application/json"), if_none_match)
+    text = to_text(build_workflow(gateway.declaration(workflow_id)))
+    return answer_once(Response(text, media_type="application/json"), if_none_match)
 
 
 @router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems(404))
-async def show_schema(workflow_id: WorkflowId, gateway: CurrentGateway) -> dict[str, Any]:  # JSON Schema
+async def show_schema(workflow_id: WorkflowId, gateway: CurrentGateway) -> JsonObject:
     """The JSON Schema of a workflow's inputs."""
-    return schema_of(gateway.declaration(workflow_id))
+    return gateway.declaration(workflow_id).inputs_schema
 
 
 @router.get(

@@ -48,13 +48,13 @@ class PublicAddress:
             log.warning("proxy.untrusted", client=client and client[0], remedy=remedy)
         return Forwarded()
 
-    def _place(self, scope: Scope, told: Forwarded) -> None:
+    def _place(self, scope: Scope, forwarded: Forwarded) -> None:
         # In place: what is around this reads from the same scope which route answered.
-        scheme, host, prefix = told.scheme, told.host, told.prefix or ""
+        scheme, host, prefix = forwarded.scheme, forwarded.host, forwarded.prefix or ""
         if self._public:
             scheme, host, prefix = self._public.scheme, self._public.netloc, self._public.path
-        if told.client:
-            scope["client"] = (told.client, 0)
+        if forwarded.client:
+            scope["client"] = (forwarded.client, 0)
         if scheme:
             scope["scheme"] = scheme
         if host:

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anabranch.access import LOCAL, Principal, holds_key
-from anabranch.api.answers.errors import for_strangers, respond
+from anabranch.api.answers.errors import for_anonymous, respond
 from anabranch.api.security.address import AllowedHosts, route_path
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.framing import is_ambiguous, refuse_ambiguous
@@ -91,10 +91,10 @@ class Edge:
             if exchange.started:
                 raise
             error = AnabranchError("internal", "something went wrong inside the API", remedy="Its log says what.")
-        await exchange.tell(error)
+        await exchange.fail(error)
 
     async def _admit(self, scope: Scope) -> Principal | None:
-        """Who calls; None is a stranger, who may look at the probes and at the pages, which hold no data."""
+        """Who calls; None is an anonymous caller, who may read the probes and at the pages, which hold no data."""
         headers, path = Headers(scope=scope), route_path(scope)
         scope["state"]["unread"] = is_ambiguous(headers)
         refuse_ambiguous(headers)
@@ -145,7 +145,7 @@ class _Exchange:
         if not self._given_up:
             await self._mark_and_send(message)
 
-    async def tell(self, error: AnabranchError) -> None:
+    async def fail(self, error: AnabranchError) -> None:
         """Answer with an error."""
         await self._respond(error, self.send)
 
@@ -153,7 +153,7 @@ class _Exchange:
         """Answer that the database is silent, in place of the application that waits for it."""
         self._given_up = True
         log.warning("request.given_up", method=self._scope["method"], path=self._scope["path"])
-        error = silent() if self._state["principal"] else for_strangers(silent())
+        error = silent() if self._state["principal"] else for_anonymous(silent())
         await self._respond(error, self._mark_and_send)
 
     async def _respond(self, error: AnabranchError, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""What a trusted proxy tells of the request that it passes on: who asked, and under which address."""
+"""What a trusted proxy reports about the request that it passes on: who asked, and under which address."""
 
 import ipaddress
 import re
@@ -20,7 +20,7 @@ LONGEST = 4_000
 
 @dataclass(frozen=True)
 class Forwarded:
-    """What is known of the request that the outermost trusted proxy was sent; None where nothing was told."""
+    """What is known of the request that the outermost trusted proxy was sent; None where nothing was reported."""
 
     client: str | None = None
     scheme: str | None = None
@@ -45,7 +45,7 @@ class Proxies:
         return any(known in network for network in self._networks)
 
     def read(self, headers: Headers) -> Forwarded:
-        """What the headers of a trusted proxy tell: `Forwarded`, or where there is none the `X-Forwarded-` ones.
+        """What the headers of a trusted proxy report: `Forwarded`, or where there is none the `X-Forwarded-` ones.
 
         Each proxy adds its own at the end, so they are read from there as long as those who added them are trusted.
         What a caller wrote itself stands before them and is not read.
@@ -56,13 +56,13 @@ class Proxies:
             hops = list(_read_forwarded(headers.getlist("forwarded"))) or list(_read_older(headers))
         except ValueError:  # a quote that a caller left open would take in what the proxy added
             return Forwarded()
-        told = Forwarded()
+        known = Forwarded()
         for hop in reversed(hops):
-            told = Forwarded(*(new or old for new, old in zip(_values(hop), _values(told), strict=True)))
+            known = Forwarded(*(new or old for new, old in zip(_values(hop), _values(known), strict=True)))
             if not self.trusts(hop.client):
                 break
         prefix = _last(headers.getlist("x-forwarded-prefix"))
-        return Forwarded(told.client, told.scheme, told.host, _valid(PREFIX, prefix.rstrip("/")))
+        return Forwarded(known.client, known.scheme, known.host, _valid(PREFIX, prefix.rstrip("/")))
 
 
 def _values(hop: Forwarded) -> tuple[str | None, ...]:
@@ -93,7 +93,7 @@ def _parse(line: str) -> list[dict[str, str]]:
 
 
 def _read_older(headers: Headers) -> Iterator[Forwarded]:
-    """The hops of the older headers: one for each client; the nearest proxy tells scheme and host."""
+    """The hops of the older headers: one for each client; the nearest proxy reports scheme and host."""
     clients = list(chain.from_iterable(value.split(",") for value in headers.getlist("x-forwarded-for")))
     scheme, host = _last(headers.getlist("x-forwarded-proto")), _last(headers.getlist("x-forwarded-host"))
     yield from (_hop(client, "", "") for client in clients[:-1])

@@ -1,4 +1,4 @@
-"""Requests that wait for a database which hangs: they are told so, and soon."""
+"""Requests that wait for a database which hangs: they get an error soon."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -27,7 +27,7 @@ class Guard:
 
     @contextmanager
     def over(self, waits: Callable[[], bool], answer: Callable[[], Awaitable[None]]) -> Iterator[None]:
-        """Guard one request: `waits` says whether nothing was answered yet, and `answer` tells why."""
+        """Guard one request: `waits` says whether nothing was answered yet, and `answer` sends the reason."""
         is_over = False
         alarm = asyncio.get_running_loop().call_later(
             FIRST_LOOK_SECONDS, self._begin, lambda: waits() and not is_over, answer
@@ -63,9 +63,9 @@ class Guard:
 
 
 def silent() -> Unavailable:
-    """What a request is told that waited in vain."""
+    """The error of a request that waited in vain."""
     return Unavailable(
         "database.silent",
         "the database does not answer",
-        remedy="See what is wrong with `anabranch doctor`; where the server hangs, start it anew. Then try again.",
+        remedy="See what is wrong with `anabranch doctor`; if the server hangs, restart it. Then try again.",
     )

@@ -1,4 +1,4 @@
-"""Who asks too often, sends too much or guesses at keys is told when to come again."""
+"""Callers that ask too often, send too much or guess at keys get the time when they may try again."""
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -108,11 +108,11 @@ class Limits:
 
     def _refuse_more_than_ever(self, declared: int) -> None:
         if 0 < self._bytes.most < declared:
-            told = f"the file is larger than the {self._bytes.most // MB} MB that an owner may upload in a day"
+            detail = f"the file is larger than the {self._bytes.most // MB} MB that an owner may upload in a day"
             remedy = "Raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY, or send less."
-            raise InputError("upload.too_large", told, remedy=remedy)
+            raise InputError("upload.too_large", detail, remedy=remedy)
 
     def _take_bytes(self, principal: Principal, size: int) -> None:
         if wait := self._bytes.try_take(principal.owner, size):
-            told = f"{principal.owner} may upload {self._bytes.most // MB} MB in a day"
-            raise TooMany("quota.bytes", told, wait)
+            detail = f"{principal.owner} may upload {self._bytes.most // MB} MB in a day"
+            raise TooMany("quota.bytes", detail, wait)

@@ -9,9 +9,10 @@ import structlog
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
+from anabranch.api.answers.build import build_event, to_json
 from anabranch.api.answers.openapi import Responses
-from anabranch.api.schemas import EventView
 from anabranch.api.streaming.job_watcher import JobWatcher, Watch
+from anabranch.contract.jobs import JobProgress
 from anabranch.engine.views import JobHead
 from anabranch.errors import AnabranchError
 
@@ -86,7 +87,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _messages(self, watch: Watch) -> AsyncIterator[bytes]:
-        told, told_at, spoke_at = None, 0.0, time.monotonic()
+        sent, sent_at, spoke_at = None, 0.0, time.monotonic()
         yield AGAIN
         while not watch.over and time.monotonic() < self._until:
             # Nothing is awaited between what is seen here and the wait below, so no change is missed.
@@ -98,15 +99,15 @@ class EventStream(Response):
             elif watch.ended:
                 yield _message("end", {"status": watch.head.state})
                 return
-            elif watch.tasks and watch.tasks != told and now >= told_at + PROGRESS_SECONDS:
-                told, told_at, spoke_at = watch.tasks, now, now
-                yield _message("progress", {"status": watch.head.state, "tasks": told.model_dump()})
+            elif watch.tasks and watch.tasks != sent and now >= sent_at + PROGRESS_SECONDS:
+                sent, sent_at, spoke_at = watch.tasks, now, now
+                yield _message("progress", to_json(JobProgress(watch.head.state, sent)))
             elif now >= spoke_at + HEARTBEAT_SECONDS:
                 spoke_at = now
                 yield HEARTBEAT
             else:
-                untold = watch.tasks and watch.tasks != told
-                await watch.change((told_at + PROGRESS_SECONDS if untold else spoke_at + HEARTBEAT_SECONDS) - now)
+                is_due = watch.tasks and watch.tasks != sent
+                await watch.change((sent_at + PROGRESS_SECONDS if is_due else spoke_at + HEARTBEAT_SECONDS) - now)
 
     async def _events(self, watch: Watch) -> AsyncIterator[bytes]:
         try:
@@ -116,7 +117,7 @@ class EventStream(Response):
             await watch.change(1.0)
             return
         for event in events:
-            yield f"id: {event.seq}\n".encode() + _message(event.kind, EventView.of(event).model_dump(mode="json"))
+            yield f"id: {event.seq}\n".encode() + _message(event.kind, to_json(build_event(event)))
             self._last = event.seq
         if not events:  # removed meanwhile: the next look says so
             await watch.change(1.0)

@@ -8,7 +8,8 @@ from typing import Protocol
 
 import structlog
 
-from anabranch.api.schemas import TaskCounts
+from anabranch.api.answers.build import count_tasks
+from anabranch.contract.jobs import TaskCounts
 from anabranch.engine.model import TERMINAL, Event
 from anabranch.engine.views import JobHead, NodeDetail
 from anabranch.errors import AnabranchError, Unavailable
@@ -45,8 +46,8 @@ class Watch:
         """Whether the job has ended."""
         return self.head.state in TERMINAL
 
-    def tell(self) -> None:
-        """Wake whoever waits for a change."""
+    def notify(self) -> None:
+        """Wake all that wait for a change."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -112,7 +113,7 @@ class JobWatcher:
         self._closed = True
         for watch in self._watches.values():
             watch.over = True
-            watch.tell()
+            watch.notify()
         if self._looking:
             self._looking.cancel()
 
@@ -124,7 +125,7 @@ class JobWatcher:
         while self._watches:
             try:
                 await self._look()
-            except (AnabranchError, OSError) as error:  # the streams stay, and are told what they missed
+            except (AnabranchError, OSError) as error:  # the streams stay, and get what they missed later
                 log.warning("job_watcher.blind", reason=str(error))
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -138,20 +139,20 @@ class JobWatcher:
             self._count_at = time.monotonic() + COUNT_SECONDS
             for job, nodes in (await self._reads.nodes_of(jobs)).items():
                 if watch := self._watches.get(job):
-                    self._count(watch, TaskCounts.of(*nodes))
+                    self._count(watch, count_tasks(*nodes))
 
     def _note(self, watch: Watch, head: JobHead | None) -> None:
-        if head is None:  # removed for good: who asks again is told so
+        if head is None:  # purged: a caller that connects again gets NotFound
             watch.over = True
-            watch.tell()
+            watch.notify()
         elif head.last_event > watch.head.last_event:
             watch.head = head
-            watch.tell()
+            watch.notify()
 
     def _count(self, watch: Watch, tasks: TaskCounts) -> None:
         if tasks != watch.tasks:
             watch.tasks = tasks
-            watch.tell()
+            watch.notify()
 
     async def _read(self, job: int, after: int) -> list[Event]:
         async with self._readers:
@@ -160,4 +161,4 @@ class JobWatcher:
     def _forget(self, page: asyncio.Task[list[Event]], place: tuple[int, int]) -> None:
         del self._pages[place]
         if not page.cancelled():
-            page.exception()  # whoever waits is told; nobody may wait any more
+            page.exception()  # its waiters get it; there may be none left

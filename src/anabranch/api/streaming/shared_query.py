@@ -34,7 +34,7 @@ class Watch(Generic[Answer]):
         await asyncio.wait([asking], timeout=self._patience)
         if asking.done() and not asking.cancelled():
             return asking.result()
-        asking.cancel()  # what it waits for may never come, and the next to ask begins anew
+        asking.cancel()  # what it waits for may never come, and the next caller starts again
         await asyncio.wait([asking], timeout=PARTING_SECONDS)
         if asking.done():
             self._asking = None

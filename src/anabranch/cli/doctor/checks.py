@@ -1,7 +1,6 @@
 """The checks of `doctor`; each checks one thing and changes nothing."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.migrate import status
@@ -22,15 +21,13 @@ from anabranch.cli.doctor.machine import (
     check_python,
 )
 from anabranch.cli.setup import find_unknown, prepare
+from anabranch.client import Worker
 from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
 from anabranch.embedded.orphans import find_orphans
 from anabranch.errors import AnabranchError, Conflict
 from anabranch.settings import Settings
 from anabranch.storage.marks import check_storage
-
-if TYPE_CHECKING:
-    from anabranch.client import Worker
 
 __all__ = ["Finding", "examine"]
 
@@ -94,7 +91,7 @@ def _examine_api(stack: Stack) -> Iterator[Finding]:
         yield _workers([process for process in processes if process.kind == "worker"])
 
 
-def _workers(workers: "list[Worker]") -> Finding:
+def _workers(workers: list[Worker]) -> Finding:
     queues = sorted({queue for worker in workers for queue in worker.queues})
     slots = sum(worker.slots for worker in workers)
     return Finding("workers", "ok", f"{len(workers)} with {slots} slots, for the queues {', '.join(queues)}")

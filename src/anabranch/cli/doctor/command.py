@@ -4,21 +4,18 @@ from dataclasses import asdict
 
 import typer
 
-from anabranch.cli.exit_codes import UNAVAILABLE
-from anabranch.cli.options import Json
-from anabranch.cli.show import coloured, print_json, print_line
+from anabranch.cli.doctor.checks import examine
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import coloured, print_json, print_line
+from anabranch.errors import Kind
 
-__all__ = ["cli"]
+__all__ = ["doctor"]
 
-cli = typer.Typer()
 NAME_WIDTH = 13
 
 
-@cli.command()
 def doctor(json: Json = False) -> None:
     """Check the machine, the home and the stack that runs there."""
-    from anabranch.cli.doctor.checks import examine
-
     findings = list(examine())
     failed = any(finding.status == "fail" for finding in findings)
     if json:
@@ -29,4 +26,4 @@ def doctor(json: Json = False) -> None:
             if finding.remedy:
                 print_line(f"{'':{NAME_WIDTH + 8}}{finding.remedy}")
     if failed:
-        raise typer.Exit(UNAVAILABLE)
+        raise typer.Exit(Kind.UNAVAILABLE.exit_code)

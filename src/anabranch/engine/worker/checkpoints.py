@@ -1,14 +1,20 @@
-"""Checkpoints kept under the attempt's token; while the store is away, it is tried again."""
+"""What a running handler reports to its worker: progress, and checkpoints kept under the attempt's token."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
 
 import structlog
 
+from anabranch.canonical import Json
+from anabranch.engine.live_session import HeldTask
 from anabranch.engine.model import Attempt, SessionId
 from anabranch.engine.ports import Refused, TaskQueue
+from anabranch.engine.worker.child import Saved
 from anabranch.errors import Interrupted, TaskError, Transient, Unavailable
 
-__all__ = ["CheckpointWriter"]
+__all__ = ["CheckpointWriter", "HandlerLine"]
 
 log = structlog.get_logger()
 LONGEST_PAUSE_SECONDS = 1.0
@@ -37,3 +43,53 @@ class CheckpointWriter:
                 return Interrupted("the task was cancelled, or others have it now", code="task.lost")
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
+class HandlerLine:
+    """The worker's end of the line to a handler that runs in a child or in the loop."""
+
+    def __init__(self, held: HeldTask, writer: CheckpointWriter) -> None:
+        """Made in the loop."""
+        self._held = held
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._saved = 0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task was cancelled."""
+        return self._held.cancelled
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker is about to stop."""
+        return self._held.stopping
+
+    def end(self) -> None:
+        """Note that the handler's answer is here: whatever comes now, it counts (W3)."""
+        self._held.ended = True
+
+    def progress(self, progress: dict[str, Json]) -> None:
+        """Note how far it is."""
+        self._held.progress = progress
+
+    def save(self, phase: str, state: str) -> Callable[[], Awaitable[None]]:
+        """For a handler in the loop: what it must await."""
+        self._saved += 1
+        return partial(self._save, Saved(self._saved, phase, state))
+
+    def keep(self, saved: Saved) -> "Future[TaskError | None]":
+        """For a handler in a child, from the thread that waits for it."""
+        return asyncio.run_coroutine_threadsafe(self._keep(saved), self._loop)
+
+    async def _save(self, saved: Saved) -> None:
+        if error := await self._keep(saved):
+            raise error
+
+    async def _keep(self, saved: Saved) -> TaskError | None:
+        claim = self._held.claim
+        error = await self._writer.keep(claim.fence, saved.number, saved.phase, saved.state)
+        if isinstance(error, Interrupted):
+            log.warning("checkpoint.stale", task=claim.task_id, attempt=claim.attempt)
+            self._held.cancelled = True
+        return error

@@ -113,7 +113,7 @@ class Line:
 def serve(
     connection: Connection, output: Connection, plugins: Sequence[str], memory: int, resources: HandlerResources
 ) -> None:
-    """Load plugins, tell that they are there, and run call after call until the worker hangs up."""
+    """Load plugins, report that they are there, and run call after call until the worker hangs up."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _begin_behind_guard(connection, output)
     line = Line(connection)

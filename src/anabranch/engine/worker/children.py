@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
@@ -18,6 +17,7 @@ from typing import Protocol
 
 from anabranch.canonical import Json
 from anabranch.engine.plugin import loaded_modules
+from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.captured_output import Printed
 from anabranch.engine.worker.child import Answer, Begun, Saved, serve
 from anabranch.engine.worker.perform import Call, Outcome
@@ -40,11 +40,11 @@ class Listener(Protocol):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the handler is to be told that it is cancelled."""
+        """Whether the handler is to hear that it is cancelled."""
 
     @property
     def stopping(self) -> bool:
-        """Whether the handler is to be told that the worker stops."""
+        """Whether the handler is to hear that the worker stops."""
 
     def end(self) -> None:
         """Note that its answer is here."""
@@ -88,7 +88,7 @@ class Overdue(Exception):
 
 
 class Child:
-    """One process that runs calls, one after the other. Its methods block; `tell` and `kill` fit any thread."""
+    """One process that runs calls, one after the other. Its methods block; `send_signal` and `kill` fit any thread."""
 
     def __init__(self, plugins: Sequence[str], memory: int, resources: HandlerResources = BARE) -> None:
         """Fork it from the preloaded server, and wait until its plugins are loaded."""
@@ -101,13 +101,13 @@ class Child:
             raise self._overdue("handler.loading", f"its plugins took longer than {LOADING_SECONDS} s to load", printed)
         self._receive(printed)
 
-    def call(self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener) -> Outcome:
+    def call(self, call: Call, policy: TaskPolicy, listener: Listener) -> Outcome:
         """Run one call."""
         printed = Printed(self._output)
         keeping: Future[TaskError | None] | None = None
         try:
             self._send(call)
-            patience = _Patience(longest, silence)
+            patience = _Patience(policy)
             while True:
                 said = self._hear(printed, patience, waits=keeping is not None and not keeping.done())
                 if isinstance(said, Outcome):
@@ -128,13 +128,14 @@ class Child:
             if keeping:
                 keeping.cancel()
 
-    def tell(self, signum: signal.Signals) -> None:
-        """Tell the handler that it is cancelled (SIGUSR1) or that the worker stops (SIGTERM).
+    def send_signal(self, signum: signal.Signals) -> None:
+        """Let the handler know that it is cancelled (SIGUSR1) or that the worker stops (SIGTERM).
 
-        One that has not begun yet would not hear it, and is told when it does.
+        One that has not begun yet would not hear it; `call` repeats it when it does.
         """
         if self._begun and self.process.pid is not None and self.process.exitcode is None:
-            os.kill(self.process.pid, signum)
+            with suppress(ProcessLookupError):  # it ends at this moment
+                os.kill(self.process.pid, signum)
 
     @property
     def has_begun(self) -> bool:
@@ -152,9 +153,9 @@ class Child:
     def _begin(self, listener: Listener) -> None:
         self._begun = True
         if listener.cancelled:
-            self.tell(signal.SIGUSR1)
+            self.send_signal(signal.SIGUSR1)
         if listener.stopping:
-            self.tell(signal.SIGTERM)
+            self.send_signal(signal.SIGTERM)
 
     def _hear(self, printed: Printed, patience: "_Patience", *, waits: bool) -> Message | None:
         """What the handler says next; None when it printed, or waits for an answer and so says nothing."""
@@ -207,10 +208,10 @@ class Child:
 class _Patience:
     """How long a handler may still run and be silent; while it waits for an answer it can say nothing."""
 
-    def __init__(self, longest: timedelta, silence: timedelta | None) -> None:
-        self._longest = longest
-        self._silence = silence
-        self._end = time.monotonic() + longest.total_seconds()
+    def __init__(self, policy: TaskPolicy) -> None:
+        self._longest = policy.timeout
+        self._silence = policy.heartbeat_timeout
+        self._end = time.monotonic() + policy.timeout.total_seconds()
         self._quiet_until = self._end
         self.heard()
 
@@ -263,17 +264,15 @@ class Children:
         started = (loop.run_in_executor(self._threads, self._new) for _ in range(self._size))
         self._idle = list(await asyncio.gather(*started))
 
-    async def run(
-        self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener, *, alone: bool
-    ) -> Outcome:
+    async def run(self, call: Call, policy: TaskPolicy, listener: Listener, *, alone: bool) -> Outcome:
         """Run a call in a kept child, or `alone` in a fresh one; ChildDied or Overdue when it gave no answer."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._run, call, longest, silence, listener, alone)
+        return await loop.run_in_executor(self._threads, self._run, call, policy, listener, alone)
 
-    def tell(self, call_id: CallId, signum: signal.Signals) -> None:
+    def send_signal(self, call_id: CallId, signum: signal.Signals) -> None:
         """Send a signal to the child that runs this call, if any."""
         if child := self._busy.get(call_id):
-            child.tell(signum)
+            child.send_signal(signum)
 
     def kill(self, call_id: CallId) -> bool:
         """Kill the child that runs this call, or is being made for it; False when the handler did not run in it."""
@@ -292,45 +291,34 @@ class Children:
             child.kill()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run(
-        self, call: Call, longest: timedelta, silence: timedelta | None, listener: Listener, alone: bool
-    ) -> Outcome:
-        call_id = call.facts.task_id, call.facts.attempt
+    def _run(self, call: Call, policy: TaskPolicy, listener: Listener, alone: bool) -> Outcome:
         child = self._new() if alone else self._take()
         try:
-            answer = self._call(child, call_id, call, longest, silence, listener)
+            answer = self._call(child, call, policy, listener)
         except ChildDied as died:
             if alone or died.begun or self._closed:
                 raise
             child = self._new()  # it had died while it was idle, and nothing ran in it
-            answer = self._call(child, call_id, call, longest, silence, listener)
+            answer = self._call(child, call, policy, listener)
         finally:
-            self._doomed.discard(call_id)
+            self._doomed.discard(call.id)
         if alone or (answer.error and answer.error.get("category") == "resource"):
             child.kill()
         else:
             self._idle.append(child)
         return answer
 
-    def _call(
-        self,
-        child: Child,
-        call_id: CallId,
-        call: Call,
-        longest: timedelta,
-        silence: timedelta | None,
-        listener: Listener,
-    ) -> Outcome:
-        self._busy[call_id] = child
+    def _call(self, child: Child, call: Call, policy: TaskPolicy, listener: Listener) -> Outcome:
+        self._busy[call.id] = child
         try:
-            if call_id in self._doomed:
+            if call.id in self._doomed:
                 raise ChildDied(-signal.SIGKILL, None, begun=True)
-            return child.call(call, longest, silence, listener)
+            return child.call(call, policy, listener)
         except ChildDied:
             child.kill()
             raise
         finally:
-            del self._busy[call_id]
+            del self._busy[call.id]
 
     def _take(self) -> Child:
         while True:
@@ -354,12 +342,12 @@ def _has_ended(pid: int) -> bool:
 
 
 def _fork(*given: object) -> tuple[ForkServerProcess, Connection, Connection]:
-    """A child, the line to it, and what it prints. A server that dies meanwhile is made anew by the next try."""
+    """A child, the line to it, and what it prints. A server that dies meanwhile is started again by the next try."""
     for _ in range(FORKS):
         try:
             return _try_to_fork(given)
         except (EOFError, ConnectionError):
-            time.sleep(FORK_PAUSE_SECONDS)  # until the system has told of its end
+            time.sleep(FORK_PAUSE_SECONDS)  # until the system has reported its end
     raise Unavailable("worker.no_children", "the server that forks the processes of handlers does not stay alive")
 
 

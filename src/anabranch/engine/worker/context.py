@@ -160,7 +160,7 @@ class Context:
 
     @property
     def fence(self) -> Attempt | None:
-        """What tells this attempt from every other, where the engine runs it (E3)."""
+        """What distinguishes this attempt from every other, where the engine runs it (E3)."""
         return self._facts.fence
 
     @property
@@ -226,12 +226,12 @@ class Context:
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Say how far the task is, for all to see within a second or two; a heartbeat timeout must hear it in time."""
         if not (_is_number(done) and (total is None or _is_number(total))):
-            raise ContractViolationError(f"ctx.progress was told {done!r} of {total!r}; both are numbers")
+            raise ContractViolationError(f"ctx.progress was given {done!r} of {total!r}; both are numbers")
         said: dict[str, Json] = {"done": done, "total": total, "message": str(message)[:LONGEST_MESSAGE]}
         try:
             encode(said)
         except ValueError as error:
-            raise ContractViolationError(f"ctx.progress was told what can't be stored: {error}") from error
+            raise ContractViolationError(f"ctx.progress was given what can't be stored: {error}") from error
         self._voice.progress(said)
 
     def checkpoint(self, phase: str, state: Json = None) -> PendingCheckpoint:

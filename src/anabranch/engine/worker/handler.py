@@ -14,9 +14,9 @@ from anabranch.canonical import Json
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.result_file import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
-from anabranch.workflows.bounds import find_seconds_mistake
-from anabranch.workflows.definition import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry, find_retry_mistakes
 from anabranch.workflows.handlers import Handler, Runs
+from anabranch.workflows.rules import Seconds, find_number_mistakes
+from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
 
 __all__ = [
     "Context",
@@ -67,8 +67,10 @@ def handler(
     second and calls nothing that could block or crash.
     """
 
-    mistakes = (find_seconds_mistake("timeout_seconds", timeout_seconds), *find_retry_mistakes(retry or Retry()))
-    if said := "; ".join(mistake for mistake in mistakes if mistake):
+    mistakes = list(find_number_mistakes(retry or Retry(), "retry."))
+    if mistake := Seconds().find_mistake(timeout_seconds):
+        mistakes.insert(0, f"timeout_seconds {mistake}")
+    if said := "; ".join(mistakes):
         raise DefinitionError("handler.unsupported", f"handler {name!r}: {said}")
 
     def register(function: Function) -> Function:
@@ -132,7 +134,7 @@ def call_handler(declared: Handler, context: Context) -> Any:  # what the handle
 
 
 def check_result(declared: Handler, value: object, metrics: dict[str, Json]) -> Json | TaskError:
-    """The handler's result as JSON can hold it, or the failure it tells of; what it measured goes to `metrics`."""
+    """The handler's result as JSON can hold it, or the failure it reports; what it measured goes to `metrics`."""
     if isinstance(value, HandlerResult):
         metrics.update(value.metrics)
         if not value.success:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from anabranch.canonical import Json, encode
 from anabranch.engine.environment import is_exhausted
 from anabranch.engine.failure import describe_error
-from anabranch.engine.folding import fold_results, read_folding
+from anabranch.engine.folding import fold_results
 from anabranch.engine.model import Claim, Purpose
 from anabranch.engine.plugin import Registry
 from anabranch.engine.worker.context import CURRENT, Context, TaskFacts, WorkerLink
@@ -17,8 +17,8 @@ from anabranch.engine.worker.resources import BARE, HandlerResources
 from anabranch.engine.worker.tracebacks import tell_traceback
 from anabranch.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
 from anabranch.storage.results import Results, is_reference
-from anabranch.workflows.definition import Folding
 from anabranch.workflows.handlers import Handler
+from anabranch.workflows.nodes import Folding
 
 __all__ = ["Call", "Outcome", "perform", "perform_async"]
 
@@ -33,6 +33,11 @@ class Call:
     facts: TaskFacts
     previous: Sequence[Json] | None = None
     folding: Sequence[Folding] | None = None
+
+    @property
+    def id(self) -> tuple[str, int]:
+        """The attempt that it is for."""
+        return self.facts.task_id, self.facts.attempt
 
     @classmethod
     def of(
@@ -59,8 +64,8 @@ class Call:
             checkpoint=claim.checkpoint,
             fence=claim.fence,
         )
-        folding = read_folding(claim.lane.policy.get("folding"))
-        return cls(claim.lane.purpose, claim.handler, claim.lane.workflow, facts, previous, folding)
+        lane = claim.lane
+        return cls(lane.purpose, claim.handler, lane.workflow, facts, previous, lane.shape.folding)
 
 
 @dataclass(slots=True)
@@ -69,7 +74,7 @@ class Outcome:
 
     What it printed ends with where it failed, if it did.
 
-    Interrupted: it was told to stop, and did; there is neither. Whether the process that it ran in had no descriptors
+    Interrupted: it was asked to stop, and did; there is neither. Whether the process that it ran in had no descriptors
     left for it, only its worker can judge.
     """
 
@@ -114,10 +119,9 @@ async def perform_async(found: Handler, call: Call, voice: WorkerLink, resources
 
 def _failed(context: Context, voice: WorkerLink, error: BaseException) -> Outcome:
     interrupted = isinstance(error, Interrupted) and (voice.stopping or voice.cancelled)
-    told = None if interrupted else tell_traceback(error)
     return Outcome(
         error=describe_error(error),
-        log=told,
+        log=None if interrupted else tell_traceback(error),
         has_scratch=context.has_scratch,
         interrupted=interrupted,
         lacked_descriptors=is_exhausted(error, in_handler=True),

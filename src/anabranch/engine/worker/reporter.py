@@ -1,18 +1,68 @@
-"""Send reports, and claim with them; what the store can't hold is found and ends alone."""
+"""Collect reports and send them, and claim with them; what the store can't hold is found and ends alone."""
 
+import asyncio
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import structlog
 
 from anabranch.canonical import Json, encode
-from anabranch.engine.model import Answer, InHand, Report, SessionId
+from anabranch.engine.model import Answer, Ended, InHand, Report, SessionId
 from anabranch.engine.ports import Refused, TaskQueue, Turn, Wanted
 from anabranch.errors import Unavailable
 
-__all__ = ["Reporter"]
+__all__ = ["NOTHING", "Outbox", "Reporter"]
 
 log = structlog.get_logger()
 NOTHING = Wanted((), 0, {})
+BATCH = 200
+BATCH_CHARACTERS = 8_000_000
+MAX_INTERRUPTIONS = 3  # after so many in a row, reports are sent one by one: one of them may be the cause
+
+
+class Outbox:
+    """Reports that wait to be sent; what is written to it wakes the loop."""
+
+    def __init__(self, wake: asyncio.Event) -> None:
+        """Empty."""
+        self._wake = wake
+        self._reports: list[Report] = []
+        self._interruptions = 0
+        self._to_send_alone = 0
+
+    def __len__(self) -> int:
+        """How many reports wait."""
+        return len(self._reports)
+
+    def write(self, reports: Sequence[Report]) -> None:
+        """Add reports."""
+        self._reports.extend(reports)
+        self._wake.set()
+
+    def next_batch(self) -> list[Report]:
+        """What is sent next: so many, and not so large that the database would choke on it."""
+        if self._to_send_alone:
+            return self._reports[:1]
+        sizes = accumulate(
+            len(report.body or "") + len(report.log or "") + len(report.handed or "")
+            for report in self._reports[:BATCH]
+        )
+        return self._reports[: max(1, sum(size <= BATCH_CHARACTERS for size in sizes))]
+
+    def remove(self, batch: Sequence[Report]) -> None:
+        """Remove a batch that was sent."""
+        self._interruptions = 0
+        self._to_send_alone = max(self._to_send_alone - 1, 0)
+        del self._reports[: len(batch)]
+
+    def postpone(self, batch: Sequence[Report]) -> None:
+        """Send what was interrupted later: all of it again at first, then each alone, that none waits for a bad one."""
+        self._interruptions += 1
+        if self._to_send_alone:
+            self._reports[:] = [*self._reports[len(batch) :], *batch]
+            self._to_send_alone -= 1
+        elif self._interruptions >= MAX_INTERRUPTIONS:
+            self._to_send_alone = len(self._reports)
 
 
 class Reporter:
@@ -80,8 +130,8 @@ class Reporter:
         reason: dict[str, Json] = {"code": "task.unstorable", "message": error.message, "category": "bug"}
         for form in (
             report,
-            Report(report.attempt, "failed", encode(reason)),
-            Report(report.attempt, "crashed", encode(reason)),
+            Report(report.attempt, Ended.FAILED, encode(reason)),
+            Report(report.attempt, Ended.CRASHED, encode(reason)),
         ):
             try:
                 return await self._store.turn(self._session, [form], NOTHING)

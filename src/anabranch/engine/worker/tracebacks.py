@@ -27,8 +27,8 @@ def tell_traceback(error: BaseException) -> str | None:
     if own is None:
         return None
     try:
-        told = TracebackException(type(error), error, own, limit=-FRAMES)
-        return _bound("".join(_cut(part) for part in deque(told.format(), maxlen=PARTS)))
+        found = TracebackException(type(error), error, own, limit=-FRAMES)
+        return _bound("".join(_cut(part) for part in deque(found.format(), maxlen=PARTS)))
     except Exception:  # noqa: BLE001  # a handler's own exception may do anything when it is asked for its text
         return None
 

@@ -18,7 +18,6 @@ __all__ = ["WorkCleaner"]
 
 log = structlog.get_logger()
 EVERY = timedelta(minutes=1)
-BATCH = 1_000
 KEPT_COMPLETED = timedelta(minutes=10)
 KEPT = timedelta(days=1)  # a retry may go on from it
 
@@ -26,11 +25,12 @@ KEPT = timedelta(days=1)  # a retry may go on from it
 class WorkCleaner:
     """Goes round the files of jobs in the work area; any number of workers may do so."""
 
-    def __init__(self, store: JobStore, session: SessionId, area: Tier) -> None:
-        """For the process of this session."""
+    def __init__(self, store: JobStore, session: SessionId, area: Tier, *, batch: int = 1_000) -> None:
+        """For the process of this session; it looks at `batch` files at once."""
         self._store = store
         self._session = session
         self._area = area
+        self._batch = batch
         self._last = ""
 
     async def serve(self) -> None:
@@ -44,9 +44,9 @@ class WorkCleaner:
 
     async def tick(self) -> int:
         """Look at the next files, and remove those of jobs that are over; how many."""
-        page = await asyncio.to_thread(self._area.list, ROOT, after=self._last, limit=BATCH)
+        page = await asyncio.to_thread(self._area.list, ROOT, after=self._last, limit=self._batch)
         # The next so many of all, so that none is passed over for ever (E13).
-        self._last = page[-1].key if len(page) == BATCH else ""
+        self._last = page[-1].key if len(page) == self._batch else ""
         files = {job: list(found) for job, found in groupby(page, key=lambda stat: stat.key.split("/")[1])}
         ends = await self._store.job_ends(self._session, EVERY, list(files))
         over = [job for job in files if (_is_over(ends[job]) if job in ends else _is_old(files[job]))]

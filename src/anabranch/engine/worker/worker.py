@@ -2,45 +2,34 @@
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 
 import structlog
 
+from anabranch.engine.advancing import Advancer, BackgroundAdvances
+from anabranch.engine.live_session import LiveSession, StopAttempts
+from anabranch.engine.model import Answer, Report
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import Refused, Store
-from anabranch.engine.session import LiveSession
+from anabranch.engine.ports import Refused, Store, Turn
 from anabranch.engine.worker.children import Children
+from anabranch.engine.worker.dispatcher import HOARD, Dispatcher, WorkerOptions
+from anabranch.engine.worker.reporter import Outbox, Reporter
 from anabranch.engine.worker.runner import Runner
-from anabranch.engine.worker.task_loop import TaskLoop
 from anabranch.engine.worker.work_cleaner import WorkCleaner
 from anabranch.errors import Unavailable
 from anabranch.storage.results import Results
 
-__all__ = ["Worker", "WorkerOptions"]
+__all__ = ["Worker"]
 
 log = structlog.get_logger()
+POLL = timedelta(seconds=1)
 PARTING_SECONDS = 10.0
 DEAF_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
-class WorkerOptions:
-    """How a worker works: what it serves, how many handlers at once, and the grace they have when told to stop.
-
-    Handlers write to `scratch`, where only this process does.
-    """
-
-    queues: Sequence[str]
-    slots: int
-    grace: timedelta
-    scratch: Path
-
-
 class Worker:
-    """Runs at most `slots` handlers at once (W1)."""
+    """Serves queues, under one session after the other."""
 
     def __init__(
         self, store: Store, registry: Registry, children: Children, results: Results, options: WorkerOptions
@@ -54,67 +43,129 @@ class Worker:
         self.stuck = False
 
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
-        """Run until told to stop; SessionGone when the session was lost, and with it all that was in hand."""
-        options = self._options
-        thread = ThreadPoolExecutor(1, thread_name_prefix="quick")
-        runner = Runner(
-            self._store,
-            self._registry,
-            self._children,
-            self._results,
-            options.scratch,
-            thread,
-            live.session,
-        )
-        shift = TaskLoop(self._store, runner, live, queues=options.queues, slots=options.slots, grace=options.grace)
-        waker = asyncio.create_task(_ring_at_stop(live, stop))
-        clearing = asyncio.create_task(WorkCleaner(self._store, live.session, self._results.work).serve())
+        """Run until asked to stop; SessionGone when the session was lost, and with it all that was in hand."""
+        scratch = self._options.scratch
+        runner = Runner(self._store, self._registry, self._children, self._results, scratch, live.session)
+        loop = TaskLoop(self._store, runner, live, self._options)
+        working, listening = asyncio.create_task(loop.work(stop)), asyncio.create_task(loop.listen())
+        cleaning = asyncio.create_task(WorkCleaner(self._store, live.session, self._results.work).serve())
         try:
-            while not stop.is_set():
-                live.check()
-                await self._turn(shift, live)
-                if runner.stuck:
-                    log.error("worker.stuck", remedy="A quick handler blocked; declare it without quick=True.")
-                    stop.set()
-            await self._finish(shift, live)
+            done, _ = await asyncio.wait([working, listening], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                await task
         finally:
-            waker.cancel()
-            clearing.cancel()
-            shift.abandon()
-            thread.shutdown(wait=False, cancel_futures=True)
-            self.stuck = runner.quick_busy or shift.dropped
+            loop.abandon()
+            for task in (working, listening, cleaning):
+                task.cancel()
+            await asyncio.wait([working, listening, cleaning])
+            runner.close()
+            self.stuck = runner.quick_busy or loop.has_dropped
 
-    async def _turn(self, shift: TaskLoop, live: LiveSession) -> None:
-        try:
-            await shift.turn()
-            live.trouble = shift.trouble
-        except (Unavailable, Refused, OSError) as error:
-            log.warning("worker.interrupted", reason=str(error))
-            live.trouble = str(error)
-            await live.wait(timedelta(seconds=1))
 
-    async def _finish(self, shift: TaskLoop, live: LiveSession) -> None:
+class TaskLoop:
+    """Turns between the store and the handlers: reports what ended and takes what is next, in one round trip."""
+
+    def __init__(self, store: Store, runner: Runner, live: LiveSession, options: WorkerOptions) -> None:
+        """For this session only."""
+        self._runner = runner
+        self._live = live
+        self._grace = options.grace
+        self._wake = asyncio.Event()
+        self._outbox = Outbox(self._wake)
+        self._reporter = Reporter(store, live.session, live.attempts)
+        self._advances = BackgroundAdvances(Advancer(store, live.session, runner.results, live.rights), self._wake)
+        self._dispatcher = Dispatcher(runner, live, self._outbox, self._advances, options)
+        self._hungry = True
+
+    @property
+    def has_dropped(self) -> bool:
+        """Whether handlers were given back that did not end: their threads or coroutines go on."""
+        return self._dispatcher.dropped
+
+    async def listen(self) -> None:
+        """Act at once on what the heartbeat sends, also while a turn waits for the store; SessionGone at the end."""
+        while True:
+            event = await self._live.next_event()
+            if isinstance(event, StopAttempts):
+                self._dispatcher.stop_attempts(event.attempts)
+            self._wake.set()
+
+    async def work(self, stop: asyncio.Event) -> None:
+        """Take turns until asked to stop, and finish."""
+        while not stop.is_set():
+            await self._try_turn()
+            if self._runner.stuck:
+                log.error("worker.stuck", remedy="A quick handler blocked; declare it without quick=True.")
+                stop.set()
+        await self._finish()
+
+    def abandon(self) -> None:
+        """Stop whatever still runs and start nothing more: others have it now."""
+        self._dispatcher.abandon()
+        self._advances.cancel()
+
+    async def _finish(self) -> None:
         """Let handlers end, hand back those that don't, and report everything (W3)."""
-        shift.close()
-        end = asyncio.get_running_loop().time() + self._options.grace.total_seconds()
-        told = False
-        while shift.is_busy:
-            live.check()
+        self._dispatcher.close()
+        end = asyncio.get_running_loop().time() + self._grace.total_seconds()
+        handed_back = False
+        while self._live.tasks or self._outbox or self._advances:
             late = asyncio.get_running_loop().time() - end
-            if not told and late >= 0:
-                told = True
-                shift.hand_back()
+            if not handed_back and late >= 0:
+                handed_back = True
+                self._dispatcher.hand_back()
             elif late >= DEAF_SECONDS:
-                shift.drop(ended=late >= PARTING_SECONDS)
+                self._dispatcher.drop(ended=late >= PARTING_SECONDS)
             try:
                 async with asyncio.timeout(PARTING_SECONDS):
-                    await self._turn(shift, live)
+                    await self._try_turn()
             except TimeoutError:
                 log.warning("worker.unheard", remedy="What could not be reported is tried again by others.")
-                if not shift.is_running:
+                if not self._dispatcher.is_running:
                     return
 
+    async def _try_turn(self) -> None:
+        try:
+            await self._turn()
+            self._live.trouble = self._runner.environment.trouble
+        except (Unavailable, Refused, OSError) as error:
+            log.warning("worker.interrupted", reason=str(error))
+            self._live.trouble = str(error)
+            await self._sleep(timedelta(seconds=1))
 
-async def _ring_at_stop(live: LiveSession, stop: asyncio.Event) -> None:
-    await stop.wait()
-    live.ring()
+    async def _turn(self) -> None:
+        """Report what ended, take what is next, or wait until there is something to do."""
+        self._dispatcher.return_hoard()
+        batch, wanted = self._outbox.next_batch(), self._dispatcher.wanted()
+        if not batch and not (wanted.limit and self._hungry):
+            await self._sleep(HOARD if self._dispatcher.has_waiting else POLL)
+            self._hungry = True
+            return
+        try:
+            turn = await self._reporter.send(batch, wanted)
+        except Unavailable as error:
+            if batch and error.code == "database.interrupted":
+                self._outbox.postpone(batch)
+            raise
+        self._outbox.remove(batch)
+        self._settle(batch, turn)
+        self._hungry = bool(turn.claims)
+        self._dispatcher.take(turn.claims)
+
+    def _settle(self, batch: Sequence[Report], turn: Turn) -> None:
+        """Let go of what was reported, and advance what that finished."""
+        for report, answer in zip(batch, turn.answers, strict=True):
+            held = self._live.tasks.get(report.attempt.key)
+            if held and held.claim.fence == report.attempt:
+                del self._live.tasks[report.attempt.key]
+            if answer is Answer.STALE:
+                (lane, place), number, _ = report.attempt
+                ids = held.claim.ids if held else {}
+                log.warning("report.stale", **{"lane": lane, "index": place, **ids, "attempt": number})
+        self._advances.start(turn.rights)
+
+    async def _sleep(self, longest: timedelta) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest.total_seconds()):
+                await self._wake.wait()
+        self._wake.clear()

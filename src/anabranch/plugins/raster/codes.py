@@ -1,6 +1,7 @@
 """The error codes of rasters."""
 
-from anabranch.codes import Code, Kind
+from anabranch.codes import Code
+from anabranch.errors import Kind
 
 __all__ = ["CODES"]
 

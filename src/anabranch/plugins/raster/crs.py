@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.crs import CRS
 from rasterio.errors import CRSError, RasterioError
 from rasterio.warp import transform
 
 from anabranch.errors import Permanent
+from anabranch.geo.degrees import WGS84
 from anabranch.plugins.raster.models import CRS_PATTERN, Notice, Repairs
 
-__all__ = ["WGS84", "Resolved", "coincide", "describe_crs", "name_crs", "parse_crs", "resolve_crs", "to_degrees"]
+__all__ = ["Resolved", "coincide", "describe_crs", "name_crs", "parse_crs", "resolve_crs"]
 
 
 class CoordinateSystem(TypedDict, total=False):
@@ -36,8 +36,6 @@ class Projjson(TypedDict, total=False):
     id: object
 
 
-Degrees = NDArray[np.float64]
-WGS84 = CRS.from_epsg(4326)
 _CODE = re.compile(CRS_PATTERN)
 _HOW = "Give a code like EPSG:32633."
 _UNFIT = {"GeodeticCRS": "geocentric", "VerticalCRS": "vertical", "CompoundCRS": "compound"}  # types of PROJJSON
@@ -89,18 +87,6 @@ def name_crs(crs: CRS) -> str:
     """The code of a CRS, like EPSG:32633; empty where it has none."""
     authority = crs.to_authority()
     return ":".join(authority) if authority else ""
-
-
-def to_degrees(crs: CRS, points: Sequence[tuple[float, float]] | Degrees) -> tuple[Degrees, Degrees]:
-    """Longitudes and latitudes of points; infinite for those that are not on Earth."""
-    try:
-        xs, ys = transform(crs, WGS84, *np.asarray(points, np.float64).reshape(-1, 2).T.tolist())
-    except (RasterioError, CPLE_BaseError):
-        if len(points) == 1:
-            return np.array([np.inf]), np.array([np.inf])
-        each = [to_degrees(crs, [point]) for point in points]
-        return np.concatenate([lon for lon, _ in each]), np.concatenate([lat for _, lat in each])
-    return np.asarray(xs, np.float64), np.asarray(ys, np.float64)
 
 
 def coincide(first: CRS, second: CRS, points: Sequence[tuple[float, float]], tolerance: float) -> bool:

@@ -1,23 +1,23 @@
 """The footprint of valid data as GeoJSON in WGS 84, split at 180 degrees as in RFC 7946, closed over a pole (C1)."""
 
-import math
 from pathlib import Path
 
 import numpy as np
 import rasterio
+import shapely
 from affine import Affine
 from pydantic import BaseModel, ConfigDict
 from rasterio.crs import CRS
 from rasterio.enums import Resampling
 from rasterio.warp import reproject
+from shapely import MultiPolygon, Polygon
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.antimeridian import cut, winds
-from anabranch.plugins.raster.crs import WGS84, Degrees
-from anabranch.plugins.raster.geographic import border, find_extent, find_pole, hull_of, place, round_trip
-from anabranch.plugins.raster.models import Box
-from anabranch.plugins.raster.outline import Point, Polygon, Ring, bounds, grow, outlines
-from anabranch.plugins.raster.pixels import Mask
+from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, POLE, TOLERANCE_DEGREES, Box
+from anabranch.geo.degrees import WGS84, Floats, round_trip
+from anabranch.geo.globe import COORDINATE_DECIMALS, cut, winds
+from anabranch.geo.outlines import Mask, bounds, grow, hull, outlines
+from anabranch.geo.rings import apply, find_extent, find_pole, locate, place
 from anabranch.plugins.raster.reader import bounded, quiet
 from anabranch.plugins.raster.valid_grid import valid_cells
 
@@ -25,10 +25,7 @@ __all__ = ["Footprint", "footprint"]
 
 MEMORY_MB = 256
 GRID_CELLS = 512
-COORDINATE_DECIMALS = 7
-FULL_TURN, ANTIMERIDIAN = 360.0, 180.0
-EDGE_TOLERANCE = 1e-7
-FULL_TURN_TOLERANCE = 1e-6
+POINTS_PER_SIDE = 48
 
 
 class Footprint(BaseModel):
@@ -54,88 +51,57 @@ def footprint(cog: Path) -> Footprint:
             )
         extent = find_extent(src.crs, src.transform, src.width, src.height)
         if extent and _is_around(extent):
-            return _band(extent) if mask.all() else _trace(mask, grid, src.crs, extent)
+            whole = extent.within_globe()
+            return _wrap([shapely.box(*whole)], whole) if mask.all() else _trace(mask, grid, src.crs, extent)
         return _draw(mask, grid, src.crs, extent) or _trace(mask, grid, src.crs, extent)
 
 
 def _is_around(extent: Box) -> bool:
     """Whether it spans the whole Earth from a meridian other than 180 degrees."""
-    west, _, east, _ = extent
-    whole = abs(west + ANTIMERIDIAN) < EDGE_TOLERANCE and abs(east - ANTIMERIDIAN) < EDGE_TOLERANCE
-    return east - west > FULL_TURN - FULL_TURN_TOLERANCE and not whole
-
-
-def _band(extent: Box) -> Footprint:
-    _, south, _, north = extent
-    ring = [
-        (-ANTIMERIDIAN, north),
-        (-ANTIMERIDIAN, south),
-        (ANTIMERIDIAN, south),
-        (ANTIMERIDIAN, north),
-        (-ANTIMERIDIAN, north),
-    ]
-    return _wrap([[ring]], (-ANTIMERIDIAN, south, ANTIMERIDIAN, north))
+    off = max(abs(extent.west + ANTIMERIDIAN), abs(extent.east - ANTIMERIDIAN))
+    return extent.goes_around and off >= TOLERANCE_DEGREES
 
 
 def _draw(mask: Mask, grid: Affine, crs: CRS, extent: Box | None) -> Footprint | None:
     """The outlines of the cells in degrees; None where some can't be expressed so, or go around the Earth twice."""
-    placed: list[Polygon] = []
+    outer: list[Floats] = []
+    found: list[Polygon] = []
     for polygon in outlines(mask):
-        rings = [place(ring, grid, crs, max(mask.shape)) for ring in polygon]
-        placed.append([ring for ring in rings if ring])
-        if len(placed[-1]) < len(polygon):
+        lines = map(shapely.get_coordinates, shapely.get_rings(polygon))
+        rings = [place(line, grid, crs, max(mask.shape)) for line in lines]
+        placed = [ring for ring in rings if ring is not None]
+        parts = cut(placed, find_pole(placed[0], grid)) if len(placed) == len(rings) else []
+        if not parts:
             return None
-    parts = [cut(polygon, find_pole(polygon, grid)) for polygon in placed]
-    polygons = [polygon for part in parts if part for polygon in part]
-    return _wrap(polygons, _surround(polygons, placed, hull_of(mask, grid, crs), extent)) if all(parts) else None
+        outer.append(placed[0])
+        found += parts
+    return _wrap(found, _surround(found, outer, locate(hull(mask), grid, crs), extent))
 
 
-def _surround(polygons: list[Polygon], placed: list[Polygon], ends: tuple[Degrees, Degrees], extent: Box | None) -> Box:
+def _surround(polygons: list[Polygon], outer: list[Floats], ends: tuple[Floats, Floats], extent: Box | None) -> Box:
     """The bounding box of the polygons and of the outermost cells, which simplified polygons may cut off."""
-    lats = [*(lat for polygon in polygons for _, lat in polygon[0]), *ends[1].tolist()]
-    outer = [polygon[0] for polygon in placed]
+    placed = np.abs(ends[1]) < POLE - TOLERANCE_DEGREES  # they are on Earth, and their longitude is defined
+    lats = np.append(shapely.get_coordinates(polygons)[:, 1], ends[1][placed])
     if any(map(winds, outer)):
-        return -ANTIMERIDIAN, min(lats), ANTIMERIDIAN, max(lats)
-    west, east = _span(outer[0]) if extent is None else (extent[0], extent[2])
-    middle = (west + east) / 2
-    lons = [lon for ring in outer for lon in _near(_span(ring), middle)]
-    lons += (ends[0] + FULL_TURN * np.round((middle - ends[0]) / FULL_TURN)).tolist()
-    west, east = _across(min(lons), max(lons))
-    return west, min(lats), east, max(lats)
+        return Box(-ANTIMERIDIAN, lats.min(), ANTIMERIDIAN, lats.max())
+    middle = _middle(outer[0][:, 0]) if extent is None else (extent.west + extent.east) / 2
+    near = [ring[:, 0] + FULL_TURN * round((middle - _middle(ring[:, 0])) / FULL_TURN) for ring in outer]
+    lons = np.concatenate([*near, ends[0][placed] + FULL_TURN * np.round((middle - ends[0][placed]) / FULL_TURN)])
+    return Box(lons.min(), lats.min(), lons.max(), lats.max()).within_globe()
 
 
-def _span(ring: Ring) -> tuple[float, float]:
-    lons = [lon for lon, _ in ring]
-    return min(lons), max(lons)
-
-
-def _near(span: tuple[float, float], middle: float) -> tuple[float, float]:
-    lap = FULL_TURN * round((middle - sum(span) / 2) / FULL_TURN)
-    return span[0] + lap, span[1] + lap
-
-
-def _across(west: float, east: float) -> tuple[float, float]:
-    """West and east as RFC 7946 writes them."""
-    if east - west > FULL_TURN - FULL_TURN_TOLERANCE:
-        return -ANTIMERIDIAN, ANTIMERIDIAN
-    lap = FULL_TURN * math.floor((west + ANTIMERIDIAN + EDGE_TOLERANCE) / FULL_TURN)
-    west, east = max(west - lap, -ANTIMERIDIAN), east - lap
-    return west, (
-        east if east <= ANTIMERIDIAN else ANTIMERIDIAN if east < ANTIMERIDIAN + EDGE_TOLERANCE else east - FULL_TURN
-    )
-
-
-def _search(mask: Mask, grid: Affine, crs: CRS) -> Box:
-    """The bounds of the part on Earth, of a raster whose corners are not."""
-    west, south, east, north = _scan(mask, grid, crs, (-ANTIMERIDIAN, -90.0, ANTIMERIDIAN, 90.0)).bbox
-    return max(-ANTIMERIDIAN, west - 1), max(-90.0, south - 1), min(ANTIMERIDIAN, east + 1), min(90.0, north + 1)
+def _middle(lons: Floats) -> float:
+    return float(lons.min() + lons.max()) / 2
 
 
 def _trace(mask: Mask, grid: Affine, crs: CRS, extent: Box | None) -> Footprint:
     """The footprint of a raster whose outlines can't be drawn, from the cells that it covers on a grid of degrees."""
     if extent and _is_around(extent):
-        return _scan(mask, grid, crs, (-ANTIMERIDIAN, extent[1], ANTIMERIDIAN, extent[3]))
-    return _scan(mask, grid, crs, _search(mask, grid, crs))
+        return _scan(mask, grid, crs, extent.within_globe())
+    # The corners of the raster are not on Earth: find the part that is.
+    west, south, east, north = _scan(mask, grid, crs, Box(-ANTIMERIDIAN, -POLE, ANTIMERIDIAN, POLE)).bbox
+    near = max(-ANTIMERIDIAN, west - 1), max(-POLE, south - 1), min(ANTIMERIDIAN, east + 1), min(POLE, north + 1)
+    return _scan(mask, grid, crs, Box(*near))
 
 
 def _scan(mask: Mask, grid: Affine, crs: CRS, box: Box) -> Footprint:
@@ -145,11 +111,11 @@ def _scan(mask: Mask, grid: Affine, crs: CRS, box: Box) -> Footprint:
     for onto in _places(mask, grid, crs):
         found |= _warp(grow(mask), onto, crs, found.shape, degrees)
     if not found.any():
-        return _band(box)
+        return _wrap([shapely.box(*box)], box)
     cells = grow(grow(found))  # warping may shift by one cell, and simplifying may cut one off
     top, left, bottom, right = bounds(cells)
-    polygons = [[[degrees @ point for point in ring] for ring in polygon] for polygon in outlines(cells)]
-    return _wrap(polygons, (*(degrees @ (left, bottom)), *(degrees @ (right, top))))
+    polygons = shapely.transform(outlines(cells), lambda points: apply(degrees, points))
+    return _wrap(list(polygons), Box(*(degrees @ (left, bottom)), *(degrees @ (right, top))))
 
 
 def _warp(cells: Mask, grid: Affine, crs: CRS, shape: tuple[int, ...], degrees: Affine) -> Mask:
@@ -169,22 +135,18 @@ def _warp(cells: Mask, grid: Affine, crs: CRS, shape: tuple[int, ...], degrees: 
 
 def _places(mask: Mask, grid: Affine, crs: CRS) -> list[Affine]:
     """The grid; also shifted around the Earth in both directions where it crosses the edge of a cylindrical map."""
-    points = border(grid, mask.shape[1], mask.shape[0])
+    border = shapely.segmentize(shapely.box(0, 0, *mask.shape[::-1]), max(mask.shape) / POINTS_PER_SIDE)
+    points = apply(grid, shapely.get_coordinates(border))
     around = FULL_TURN if crs.is_geographic else (round_trip(crs, points) or 0.0)
     return [grid] if around < abs(grid.a) else [Affine.translation(way * around, 0) * grid for way in (0, 1, -1)]
 
 
 def _wrap(polygons: list[Polygon], bbox: Box) -> Footprint:
-    rounded = [[_round(ring) for ring in polygon] for polygon in polygons]
-    (west, south), (east, north) = _round([bbox[:2], bbox[2:]])
-    box = (west, south, east, north)
-    if len(rounded) == 1:
-        return Footprint(type="Polygon", coordinates=rounded[0], bbox=box)
-    return Footprint(type="MultiPolygon", coordinates=rounded, bbox=box)
+    shape = polygons[0] if len(polygons) == 1 else MultiPolygon(polygons)
+    rounded = shapely.transform(shape, _round)
+    box = Box(*_round(np.array(bbox)).tolist())
+    return Footprint(type=shape.geom_type, coordinates=shapely.geometry.mapping(rounded)["coordinates"], bbox=box)
 
 
-def _round(ring: Ring) -> Ring:
-    points: list[Point] = [
-        (round(lon, COORDINATE_DECIMALS) + 0.0, round(lat, COORDINATE_DECIMALS) + 0.0) for lon, lat in ring
-    ]
-    return points
+def _round(points: Floats) -> Floats:
+    return points.round(COORDINATE_DECIMALS) + 0.0  # minus zero is zero

@@ -12,8 +12,10 @@ from rasterio.io import DatasetReader
 from rasterio.warp import transform_bounds
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.crs import WGS84, name_crs, to_degrees
-from anabranch.plugins.raster.models import Box, Notice, Repairs
+from anabranch.geo.boxes import Box
+from anabranch.geo.degrees import WGS84, to_degrees
+from anabranch.plugins.raster.crs import name_crs
+from anabranch.plugins.raster.models import Notice, Repairs
 
 __all__ = ["GridCheck", "check_bounds", "check_grid", "is_unrectified", "upright"]
 
@@ -52,33 +54,25 @@ def is_unrectified(src: DatasetReader) -> bool:
     return bool(src.transform.is_identity and (src.gcps[0] or src.rpcs))
 
 
-def check_bounds(src: DatasetReader, crs: CRS) -> tuple[Box, Permanent | None]:
-    """The bounds in WGS 84, and an error where the coordinates are impossible in that CRS."""
-    left, bottom, right, top = _bounds(src)
-    nowhere = (0.0, 0.0, 0.0, 0.0)
-    if crs.is_geographic and not _fits_degrees(src.transform, left, bottom, right, top):
-        return nowhere, _implausible(src, crs)
-    if max(map(abs, (left, bottom, right, top))) > _MAX_COORDINATE:
-        return nowhere, _implausible(src, crs)
-    return _to_degrees(src, crs, left, bottom, right, top)
-
-
-def _to_degrees(
-    src: DatasetReader, crs: CRS, left: float, bottom: float, right: float, top: float
-) -> tuple[Box, Permanent | None]:
+def check_bounds(src: DatasetReader, crs: CRS) -> Box | Permanent:
+    """The bounds in WGS 84; an error where the coordinates are impossible in that CRS."""
+    bounds = left, bottom, right, top = _bounds(src)
+    fits = _fits_degrees(src.transform, *bounds) if crs.is_geographic else True
+    if not fits or max(map(abs, bounds)) > _MAX_COORDINATE:
+        return _implausible(src, crs)
     try:
-        found = transform_bounds(crs, WGS84, left, bottom, right, top, densify_pts=21)
+        found = transform_bounds(crs, WGS84, *bounds, densify_pts=21)
     except (RasterioError, CPLE_BaseError):
         found = (math.inf,) * 4
     if all(map(math.isfinite, found)):
-        return found, None
+        return Box(*found)
     # The corners of a world map may not be on Earth.
     steps = [step / 16 for step in range(17)]
     points = [(left + (right - left) * x, bottom + (top - bottom) * y) for x in steps for y in steps]
     lons, lats = (values[np.isfinite(values)] for values in to_degrees(crs, points))
     if not lons.size:
-        return (0.0, 0.0, 0.0, 0.0), _implausible(src, crs)
-    return (float(lons.min()), float(lats.min()), float(lons.max()), float(lats.max())), None
+        return _implausible(src, crs)
+    return Box(float(lons.min()), float(lats.min()), float(lons.max()), float(lats.max()))
 
 
 def upright(src: DatasetReader, repairs: Repairs) -> Affine:
@@ -91,7 +85,7 @@ def upright(src: DatasetReader, repairs: Repairs) -> Affine:
     return found
 
 
-def _bounds(src: DatasetReader) -> Box:
+def _bounds(src: DatasetReader) -> tuple[float, float, float, float]:
     xs, ys = zip(
         *(src.transform * corner for corner in ((0, 0), (src.width, 0), (0, src.height), (src.width, src.height))),
         strict=True,

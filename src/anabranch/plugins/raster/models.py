@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from anabranch.geo.boxes import Box
 from anabranch.plugins.stac.facts import Footprint
 
 __all__ = [
     "Band",
-    "Box",
     "Checked",
     "CogOptions",
     "Compared",
@@ -38,7 +38,6 @@ __all__ = [
 
 # JSON has no such numbers; STAC writes them as these strings.
 Nodata = int | float | Literal["nan", "inf", "-inf"]
-Box = tuple[float, float, float, float]
 ProfileName = Literal["analysis", "visualization", "archive", "all"]
 CRS_PATTERN = r"^(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]+$"
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import rasterio
 
+from anabranch.geo.boxes import Box
 from anabranch.plugins.raster.crs import name_crs
 from anabranch.plugins.raster.models import Projection
 from anabranch.plugins.raster.reader import quiet
@@ -22,5 +23,5 @@ def project(cog: Path) -> Projection:
             projjson=None if code and code.startswith(KNOWN_AUTHORITIES) else src.crs.to_dict(projjson=True),
             shape=(src.height, src.width),
             transform=tuple(src.transform[:6]),
-            bbox=tuple(src.bounds),
+            bbox=Box(*src.bounds),
         )

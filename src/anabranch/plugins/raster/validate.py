@@ -10,6 +10,7 @@ from rasterio.io import DatasetReader
 from rasterio.transform import array_bounds
 
 from anabranch.errors import Permanent
+from anabranch.geo.boxes import Box
 from anabranch.plugins.raster.bands import (
     check_alpha,
     check_dtype,
@@ -25,16 +26,7 @@ from anabranch.plugins.raster.encoding import encoding_of
 from anabranch.plugins.raster.georef import check_bounds, check_grid, is_unrectified, upright
 from anabranch.plugins.raster.limits import check_limits, check_target, check_whole, raw_bytes
 from anabranch.plugins.raster.magic_bytes import identify_format
-from anabranch.plugins.raster.models import (
-    Box,
-    CogOptions,
-    Estimate,
-    Kind,
-    Notice,
-    Repairs,
-    Validated,
-    ValidateOptions,
-)
+from anabranch.plugins.raster.models import CogOptions, Estimate, Kind, Notice, Repairs, Validated, ValidateOptions
 from anabranch.plugins.raster.pixel_sample import PixelSample, sample_pixels
 from anabranch.plugins.raster.reader import bounded, open_raster
 from anabranch.plugins.raster.settings import RasterSettings
@@ -133,9 +125,11 @@ def _check_place(findings: Findings, src: DatasetReader, options: ValidateOption
 
 
 def _check_bounds(findings: Findings, src: DatasetReader, crs: CRS) -> Box | None:
-    bounds, error = check_bounds(src, crs)
-    findings.add(errors=(error,) if error else ())
-    return None if error else bounds
+    found = check_bounds(src, crs)
+    if isinstance(found, Permanent):
+        findings.add(errors=(found,))
+        return None
+    return found
 
 
 def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int) -> PixelSample | None:

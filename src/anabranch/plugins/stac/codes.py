@@ -1,6 +1,7 @@
 """The error codes of the catalog."""
 
-from anabranch.codes import LOCAL, Code, Kind
+from anabranch.codes import LOCAL, Code
+from anabranch.errors import Kind
 
 __all__ = ["CODES"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch.canonical import Json
-from anabranch.plugins.stac.boxes import Box, covers, unite
+from anabranch.geo.boxes import Box, covers, unite
 from anabranch.plugins.stac.item import STAC_VERSION, write_time
 from anabranch.plugins.stac.names import check_collection_id
 
@@ -62,9 +62,12 @@ def build_collection(facts: CollectionFacts) -> tuple[dict[str, Json], dict[str,
 
 def widen(extent: Document | None, items: Sequence[Document]) -> dict[str, Json]:
     """The union of an extent and the items, never smaller than before; without an extent, that of the items."""
-    boxes, spans = [_box_of(item) for item in items], [_span_of(item) for item in items]
+    boxes, spans = [Box.of(item["bbox"]) for item in items], [_span_of(item) for item in items]
     if extent is not None:
-        boxes, spans = [_box(extent["spatial"]["bbox"][0]), *boxes], [_span(extent["temporal"]["interval"][0]), *spans]
+        boxes, spans = (
+            [Box.of(extent["spatial"]["bbox"][0]), *boxes],
+            [_span(extent["temporal"]["interval"][0]), *spans],
+        )
     return {
         "spatial": {"bbox": [list(unite(boxes))]},
         "temporal": {"interval": [_write_span(_unite_spans(spans))]},
@@ -73,24 +76,14 @@ def widen(extent: Document | None, items: Sequence[Document]) -> dict[str, Json]
 
 def covers_items(extent: Document, items: Iterable[Document]) -> bool:
     """Whether an extent contains all items."""
-    outer, (start, end) = _box(extent["spatial"]["bbox"][0]), _span(extent["temporal"]["interval"][0])
+    outer, (start, end) = Box.of(extent["spatial"]["bbox"][0]), _span(extent["temporal"]["interval"][0])
     for item in items:
         first, last = _span_of(item)
         early = start is None or (first is not None and start <= first)
         late = end is None or (last is not None and last <= end)
-        if not (covers(outer, _box_of(item)) and early and late):
+        if not (covers(outer, Box.of(item["bbox"])) and early and late):
             return False
     return True
-
-
-def _box_of(item: Document) -> Box:
-    return _box(item["bbox"])
-
-
-def _box(numbers: Sequence[float]) -> Box:
-    """The horizontal box of a box with two or three dimensions."""
-    half = len(numbers) // 2
-    return Box(numbers[0], numbers[1], numbers[half], numbers[half + 1])
 
 
 def _span_of(item: Document) -> Span:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from anabranch.canonical import Json
-from anabranch.plugins.stac.boxes import Box, box_of, covers, rounded
+from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box, box_of, covers
 
 __all__ = ["Band", "Footprint", "Output", "RasterItem", "Render", "Source", "Statistics"]
 
@@ -17,6 +17,7 @@ DataType = Literal[
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Number = int | float
 MAX_POSITIONS = 10_000
+DECIMALS = 9  # a tenth of a millimetre: finer digits are noise of a reprojection
 BBOX_TOLERANCE_DEGREES = 1e-6
 CODE = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_.-]{1,64}", re.ASCII)  # of any authority
 
@@ -114,13 +115,13 @@ class Footprint(Facts):
     @property
     def geometry(self) -> dict[str, Json]:
         """The GeoJSON that is published."""
-        polygons: list[Json] = [[[[rounded(x), rounded(y)] for x, y in ring] for ring in p] for p in self.polygons]
+        polygons: list[Json] = [[[[_round(x), _round(y)] for x, y in ring] for ring in p] for p in self.polygons]
         return {"type": self.type, "coordinates": polygons[0] if self.type == "Polygon" else polygons}
 
     @property
     def box(self) -> Box:
         """The bounding box."""
-        return Box(*map(rounded, box_of(self.polygons)))
+        return Box(*map(_round, box_of(self.polygons)))
 
 
 class RasterItem(Facts):
@@ -159,7 +160,7 @@ class RasterItem(Facts):
             raise ValueError("the CRS is missing: give crs or projjson")
         if self.bbox and not _is_on_globe(Box(*self.bbox)):
             raise ValueError("bbox leaves the globe: give west, south, east, north in degrees of WGS 84")
-        if self.bbox and not _covers_all(_wider(Box(*self.bbox)), self.footprint):
+        if self.bbox and not _covers_all(Box(*self.bbox), self.footprint):
             raise ValueError("bbox does not cover the footprint")
         return self
 
@@ -177,17 +178,16 @@ class RasterItem(Facts):
     @property
     def box(self) -> Box:
         """The published bbox."""
-        return Box(*map(rounded, self.bbox)) if self.bbox else self.footprint.box
+        return Box(*map(_round, self.bbox)) if self.bbox else self.footprint.box
 
 
 def _is_on_globe(box: Box) -> bool:
-    longitudes = -180 <= box.west <= 180 and -180 <= box.east <= 180
-    return longitudes and -90 <= box.south <= box.north <= 90
+    return max(abs(box.west), abs(box.east)) <= ANTIMERIDIAN and -POLE <= box.south <= box.north <= POLE
 
 
 def _covers_all(box: Box, footprint: Footprint) -> bool:
     # Part by part: the box of islands on both sides of the antimeridian, none of them at it, may cross it.
-    return all(covers(box, box_of([polygon])) for polygon in footprint.polygons)
+    return all(covers(box, box_of([polygon]), BBOX_TOLERANCE_DEGREES) for polygon in footprint.polygons)
 
 
 def _check_ring(ring: Any) -> None:  # unchecked input
@@ -196,20 +196,15 @@ def _check_ring(ring: Any) -> None:  # unchecked input
     for position in ring:
         if not isinstance(position, list | tuple) or len(position) != 2 or not all(map(_is_number, position)):
             raise ValueError("a position of the footprint is not a longitude and a latitude")
-        if not (-180 <= position[0] <= 180 and -90 <= position[1] <= 90):
+        if not (abs(position[0]) <= ANTIMERIDIAN and abs(position[1]) <= POLE):
             raise ValueError("the footprint leaves the globe: give it in degrees of WGS 84, split at the antimeridian")
     if list(ring[0]) != list(ring[-1]):
         raise ValueError("a ring of the footprint is not closed")
 
 
+def _round(value: float) -> float:
+    return round(value, DECIMALS) + 0.0  # minus zero is zero
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
-
-
-def _wider(box: Box) -> Box:
-    return Box(
-        box.west - BBOX_TOLERANCE_DEGREES,
-        box.south - BBOX_TOLERANCE_DEGREES,
-        box.east + BBOX_TOLERANCE_DEGREES,
-        box.north + BBOX_TOLERANCE_DEGREES,
-    )

@@ -9,8 +9,9 @@ import re
 from typing import Any
 
 from anabranch.canonical import Json, decode
+from anabranch.geo.boxes import Box
 from anabranch.serving.search.bounds import BOUNDS, refuse
-from anabranch.serving.search.geojson import area_of_box, check_bbox, check_geometry
+from anabranch.serving.search.geojson import check_bbox, check_geometry
 
 __all__ = ["check_filter", "check_text", "check_values", "parse_filter", "spell_out_boxes"]
 
@@ -74,7 +75,7 @@ def spell_out_boxes(given: Any) -> Any:  # JSON
         return given
     if given.keys() == {"bbox"}:
         check_bbox(given["bbox"])
-        return area_of_box(given["bbox"])
+        return Box.of(given["bbox"]).to_geojson()
     return {name: spell_out_boxes(part) for name, part in given.items()}
 
 

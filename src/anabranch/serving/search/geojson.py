@@ -1,16 +1,15 @@
 """Checks the geometries and boxes of a search: finite, on Earth, and not too many points."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from anabranch.geo.boxes import ANTIMERIDIAN, POLE
 from anabranch.serving.search.bounds import BOUNDS, is_finite, refuse
 
-__all__ = ["area_of_box", "check_bbox", "check_geometry", "is_plain_box"]
+__all__ = ["check_bbox", "check_geometry"]
 
 # The nesting depth of positions in the coordinates of each type.
 LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 COLLECTION = "GeometryCollection"
-MAX_LONGITUDE, MAX_LATITUDE = 180.0, 90.0
 VALID_RANGE = "Give longitudes from -180 to 180 and latitudes from -90 to 90; split geometries that cross 180 degrees."
 
 
@@ -26,20 +25,6 @@ def check_bbox(given: object) -> None:
         refuse("bbox has its south above its north, or its lower height above its upper one", "Swap them.")
 
 
-def is_plain_box(bbox: Sequence[float]) -> bool:
-    """Whether pgstac can take a box as it is: it has no heights and does not cross 180 degrees."""
-    return len(bbox) == 4 and bbox[0] <= bbox[2]
-
-
-def area_of_box(bbox: Sequence[float]) -> dict[str, Any]:
-    """The area of a box, cut at 180 degrees, without heights."""
-    half = len(bbox) // 2
-    (west, south), (east, north) = bbox[:2], bbox[half : half + 2]
-    spans = [(west, east)] if west <= east else [(west, MAX_LONGITUDE), (-MAX_LONGITUDE, east)]
-    rings = [[(w, south), (e, south), (e, north), (w, north), (w, south)] for w, e in spans]
-    return {"type": "MultiPolygon", "coordinates": [[ring] for ring in rings]}
-
-
 def check_geometry(given: object, where: str) -> None:
     """Refuse what is not a GeoJSON geometry on Earth, or has too many points."""
     for count, position in enumerate(_positions(given, where), 1):
@@ -52,7 +37,7 @@ def check_geometry(given: object, where: str) -> None:
 
 
 def _is_on_earth(position: Sequence[float]) -> bool:
-    return abs(position[0]) <= MAX_LONGITUDE and abs(position[1]) <= MAX_LATITUDE
+    return abs(position[0]) <= ANTIMERIDIAN and abs(position[1]) <= POLE
 
 
 def _positions(given: object, where: str) -> Iterator[object]:

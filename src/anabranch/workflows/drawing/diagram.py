@@ -3,8 +3,20 @@
 from collections.abc import Iterator, Mapping
 
 from anabranch.canonical import Json, encode
-from anabranch.workflows.definition import Branch, Kind, Node, Spread, Workflow
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.drawing import Edge, Layout, Vertex, draw, to_svg, to_text
+from anabranch.workflows.nodes import (
+    Branch,
+    ConditionalNode,
+    FanInNode,
+    FanOutNode,
+    GateNode,
+    Kind,
+    Node,
+    Spread,
+    StageNode,
+    WaitNode,
+)
 
 __all__ = ["draw_workflow", "workflow_svg", "workflow_text"]
 
@@ -30,30 +42,30 @@ def draw_workflow(workflow: Workflow) -> Layout:
 
 
 def _shape(node: Node) -> str:
-    if node.spread is Spread.SINGLE:
+    if not isinstance(node, StageNode) or node.spread is Spread.SINGLE:
         return node.kind
     return Kind.FAN_IN if node.spread is Spread.FAN_IN else Kind.FAN_OUT
 
 
 def _note(node: Node) -> str:
-    match node.kind:
-        case Kind.CONDITIONAL:
+    match node:
+        case ConditionalNode():
             return _spell(node.subject)
-        case Kind.FAN_IN:
+        case FanInNode():
             return ", ".join(dict.fromkeys(folding.fold for folding in node.folding))
-        case Kind.GATE:
+        case GateNode():
             return "" if node.timeout is None else f"up to {node.timeout.total_seconds():g} s"
-        case Kind.WAIT:
+        case WaitNode():
             return f"{_spell(node.duration_seconds)} s" if node.until is None else f"until {_spell(node.until)}"
         case _:
-            return " ".join(filter(None, (node.handler or node.workflow, _many(node))))
+            return " ".join(filter(None, (node.work.runs if node.work else "", _many(node))))
 
 
 def _many(node: Node) -> str:
     """How many tasks a node has, where it isn't one."""
-    if node.kind is Kind.FAN_OUT:
+    if isinstance(node, FanOutNode):
         return f"{TIMES} batches of {node.batch_size}" if node.batch_size else f"{TIMES} items"
-    if node.spread in (Spread.SINGLE, Spread.FAN_IN):
+    if not isinstance(node, StageNode) or node.spread in (Spread.SINGLE, Spread.FAN_IN):
         return ""
     wide = "previous" if node.spread is Spread.MATCH_PREVIOUS else node.count or node.count_param or "tasks"
     return f"{TIMES} {wide}"
@@ -69,7 +81,8 @@ def _edges(node: Node, workflow: Workflow) -> Iterator[Edge]:
 
 
 def _branches(parent: Node, child: Node) -> str:
-    return " | ".join(_condition(branch) for branch in parent.branches if child.name in branch.next)
+    branches = parent.branches if isinstance(parent, ConditionalNode) else ()
+    return " | ".join(_condition(branch) for branch in branches if child.name in branch.next)
 
 
 def _condition(branch: Branch) -> str:

@@ -52,7 +52,7 @@ def deploy(connection: Connection[TupleRow], files: Files, schema: str = SCHEMA)
 
 
 def _replace_functions(connection: Connection[TupleRow], files: Files, schema: str) -> None:
-    # A caller that has just looked up a function fails with "cache lookup failed" if it is dropped and made anew; one
+    # A caller that has just looked up a function fails with "cache lookup failed" if it is dropped and created; one
     # that is replaced keeps its identity. So only what no file makes any more is dropped.
     connection.execute("set local check_function_bodies = off")
     before = _versions(connection, schema)

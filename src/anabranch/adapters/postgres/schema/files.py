@@ -71,14 +71,22 @@ class Files:
 
     @cached_property
     def migrations(self) -> tuple[Migration, ...]:
-        """The migrations in order, numbered from 1 without gaps."""
+        """The migrations in order, numbered from the baseline without gaps."""
         found = [_migration(file) for file in self._folder("migrations")]
         numbers = [migration.number for migration in found]
         if twice := [number for number, times in Counter(numbers).items() if times > 1]:
             raise _broken(f"two files have the number {twice[0]:04}")
-        if gaps := set(range(1, len(numbers) + 1)) - set(numbers):
+        if gaps := set(range(min(numbers, default=1), max(numbers, default=0))) - set(numbers):
             raise _broken(f"there is no migration {min(gaps):04}")
         return tuple(sorted(found, key=lambda migration: migration.number))
+
+    @cached_property
+    def folded(self) -> tuple[tuple[str, str], ...]:
+        """The names and checksums of the migrations that the baseline replaces."""
+        path = "migrations/folded.txt"
+        lines = self[path].text.splitlines() if (self.root / path).exists() else []
+        pairs = (line.split() for line in lines if not line.startswith("#"))
+        return tuple((name, checksum) for name, checksum in pairs)
 
     @cached_property
     def functions(self) -> tuple[SqlFile, ...]:
@@ -144,4 +152,4 @@ def _migration(file: SqlFile) -> Migration:
 
 
 def _broken(what: str) -> DefinitionError:
-    return DefinitionError("database.migrations_invalid", what, remedy="Mend the files in migrations/.")
+    return DefinitionError("database.migrations_invalid", what, remedy="Fix the files in migrations/.")

@@ -80,7 +80,7 @@ def migrate(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) ->
 
 
 def redeploy(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> Applied:
-    """Make functions, views, triggers and grants anew in one transaction, whatever was done to them by hand."""
+    """Deploy functions, views, triggers and grants again in one transaction, whatever was done to them by hand."""
     with _session(url, files, patience) as connection:
         require_migrated(connection, files)
         patiently(connection, patience, partial(_change, connection, files, ()))
@@ -88,7 +88,7 @@ def redeploy(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -
 
 
 def reset(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> Applied:
-    """Remove schema app with all its data, and make it anew; Conflict while processes live on it."""
+    """Remove schema app with all its data, and make it again; Conflict while processes live on it."""
     with _session(url, files, patience) as connection:
         refuse_living(connection)
         patiently(connection, patience, lambda: connection.execute("drop schema if exists app cascade"))
@@ -119,7 +119,7 @@ def status(url: str, *, files: Files = OURS) -> Status:
 
 @contextmanager
 def connected(url: str) -> Iterator[Connection[TupleRow]]:
-    """A connection as the login user; what the server refuses it is told with the remedy."""
+    """A connection as the login user; what the server refuses is raised with the remedy."""
     with connect(url, None, name="anabranch db") as connection:
         try:
             yield connection

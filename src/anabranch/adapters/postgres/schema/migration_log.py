@@ -69,8 +69,9 @@ def find_pending(files: Files, entries: tuple[Entry, ...], deployed: Deployed | 
     """The migrations to apply, none where a later release was deployed; Conflict when database and files disagree."""
     known = {migration.number: migration for migration in files.migrations}
     is_later = deployed is not None and deployed.release > files.release.number
+    entries = _fold(files, entries)
     for entry in entries:
-        if not (is_later and entry.number > len(known)):
+        if not (is_later and entry.number > max(known, default=0)):
             _compare(entry, known)
     applied = {entry.number for entry in entries}
     pending = tuple(migration for migration in files.migrations if migration.number not in applied)
@@ -79,13 +80,29 @@ def find_pending(files: Files, entries: tuple[Entry, ...], deployed: Deployed | 
             f"release {deployed.release} of the schema, for release {deployed.oldest} and later; "
             f"this is {files.release.number}"
         )
-    if skipped := [m for m in pending if m.number < len(applied) and not m.is_outside]:
+    if skipped := [m for m in pending if m.number < max(applied, default=0) and not m.is_outside]:
         raise Conflict(
             "database.migration_skipped",
             f"migration {skipped[0].name} was never applied, and later ones were",
             remedy="Restore the database from a backup; its ledger was changed by hand.",
         )
     return pending
+
+
+def _fold(files: Files, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries, with the baseline instead of the migrations that it replaces."""
+    folded = tuple(entry for entry in entries if (entry.name, entry.checksum) in files.folded)
+    if not folded:
+        return entries
+    baseline = files.migrations[0]
+    if len(folded) < len(files.folded):
+        raise Conflict(
+            "database.migration_missing",
+            f"the database ends with migration {folded[-1].name}, and the next ones are part of {baseline.name} now",
+            remedy=f"Run `anabranch db migrate` of a version that has {files.folded[-1][0]} first; or remove all data "
+            "with `anabranch db reset --yes`.",
+        )
+    return Entry(baseline.number, baseline.name, baseline.checksum), *entries[len(folded) :]
 
 
 def write_entry(connection: Connection[TupleRow], migration: Migration) -> None:

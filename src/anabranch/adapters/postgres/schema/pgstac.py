@@ -1,6 +1,6 @@
 """The catalog's schema: pgstac at our version, by its own migrations, where the server has PostGIS.
 
-A server without PostGIS runs the engine all the same; what it lacks is told in words.
+A server without PostGIS runs the engine all the same; what it lacks is reported in words.
 """
 
 import json
@@ -185,7 +185,7 @@ def _run_migrations(url: str) -> None:
         from pypgstac.db import PgstacDB  # late: a second to import
         from pypgstac.migrate import Migrate
     finally:
-        # It tells psycopg, for the whole process, to read JSON in another way, which loses large integers.
+        # It has psycopg, for the whole process, read JSON in another way, which loses large integers.
         psycopg.types.json.set_json_dumps(json.dumps)
         psycopg.types.json.set_json_loads(json.loads)
     database = PgstacDB(dsn=_with_path(url))

@@ -1,69 +1,30 @@
 """The database as an operator looks at it, from a process that serves others: one connection at a time, and soon."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
 
 from psycopg import Connection
-from psycopg.rows import TupleRow, class_row, dict_row
+from psycopg.rows import DictRow, TupleRow, dict_row
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import query_text, translate
 from anabranch.adapters.postgres.schema.call_functions import call_functions
-from anabranch.adapters.postgres.schema.check import Difference, check
+from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import connected, redeploy
 from anabranch.adapters.postgres.schema.table_values import ROWS
 from anabranch.adapters.postgres.schema.transaction import take_role
+from anabranch.contract.answer import build, read
+from anabranch.contract.stack import CheckedFunctions, Difference, Statistics, TableSize, Transaction
 
-__all__ = ["CONNECTIONS", "Activity", "Checked", "Inspection", "Statistics", "TableSize"]
+__all__ = ["CONNECTIONS", "Inspection"]
 
 CONNECTIONS = 1
 PATIENCE = timedelta(seconds=10)
 BOUND = "select set_config('statement_timeout', '10s', true), set_config('transaction_read_only', 'on', true)"
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class Activity:
-    """The database as a whole."""
-
-    database_bytes: int
-    connections: int
-    max_connections: int
-    oldest_transaction: Mapping[str, Any] | None  # seconds, process, state
-
-
-@dataclass(frozen=True)
-class TableSize:
-    """A table; rows are what the server estimates."""
-
-    name: str
-    rows: int
-    dead_rows: int
-    table_bytes: int
-    index_bytes: int
-    vacuumed_at: datetime | None
-    analyzed_at: datetime | None
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """How large all is, and how the jobs stand."""
-
-    activity: Activity
-    tables: tuple[TableSize, ...]
-    jobs: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Checked:
-    """How many functions were called, and what is not as this release has it."""
-
-    called: int
-    differences: tuple[Difference, ...]
 
 
 class Inspection:
@@ -81,12 +42,12 @@ class Inspection:
         """Sizes and counts; no table of tasks is read."""
         return await self._alone(lambda: _look(self._url))
 
-    async def check(self) -> Checked:
+    async def check(self) -> CheckedFunctions:
         """Where the database differs from this release, as `anabranch db check` finds it, and what can't be called."""
         return await self._alone(lambda: _check(self._url))
 
     async def redeploy(self) -> int:
-        """Make functions, views, triggers and grants anew; how many functions there are."""
+        """Deploy functions, views, triggers and grants again; how many functions there are."""
         await self._alone(lambda: redeploy(self._url, patience=PATIENCE))
         return len(Files().functions)
 
@@ -99,10 +60,11 @@ class Inspection:
             return await asyncio.to_thread(guarded)
 
 
-def _check(url: str) -> Checked:
+def _check(url: str) -> CheckedFunctions:
     differences = check(url, ROWS, patience=PATIENCE)
     called, failed = call_functions(url)
-    return Checked(called, (*differences, *failed))
+    found = [build(Difference, difference) for difference in (*differences, *failed)]
+    return CheckedFunctions(not found, len(Files().functions), called, found)
 
 
 def _look(url: str) -> Statistics:
@@ -110,16 +72,17 @@ def _look(url: str) -> Statistics:
         # As the login user: transactions of its own sessions, which are all of ours, are shown to no other role.
         with connection.transaction():
             connection.execute(BOUND)
-            activity = _rows(connection, Activity, "activity")[0]
+            (activity,) = _rows(connection, "activity")
         with connection.transaction():
             connection.execute(BOUND)
             take_role(connection, Role.READER)
-            tables = _rows(connection, TableSize, "table_sizes")
-            cursor = connection.cursor(row_factory=dict_row)
-            jobs = {row["state"]: row["jobs"] for row in cursor.execute(query_text("job_counts").encode())}
-    return Statistics(activity, tuple(tables), jobs)
+            tables = tuple(TableSize(**row) for row in _rows(connection, "table_sizes"))
+            jobs = {row["state"]: row["jobs"] for row in _rows(connection, "job_counts")}
+    oldest = activity.pop("oldest_transaction")
+    oldest = None if oldest is None else read(Transaction, oldest)
+    return Statistics(**activity, oldest_transaction=oldest, jobs=jobs, tables=tables)
 
 
-def _rows(connection: Connection[TupleRow], model: type[Answer], query: str) -> list[Answer]:
-    with connection.cursor(row_factory=class_row(model)) as cursor:
+def _rows(connection: Connection[TupleRow], query: str) -> list[DictRow]:
+    with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(query_text(query).encode()).fetchall()

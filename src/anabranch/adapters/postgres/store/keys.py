@@ -7,9 +7,11 @@ from typing import Protocol
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, TupleRow, dict_row
 
-from anabranch.access import Credential, Key, KeyRequest, KnownKey, Scope
+from anabranch.access import Credential, KeyRequest, KnownKey, Scope
 from anabranch.adapters.postgres.connect import Role, connect_async
 from anabranch.adapters.postgres.database import call_text, translate
+from anabranch.contract.answer import Page
+from anabranch.contract.stack import Key
 from anabranch.errors import NotFound
 
 __all__ = ["PostgresKeys", "open_keys"]
@@ -29,7 +31,7 @@ class PostgresKeys:
         self._database = database
 
     async def make(self, wanted: KeyRequest, made_by: str) -> tuple[Key, Credential]:
-        """A new key, and what its holder sends: it is told here and never again."""
+        """A new key, and what its holder sends: it is shown here and never again."""
         credential = Credential.make()
         await self._database.call(
             "make_key", credential.key_id, credential.digest, wanted.name, wanted.owner, wanted.scope, wanted.lasts,
@@ -53,9 +55,11 @@ class PostgresKeys:
             raise _unknown(key_id)
         return _key(rows[0])
 
-    async def list(self, *, limit: int, before: int | None = None) -> list[Key]:
+    async def list(self, *, limit: int, before: int | None = None) -> Page[Key]:
         """Keys as they may be shown, the newest first."""
-        return [_key(row) for row in await self._database.call("list_keys", None, before, limit)]
+        rows = await self._database.call("list_keys", None, before, limit + 1)
+        more = str(rows[limit - 1]["id"]) if len(rows) > limit else None
+        return Page(tuple(map(_key, rows[:limit])), more)
 
     async def revoke(self, key_id: str, revoked_by: str) -> Key:
         """Revoke a key for good; one that is revoked stays so."""
@@ -87,7 +91,9 @@ async def open_keys(url: str) -> AsyncIterator[PostgresKeys]:
 
 
 def _key(row: DictRow) -> Key:
-    return Key(**{**row, "scope": Scope(row["scope"])})
+    known = {**row, "id": row["key_id"], "scope": Scope(row["scope"])}
+    del known["key_id"]
+    return Key(**known)
 
 
 def _unknown(key_id: str) -> NotFound:

@@ -11,19 +11,11 @@ from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.store.outputs import PostgresOutputs
 from anabranch.adapters.postgres.store.rows import index_of, read_definition
 from anabranch.canonical import Json
+from anabranch.contract.control import Limit, Queue, Worker
+from anabranch.contract.stack import TaskRow
 from anabranch.engine.filling import Definitions, Given, fill_in
-from anabranch.engine.model import TERMINAL, Event, Job, JobState, Limit, LimitKind, NodeState, SessionKind, Tombstone
-from anabranch.engine.views import (
-    DeadLetter,
-    JobDetail,
-    JobHead,
-    NodeDetail,
-    QueueDetail,
-    SessionDetail,
-    TaskDetail,
-    TaskRow,
-    Trace,
-)
+from anabranch.engine.model import TERMINAL, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
+from anabranch.engine.views import DeadLetter, JobDetail, JobHead, NodeDetail, TaskDetail, Trace
 from anabranch.errors import Conflict, InputError, NotFound
 from anabranch.storage.results import Results
 from anabranch.workflows.definition import Workflow
@@ -174,14 +166,15 @@ class PostgresReads:
         (row,) = await self._database.query("server")
         return row
 
-    async def sessions(self) -> list[SessionDetail]:
+    async def sessions(self) -> list[Worker]:
         """The live sessions."""
         rows = await self._database.query("sessions")
-        return [SessionDetail(**{**row, "kind": SessionKind(row["kind"])}) for row in rows]
+        words = ({**row, "kind": SessionKind(row["kind"]), "queues": tuple(row["queues"])} for row in rows)
+        return [Worker(last_beat=row.pop("beat_at"), **row) for row in words]
 
-    async def queues(self) -> list[QueueDetail]:
+    async def queues(self) -> list[Queue]:
         """The queues with what waits and runs in them, by name."""
-        return [QueueDetail(**row) for row in await self._database.query("queues")]
+        return [Queue(**row) for row in await self._database.query("queues")]
 
     async def limits(self) -> list[Limit]:
         """The limits and pauses."""
@@ -271,7 +264,7 @@ def _purged(gone: Tombstone) -> NotFound:
         "job.purged",
         f"job {gone.job_id} ({gone.workflow}) was purged at {gone.purged_at:%Y-%m-%dT%H:%M:%SZ};"
         f" it was {gone.state} at {gone.finished_at:%Y-%m-%dT%H:%M:%SZ}",
-        remedy="Submit it again to run it anew.",
+        remedy="Submit it again to run it.",
     )
 
 

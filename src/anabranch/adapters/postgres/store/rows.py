@@ -23,7 +23,8 @@ from anabranch.engine.model import (
     RightView,
     TaskKey,
 )
-from anabranch.engine.ports import KeyTaken, Submitted, TakenRight, Verdict
+from anabranch.engine.policy import TaskPolicy, TaskShape
+from anabranch.engine.ports import AnswerT, KeyTaken, Submitted, TakenRight, Verdict
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import OpenWait, SetJob, SetNode, Transition
 from anabranch.errors import Unavailable
@@ -48,6 +49,8 @@ __all__ = [
 ]
 
 Row = dict[str, Any]  # a row of the driver, given its types here
+LANE_FIELDS = frozenset(field.name for field in fields(LaneFacts))
+RIGHT_FIELDS = frozenset(field.name for field in fields(RightView))
 
 
 def read_definition(found: Json) -> Workflow:
@@ -106,8 +109,15 @@ def read_submitted(row: Row) -> Submitted | KeyTaken:
 def write_change(transition: Transition) -> dict[str, Json]:
     """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
     name = {OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job"}[type(transition)]
-    change: dict[str, Json] = {"do": name, **vars(transition)}
-    return {**change, "source": _write_source(transition.source)} if isinstance(transition, OpenLane) else change
+    return {"do": name, **(_write_lane(transition) if isinstance(transition, OpenLane) else vars(transition))}
+
+
+def _write_lane(lane: OpenLane) -> dict[str, Json]:
+    """A lane's policy, shape and values are one object in SQL."""
+    values: dict[str, Json] = {} if lane.values is None else {"values": lane.values}
+    policy: Json = {**lane.policy.to_json(), **lane.shape.to_json(), **values}
+    given = {name: value for name, value in vars(lane).items() if name not in ("shape", "values")}
+    return {**given, "source": _write_source(lane.source), "policy": policy}
 
 
 def _write_source(source: Source) -> dict[str, Json]:
@@ -126,28 +136,31 @@ def read_right(right: TakenRight, row: Row) -> RightView:
         "states": {name: NodeState(state) for name, state in row["states"].items()},
         "kept": frozenset(row["kept"]),
     }
-    return RightView(id=right.id, takes=right.takes, **_only(RightView, known))
+    return RightView(id=right.id, takes=right.takes, **_only(RIGHT_FIELDS, known))
 
 
-def read_verdict(row: Row) -> Verdict:
+def read_verdict(kind: type[AnswerT], row: Row) -> Verdict[AnswerT]:
     """What became of a signal or a retry, and the right that came of it."""
-    return Verdict(row["verdict"], TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None)
+    return Verdict(kind(row["verdict"]), TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None)
 
 
 def read_child(row: Row) -> ChildJob:
     """A child job that ended, and the task to report for."""
     fence = Attempt(TaskKey(row.pop("lane"), row.pop("idx")), row.pop("attempt"), row.pop("token"))
-    child, state = row.pop("child"), JobState(row.pop("state"))
-    return ChildJob(**row, id=child, fence=fence, state=state)
+    child, state, policy = row.pop("child"), JobState(row.pop("state")), TaskPolicy.from_json(row.pop("policy"))
+    return ChildJob(**row, id=child, fence=fence, state=state, policy=policy)
 
 
 def _facts(facts: Row) -> LaneFacts:
-    return LaneFacts(**_only(LaneFacts, {**facts, "purpose": Purpose(facts["purpose"])}))
+    stored = facts["policy"]
+    policy, shape = TaskPolicy.from_json(stored), TaskShape.from_json(stored)
+    known = {**facts, "purpose": Purpose(facts["purpose"]), "policy": policy, "shape": shape}
+    return LaneFacts(**_only(LANE_FIELDS, known))
 
 
-def _only(model: "type[LaneFacts | RightView]", row: Row) -> Row:
-    """What a model has of a row: a later release's functions may tell more (O4)."""
-    return {field.name: row[field.name] for field in fields(model) if field.name in row}
+def _only(names: frozenset[str], row: Row) -> Row:
+    """What a model has of a row: a later release's functions may return more (O4)."""
+    return {name: value for name, value in row.items() if name in names}
 
 
 def read_claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks": …} as app.claim makes it, or None
@@ -204,7 +217,7 @@ def write_reports(reports: Sequence[Report]) -> str:
 def write_report(report: Report) -> str:
     """How an attempt ended, as JSON text."""
     (lane, place), number, token = report.attempt
-    text = f'{{"lane":{lane},"idx":{place},"attempt":{number},"token":{token},"ended":"{report.ended}"'
+    text = f'{{"lane":{lane},"idx":{place},"attempt":{number},"token":{token},"ended":"' + report.ended + '"'
     if report.body is not None:
         text += f',"body":{report.body}'
     if report.delay is not None:

@@ -2,8 +2,8 @@
 
 import os
 import socket
-from collections.abc import Collection, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
@@ -32,23 +32,26 @@ from anabranch.adapters.postgres.store.rows import (
 )
 from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
 from anabranch.canonical import Json, decode, encode
+from anabranch.contract.control import Limit
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import (
     Answer,
+    ApplyResult,
     Attempt,
     ChildJob,
     Claim,
     InHand,
     JobEnd,
     JobState,
-    Limit,
     LimitKind,
     Report,
+    RetryAnswer,
     RightId,
     RightView,
     SessionId,
     SessionKind,
+    SignalAnswer,
 )
 from anabranch.engine.ports import (
     Applied,
@@ -75,7 +78,6 @@ __all__ = ["PostgresStore"]
 
 HEALED = 1000
 LOCK_WAITS = 2  # each as long as the server lets a statement wait for a lock
-KNOWN_SECONDS = 3600.0
 PART_MISSING = "AN002"
 STAGED_BYTES = 4_000_000
 
@@ -83,14 +85,27 @@ STAGED_BYTES = 4_000_000
 class PostgresStore:
     """Jobs, tasks and sessions in schema app, by its functions only."""
 
-    def __init__(self, url: str, *, name: str, stack: str = "", connections: int = 2, checked: bool = False) -> None:
-        """Nothing is opened yet. Sessions are those of `stack`; `checked` connections are tried before each use."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str,
+        stack: str = "",
+        connections: int = 2,
+        checked: bool = False,
+        known_for: timedelta = timedelta(hours=1),
+    ) -> None:
+        """Nothing is opened yet. Sessions are those of `stack`; `checked` connections are tried before each use.
+
+        A definition that was stored is taken to be there for the time `known_for`.
+        """
         self._url = url
         self._name = name
         self._stack = stack
         self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
         self._sweep = PostgresSweep(self._database)
         self._known: set[str] = set()
+        self._known_for = known_for
         self._known_until = 0.0
 
     async def open(self) -> None:
@@ -190,10 +205,10 @@ class PostgresStore:
                 for first, items in transition.source.items.arrays(STAGED_BYTES):
                     staged = (right.id, session, right.takes, transition.node, first, items)
                     if not await self._value("stage_items", *staged):
-                        return Applied(None, ())
+                        return Applied(ApplyResult.RIGHT_LOST, ())
         changes = encode([write_change(transition) for transition in transitions])
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
-        return Applied(row["applied"], tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
+        return Applied(ApplyResult(row["applied"]), tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
 
     async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None:
         """What a reference to a node's output stands for, or None when there is no such thing."""
@@ -267,19 +282,21 @@ class PostgresStore:
         """Cancel child jobs whose task is over; how many, of a bounded batch."""
         return await self._sweep.cancel_orphans()
 
-    async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId) -> Verdict:
+    async def signal(
+        self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId
+    ) -> Verdict[SignalAnswer]:
         """Tell a gate what it waits for."""
         (row,) = await self._change("signal", job_id, node, encode(payload), by, session)
-        return read_verdict(row)
+        return read_verdict(SignalAnswer, row)
 
     async def retry(
         self, job_id: str, version: int, again: Again, session: SessionId, by: str | None = None
-    ) -> Verdict:
+    ) -> Verdict[RetryAnswer]:
         """Begin a new generation of a job, if it is as it was when it was read."""
         kept = sorted(again.kept)
         data = encode({"kept": list(kept)})
         (row,) = await self._database.call("retry", job_id, version, list(again.nodes), kept, data, session, by)
-        return read_verdict(row)
+        return read_verdict(RetryAnswer, row)
 
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
         """Trade a claim for a child job; None when the claim was lost."""
@@ -315,9 +332,11 @@ class PostgresStore:
         """Let a session claim nothing more, or again; False when there is no such live session."""
         return bool(await self._value("drain", session, draining))
 
-    async def sweep(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept:
-        """One round of the sweeper."""
-        return await self._sweep.round(session, every, grace)
+    async def sweep(
+        self, session: SessionId, every: timedelta, grace: timedelta, latest: Callable[[], datetime]
+    ) -> Swept:
+        """One round of the sweeper; nothing is over by a clock that shows more than `latest`."""
+        return await self._sweep.round(session, every, grace, latest)
 
     async def read_clock(self) -> ClockReading:
         """What the server's clock shows."""
@@ -346,7 +365,7 @@ class PostgresStore:
         """Have definitions in the database; from time to time again, for retention removes what nobody asks for."""
         if monotonic() > self._known_until:
             self._known.clear()
-            self._known_until = monotonic() + KNOWN_SECONDS
+            self._known_until = monotonic() + self._known_for.total_seconds()
         if {one.hash for one in workflows} <= self._known:
             return
         kept: list[Json] = [

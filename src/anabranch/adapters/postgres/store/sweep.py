@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -33,7 +33,7 @@ MANY_LANES = 2**32
 
 @dataclass(frozen=True)
 class Act:
-    """A function of the schema that does up to `batch` things; one that goes by lanes can be told which."""
+    """A function of the schema that does up to `batch` things; one that goes by lanes can be given which."""
 
     name: str
     batch: int
@@ -58,10 +58,15 @@ class PostgresSweep:
         self._failed: dict[str, tuple[int, str]] = {}
         self._bad_lanes: dict[str, dict[int, BadLane]] = {}
 
-    async def round(self, session: SessionId, every: timedelta, grace: timedelta) -> Swept:
-        """Do each act, for some seconds where there is very much to do; then tick the duty, with what failed (O2)."""
+    async def round(
+        self, session: SessionId, every: timedelta, grace: timedelta, latest: Callable[[], datetime]
+    ) -> Swept:
+        """Do each act, for some seconds where there is very much to do; then tick the duty, with what failed (O2).
+
+        A clock that shows more than `latest` has stepped in the middle of the round: nothing is ended by it.
+        """
         try:
-            expired = await self._value("sweep", session, every, BATCH, False)
+            expired = await self._value("sweep", session, every, BATCH, False, before=latest)
         except Refused as error:
             expired = self._note_failed("sweep", error)
         else:
@@ -73,9 +78,9 @@ class PostgresSweep:
         released = 0
         for act in (
             self._by_lanes("release_dead", BATCH),
-            self._by_lanes("end_overdue", BATCH, grace),
-            self._by_lanes("end_expired", BATCH, session),
-            self._by_lanes("end_unserved", BATCH, session),
+            self._by_lanes("end_overdue", BATCH, grace, before=latest),
+            self._by_lanes("end_expired", BATCH, session, before=latest),
+            self._by_lanes("end_unserved", BATCH, session, before=latest),
         ):
             released += await self._do(act, tick)
         for act in (
@@ -163,7 +168,7 @@ class PostgresSweep:
         """Do an act in these lanes, and where it is refused, in each half of them: a bad lane hurts itself alone."""
         bad_lanes = self._bad_lanes.setdefault(act.name, {})
         try:
-            done = await act.call(first, last)
+            done = await act.call(first, last) or 0
         except Refused as error:
             if first == last and len(bad_lanes) < MAX_BAD_LANES:
                 bad_lanes[first] = BadLane(_reason(error), monotonic() + BAD_LANE_SECONDS)
@@ -189,11 +194,13 @@ class PostgresSweep:
         trouble |= {name: reason for name, (rounds, reason) in self._failed.items() if rounds >= FAILED_ROUNDS}
         return trouble or None
 
-    def _by_lanes(self, name: str, batch: int, *arguments: object) -> Act:
-        return Act(name, batch, partial(self._value, name, *arguments, batch), by_lanes=True)
+    def _by_lanes(self, name: str, batch: int, *arguments: object, before: Callable[[], datetime] | None = None) -> Act:
+        return Act(name, batch, partial(self._value, name, *arguments, batch, before=before), by_lanes=True)
 
-    async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
-        rows = await self._database.call(function, *arguments)
+    async def _value(
+        self, function: str, *arguments: object, before: Callable[[], datetime] | None = None
+    ) -> Any:  # each caller says which type
+        rows = await self._database.call(function, *arguments, before=before and before())
         return next(iter(rows[0].values())) if rows else None
 
 

@@ -1,5 +1,5 @@
 -- What the holder of a right needs to plan: the job, the states of its nodes, the branches that were taken, and how the
--- lane ended or what the gate was told.
+-- lane ended or what the gate received.
 -- Version is the job's last event: apply refuses a plan that was made from an older one.
 create function app.load_right(_right bigint, _session bigint, _takes integer)
 returns table (

@@ -1,4 +1,4 @@
--- Move a node to a state, with its event; where its tasks were tried again since that was told last, the sum of it comes
+-- Move a node to a state, with its event; where its tasks were tried again since the last event of that, the sum of it comes
 -- before. The caller holds the job's row.
 create function app.set_node(_job bigint, _change jsonb) returns void language plpgsql as $$
 declare

@@ -4,7 +4,7 @@
 -- A session that drains gets nothing; a lane for which a limit leaves no room is held back, so that each is met once.
 -- The token is drawn for each call and part of the fence (E3): no claim of another history of the database has it.
 -- Answers {"token": token, "lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
--- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor, checkpoint?], …]}, or null. A dead session is told so (AN001).
+-- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor, checkpoint?], …]}, or null. A dead session gets an error (AN001).
 -- Its plans and those of its parts are pinned: nothing depends on what the planner knows of tables that fill and empty.
 create function app.claim(_session bigint, _queues text[], _limit integer, _fast jsonb, _wait boolean)
 returns jsonb language plpgsql

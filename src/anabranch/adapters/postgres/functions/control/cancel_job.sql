@@ -1,5 +1,5 @@
 -- Cancel a job: the job, its nodes and its lanes in one commit, so that nothing more of it is dispatched and what runs
--- reports in vain (E7). _by: who does it, which the event tells (P7); null where the engine does. Answers no state when
+-- reports in vain (E7). _by: who does it, which the event names (P7); null where the engine does. Answers no state when
 -- there is no such job, else the state it is in now, where a terminal one stays (E5); and whether this call cancelled it:
 -- of several at once, exactly one did.
 create function app.cancel_job(

@@ -1,12 +1,12 @@
--- Tell a gate what it waits for. The first signal of a generation stands, also one that comes before the gate is
--- reached. Answers `missing` (no such job), `ended` (the job or the gate is over), `accepted`, `same` (it was told
--- this before) or `other` (it was told something else); and the right to advance, held by the session, if the gate is open.
+-- Give a gate the signal that it waits for. The first signal of a generation counts, also one that comes before the gate is
+-- reached. Answers `missing` (no such job), `ended` (the job or the gate is over), `accepted`, `same` (it got
+-- an equal signal before) or `other` (it got another one); and the right to advance, held by the session, if the gate is open.
 create function app.signal(_job_id text, _node text, _payload jsonb, _sender text, _session bigint)
 returns table (verdict text, right_id bigint) language plpgsql as $$
 declare
     _job app.jobs;
     _gate app.nodes;
-    _told jsonb;
+    _received jsonb;
 begin
     perform app.assert_read_committed();
     select j.* into _job from app.jobs j where j.job_id = _job_id for no key update;
@@ -15,10 +15,10 @@ begin
         return query select 'missing', null::bigint;
         return;
     end if;
-    select s.payload into _told from app.signals s
+    select s.payload into _received from app.signals s
      where s.job = _job.id and s.node = _node and s.generation = _gate.generation;
     if found then
-        return query select case when _told = _payload then 'same' else 'other' end, null::bigint;
+        return query select case when _received = _payload then 'same' else 'other' end, null::bigint;
         return;
     end if;
     if _gate.state not in ('pending', 'running') then

@@ -1,4 +1,4 @@
--- What an event tells of the attempts of some lanes that did not end their task, but for those that were given back
+-- What an event says of the attempts of some lanes that did not end their task, but for those that were given back
 -- without a fault: how many there are, of how many tasks, by how they ended, and the error of the last. A worker says that an
 -- attempt failed when it ended it at its time; here it is one that timed out, like those that the sweeper ends.
 -- The caller holds the job's row, and there may be very many: they are read once, in the order of their key, and none is

@@ -4,7 +4,7 @@
 -- The same identity gives the job that exists, unless that one failed, was cancelled, or a re-run is asked for. The same
 -- key gives the answer of its first time; without a job where the key belongs to another request (E15).
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
--- that is stored already may be left out. _by: who submits it, which its first event tells (P7); null where a job does.
+-- that is stored already may be left out. _by: who submits it, which its first event names (P7); null where a job does.
 create function app.submit(
     _head text, _tail text, _scope text, _workflow text, _hash text, _definition jsonb, _nodes text[],
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,

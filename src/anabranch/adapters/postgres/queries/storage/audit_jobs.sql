@@ -7,15 +7,15 @@ select j.job_id, j.state in ('completed', 'failed', 'cancelled') as ended,
   from app.jobs j
   left join app.lanes l on l.job = j.id
   left join lateral (
-       select o.reference is not null as put_aside, told.word #>> '{}' as address, o.reference ->> 'href' as href
+       select o.reference is not null as put_aside, found.word #>> '{}' as address, o.reference ->> 'href' as href
          from app.outcomes o
          left join lateral jsonb_path_query(jsonb_build_array(o.result, o.handed), 'strict $.** ? (@.type() == "string")')
-                           told(word) on told.word #>> '{}' ~ '^(bronze|silver|gold)://'
+                           found(word) on found.word #>> '{}' ~ '^(bronze|silver|gold)://'
         where o.lane = l.id
         union all
-       select false, told.word #>> '{}', null
+       select false, found.word #>> '{}', null
          from app.checkpoints c
-        cross join lateral jsonb_path_query(c.state, 'strict $.** ? (@.type() == "string")') told(word)
-        where c.lane = l.id and told.word #>> '{}' ~ '^(bronze|silver|gold)://') said on true
+        cross join lateral jsonb_path_query(c.state, 'strict $.** ? (@.type() == "string")') found(word)
+        where c.lane = l.id and found.word #>> '{}' ~ '^(bronze|silver|gold)://') said on true
  where j.job_id = any(%(jobs)s)
  group by j.job_id, j.state, j.result;

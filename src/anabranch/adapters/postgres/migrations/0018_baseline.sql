@@ -1,0 +1,499 @@
+-- The tables of schema app before the first release.
+-- Tables never depend on functions, so that functions can be redeployed whole. Tables that fill and empty all the time
+-- are vacuumed after a thousand dead rows, whatever their size, and without pauses.
+
+create type app.job_state as enum ('pending', 'running', 'waiting', 'completed', 'failed', 'cancelled');
+create type app.node_state as enum ('pending', 'running', 'completed', 'failed', 'skipped', 'cancelled');
+create type app.lane_purpose as enum ('start', 'plan', 'work', 'aggregate', 'gate', 'wait');
+create type app.outcome as enum ('completed', 'failed', 'cancelled');
+create type app.attempt_end as enum ('failed', 'crashed', 'timed_out', 'handed_back', 'lost');
+create type app.session_kind as enum ('worker', 'orchestrator', 'api');
+create type app.key_scope as enum ('read', 'submit', 'operate', 'admin');
+
+-- An attempt that a batch of reports ends, between the statements that do so.
+create type app.ending as (
+    place integer, row tid, lane bigint, idx integer, attempt integer, session bigint, ended text, body jsonb,
+    due_at timestamptz, started_at timestamptz, log text, metrics jsonb,
+    failures smallint, crashes smallint, first_at timestamptz, claimed_at timestamptz
+);
+
+-- A definition by the hash of its content; a job is pinned to one (E16), and with it to its parts, which child jobs run.
+create table app.workflows (
+    hash text primary key,
+    workflow text not null,
+    definition jsonb not null,
+    created_at timestamptz not null,
+    parts text[] not null default '{}'
+);
+
+create table app.jobs (
+    id bigint generated always as identity primary key,
+    job_id text collate "C" not null unique,
+    identity text not null,
+    ordinal integer not null,
+    scope text not null,
+    workflow text not null,
+    workflow_hash text not null references app.workflows,
+    parameters jsonb not null,
+    priority smallint not null check (priority between 1 and 9),
+    state app.job_state not null,
+    generation integer not null,
+    result jsonb,
+    error jsonb,
+    correlation_id text not null,
+    last_event integer not null,
+    created_at timestamptz not null,
+    started_at timestamptz,
+    finished_at timestamptz,
+    parent bigint,
+    unique (identity, ordinal)
+);
+
+create index jobs_parent on app.jobs (parent) where parent is not null;
+create index jobs_workflow_hash on app.jobs (workflow_hash);
+-- Lists begin with the newest. No other index has this order, so the planner can't take one that would walk all jobs.
+create index jobs_state on app.jobs (state, (-id));
+create index jobs_workflow on app.jobs (workflow, state, (-id));
+
+-- What a caller asked for under a key of theirs, by the hash of it, and the answer: the job, and how it stood then (E15).
+-- It refers to no row: the answer stays the same though the job may be gone.
+create table app.idempotency_keys (
+    scope text not null,
+    key text not null,
+    request text not null,
+    job_id text not null,
+    state app.job_state not null,
+    created boolean not null,
+    expires_at timestamptz not null,
+    primary key (scope, key)
+);
+
+create index idempotency_keys_expires on app.idempotency_keys (expires_at);
+
+-- Kept: it is tried again and goes on with the results it has.
+create table app.nodes (
+    job bigint not null references app.jobs on delete cascade,
+    name text not null,
+    position integer not null,
+    state app.node_state not null,
+    generation integer not null,
+    output jsonb,
+    error jsonb,
+    opened_at timestamptz,
+    finished_at timestamptz,
+    kept boolean not null default false,
+    primary key (job, name)
+);
+
+-- An open node. Claims raise next_index and running; reports lower running and remaining. The tables of its tasks have
+-- no foreign key to it: the check of each row would cost more than the row. Only functions write
+-- them, with the lane locked before its counters move.
+-- values: the outputs that the parameters of its tasks name.
+-- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
+-- handed parameters over to the next stage. tried: the highest attempt of its earlier generations. held: the limit that
+-- leaves no room for it now. superseded: its node was retried, and what stands here is history. told: how many attempts
+-- that did not end their task the job's events tell of; null: there was none. task_bytes: how much data of its own a task
+-- brings to its claim at most; shared_bytes: how much they have in common. freed_at: when its window or a limit last let it
+-- be claimed again.
+create table app.lanes (
+    id bigint generated always as identity primary key,
+    job bigint not null references app.jobs on delete cascade,
+    node text not null,
+    purpose app.lane_purpose not null,
+    generation integer not null,
+    queue text not null,
+    priority smallint not null,
+    handler text not null,
+    with_parameters boolean not null,
+    policy jsonb not null,
+    width integer not null,
+    next_index integer not null,
+    running integer not null,
+    remaining integer not null,
+    failed integer not null,
+    tolerated integer not null,
+    max_running integer,
+    queue_timeout interval,
+    closed boolean not null,
+    opened_at timestamptz not null,
+    served_at timestamptz not null,
+    itemized boolean not null,
+    due_at timestamptz,
+    ripe boolean not null,
+    values jsonb,
+    handed boolean not null default false,
+    tried integer not null default 0,
+    limit_key text,
+    held text,
+    superseded boolean not null default false,
+    claimable boolean not null generated always as (
+        not closed and held is null and (next_index < width or ripe) and (max_running is null or running < max_running)
+    ) stored,
+    told integer,
+    task_bytes integer not null default 0,
+    shared_bytes integer not null default 0,
+    freed_at timestamptz,
+    unique (job, node, purpose, generation)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
+create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
+create index lanes_open on app.lanes (queue) where not closed;
+create index lanes_failed on app.lanes (id) where failed > 0 and not superseded;
+create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
+create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
+create index lanes_untold on app.lanes (id) where told = 0 and not closed;
+
+-- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none. A task without a key of its own
+-- goes by its index.
+create table app.items (
+    lane bigint not null,
+    idx integer not null,
+    key text,
+    handler text,
+    parameters jsonb not null,
+    metadata jsonb,
+    primary key (lane, idx)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+
+create unique index items_key on app.items (lane, key) where key is not null;
+
+-- A task that runs now. The row is the fence: a report that doesn't find it changes nothing (E3). Token: random, drawn by
+-- the claim: the other numbers are given out again by a database that is restored to an earlier point.
+create table app.claims (
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    session bigint not null,
+    failures smallint not null,
+    crashes smallint not null,
+    first_at timestamptz not null,
+    claimed_at timestamptz not null,
+    started_at timestamptz,
+    progress jsonb,
+    progress_at timestamptz,
+    token bigint not null default 0,
+    primary key (lane, idx)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index claims_session on app.claims (session);
+
+-- A task between two attempts.
+create table app.due (
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    failures smallint not null,
+    crashes smallint not null,
+    first_at timestamptz not null,
+    due_at timestamptz not null,
+    expires_at timestamptz,
+    primary key (idx, lane)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index due_lane on app.due (lane, due_at);
+create index due_expires on app.due (expires_at) where expires_at is not null;
+
+-- How a task ended. The key admits one result per task, and nothing updates it (E4). Forced: the sweeper ended it.
+-- Handed: parameters for the task with the same index of the next stage.
+create table app.outcomes (
+    lane bigint not null,
+    idx integer not null,
+    outcome app.outcome not null,
+    attempt integer not null,
+    session bigint not null,
+    failures smallint not null,
+    crashes smallint not null,
+    claimed_at timestamptz not null,
+    started_at timestamptz,
+    finished_at timestamptz not null,
+    result jsonb,
+    reference jsonb,
+    error jsonb,
+    forced boolean not null default false,
+    handed jsonb,
+    primary key (lane, idx)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+
+create index outcomes_failed on app.outcomes (lane, idx) where outcome = 'failed';
+
+-- An attempt that did not end its task; the one that did is the outcome's own.
+create table app.attempts (
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    session bigint not null,
+    ended app.attempt_end not null,
+    claimed_at timestamptz not null,
+    started_at timestamptz,
+    finished_at timestamptz not null,
+    error jsonb,
+    stale_at timestamptz,
+    primary key (lane, idx, attempt)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+
+-- What an attempt printed and measured, where it did.
+create table app.traces (
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    log text,
+    metrics jsonb,
+    primary key (lane, idx, attempt)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+
+-- What an attempt of a task saved for the next one: the newest only. Number: how many it saved, with this one.
+create table app.checkpoints (
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    number integer not null,
+    phase text not null,
+    state jsonb not null,
+    saved_at timestamptz not null,
+    primary key (lane, idx)
+);
+
+-- The right to advance a job, one per lane and generation (E6). Whoever holds it plans and applies what follows. Its id is
+-- random, for the same reason as a claim's token. Without a session, it is free to take, but not before taken_until.
+-- Trouble: why it could not be spent, since troubled_at.
+create table app.rights (
+    id bigint primary key default (random() * 9007199254740991)::bigint,
+    job bigint not null references app.jobs on delete cascade,
+    node text not null,
+    purpose app.lane_purpose not null,
+    generation integer not null,
+    lane bigint,
+    session bigint,
+    takes integer not null,
+    taken_until timestamptz,
+    made_at timestamptz not null,
+    trouble text,
+    troubled_at timestamptz,
+    unique (job, node, purpose, generation)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index rights_free on app.rights (coalesce(taken_until, made_at));
+
+-- A gate or wait that is open; until: when its time is up. is_date: that is a date that was declared, and not a time from
+-- when it was opened.
+create table app.waits (
+    job bigint not null references app.jobs on delete cascade,
+    node text not null,
+    generation integer not null,
+    until timestamptz,
+    is_date boolean not null default false,
+    primary key (job, node)
+);
+
+create index waits_until on app.waits (until) where until is not null;
+
+-- What a gate was told; the first signal stands, also one that came before the gate was reached.
+create table app.signals (
+    job bigint not null references app.jobs on delete cascade,
+    node text not null,
+    generation integer not null,
+    payload jsonb not null,
+    sender text not null,
+    at timestamptz not null,
+    primary key (job, node, generation)
+);
+
+-- A task whose work is a job: the row takes the place of its claim while that job runs.
+create table app.children (
+    job bigint primary key references app.jobs on delete cascade,
+    lane bigint not null,
+    idx integer not null,
+    attempt integer not null,
+    failures smallint not null,
+    crashes smallint not null,
+    first_at timestamptz not null,
+    claimed_at timestamptz not null,
+    ended_at timestamptz,
+    taken_until timestamptz,
+    token bigint not null default 0
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create unique index children_task on app.children (lane, idx);
+create index children_ended on app.children (ended_at) where ended_at is not null;
+
+-- How many tasks of a queue, workflow, handler or key may run at once; paused: none.
+create table app.limits (
+    kind text not null check (kind in ('queue', 'workflow', 'handler', 'key')),
+    name text not null,
+    most integer check (most > 0),
+    paused boolean not null default false,
+    reason text not null default '',
+    set_by text not null,
+    set_at timestamptz not null,
+    primary key (kind, name)
+);
+
+-- Jobs that ended, for metrics: each end is a row, so that no two wait for each other; the sweeper adds them to a sum.
+create table app.job_endings (
+    workflow text not null,
+    state app.job_state not null,
+    id bigint generated always as identity
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+create table app.ended_jobs (
+    workflow text not null,
+    state app.job_state not null,
+    jobs bigint not null,
+    primary key (workflow, state)
+);
+
+create table app.events (
+    job bigint not null references app.jobs on delete cascade,
+    seq integer not null,
+    at timestamptz not null,
+    kind text not null,
+    node text,
+    data jsonb not null,
+    primary key (job, seq)
+);
+
+-- One process from start to end. A dead session never comes back to life (E3). Its id is random, for the same reason as a
+-- claim's token. Trouble: what keeps it from its work, since troubled_at. Handlers: those that a worker has; null: it
+-- does not say.
+create table app.sessions (
+    id bigint primary key default (random() * 9007199254740991)::bigint,
+    kind app.session_kind not null,
+    host text not null,
+    pid integer not null,
+    member text not null,
+    queues text[] not null,
+    slots integer not null,
+    lease interval not null,
+    began_at timestamptz not null,
+    beat_at timestamptz not null,
+    dead_at timestamptz,
+    end_reason text,
+    draining boolean not null default false,
+    trouble text,
+    troubled_at timestamptz,
+    handlers text[]
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index sessions_live on app.sessions (id) where dead_at is null;
+
+-- The heartbeat of each background duty (O2). Trouble: which of its acts fail, and why.
+create table app.duties (
+    name text primary key,
+    session bigint not null,
+    every interval not null,
+    unbroken_since timestamptz not null,
+    ticked_at timestamptz not null,
+    trouble jsonb
+);
+
+-- How far steps of the server's clock have moved it since the schema was made, and the last of them; no row: there was none.
+create table app.clock (
+    single boolean primary key default true check (single),
+    shifted interval not null,
+    step interval not null,
+    stepped_at timestamptz not null
+);
+
+-- API keys: who may call, as whom, and until when. Of a secret only its hash is kept (S5). The scope of a job is the
+-- owner of the key that submitted it (E15).
+create table app.keys (
+    id bigint generated always as identity primary key,
+    key_id text not null unique,
+    digest bytea not null check (length(digest) = 32),
+    name text not null,
+    owner text not null,
+    scope app.key_scope not null,
+    made_at timestamptz not null,
+    made_by text not null,
+    expires_at timestamptz,
+    used_at timestamptz,
+    revoked_at timestamptz,
+    revoked_by text
+);
+
+-- A job that is gone (O5): enough to say so, and to give the next job of the same parameters another id. Ids may come back
+-- when their tombstone is gone, too, so job_id is no key.
+create table app.tombstones (
+    job bigint primary key,
+    job_id text collate "C" not null,
+    identity text not null,
+    ordinal integer not null,
+    scope text not null,
+    workflow text not null,
+    state app.job_state not null,
+    created_at timestamptz not null,
+    finished_at timestamptz not null,
+    purged_at timestamptz not null
+);
+
+create index tombstones_job_id on app.tombstones (job_id);
+create index tombstones_identity on app.tombstones (identity, ordinal);
+create index tombstones_purged_at on app.tombstones (purged_at);
+
+-- A lane of such a job, whose tasks still have rows from the index `cleared` on. Nothing shows them, for the lane is gone.
+create table app.remains (
+    lane bigint primary key,
+    job bigint not null references app.tombstones,
+    cleared integer not null
+);
+
+create index remains_job on app.remains (job);
+
+-- What is published. A collection's document is shown as it stands here; its extent is the union of its items (C2).
+create table app.collections (
+    id text collate "C" primary key,
+    document jsonb not null,
+    made_at timestamptz not null,
+    changed_at timestamptz not null
+);
+
+-- An item as it was built, with addresses of tiers. The catalog that readers ask is made from these rows (C3); they stay
+-- when their job is purged. (`items` are the engine's.)
+create table app.catalog_items (
+    collection text collate "C" not null references app.collections,
+    id text collate "C" not null,
+    document jsonb not null,
+    job_id text collate "C" not null,
+    published_at timestamptz not null,
+    primary key (collection, id)
+);
+
+create index catalog_items_job_id on app.catalog_items (job_id);
+
+-- The objects behind the items: what readers may fetch, by job and name, and where it lies.
+create table app.outputs (
+    job_id text collate "C" not null,
+    name text collate "C" not null,
+    kind text not null,
+    tier text not null,
+    key text collate "C" not null,
+    media_type text not null,
+    size bigint not null check (size >= 0),
+    sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
+    collection text collate "C" not null,
+    item text collate "C" not null,
+    primary key (job_id, name),
+    foreign key (collection, item) references app.catalog_items on delete cascade
+);
+
+create index outputs_item on app.outputs (collection, item);
+create index outputs_object on app.outputs (tier, key);
+
+-- The mark that each area of storage holds: a process whose area holds another one uses another store, and does not start.
+create table app.storage_marks (
+    area text primary key,
+    mark text not null,
+    url text not null,
+    marked_at timestamptz not null
+);
+
+-- Items of a large fan-out that come in batches, until its lane is opened with all of them (E11).
+create table app.staged_items (
+    job bigint not null references app.jobs (id) on delete cascade,
+    node text not null,
+    generation integer not null,
+    idx integer not null,
+    item jsonb not null,
+    primary key (job, node, generation, idx)
+);

@@ -1,0 +1,214 @@
+"""Builds the answers of the contract from the engine's values."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from anabranch.api.security.root_path import at_root
+from anabranch.canonical import decode
+from anabranch.contract.answer import Answer, JsonObject, JsonValue, Page, build, read
+from anabranch.contract.control import DeadLetter
+from anabranch.contract.jobs import (
+    Event,
+    Graph,
+    GraphEdge,
+    GraphNode,
+    JobError,
+    JobLinks,
+    JobStatus,
+    JobSummary,
+    Node,
+    Progress,
+    StageResult,
+    SubmittedJob,
+    Task,
+    TaskCounts,
+)
+from anabranch.contract.workflows import Workflow, WorkflowLinks, WorkflowSummary
+from anabranch.engine import model, views
+from anabranch.engine.model import JobState, NodeState
+from anabranch.engine.ports import Submitted
+from anabranch.workflows.drawing import Layout
+from anabranch.workflows.stages import Declaration
+
+__all__ = [
+    "build_dead_letter",
+    "build_event",
+    "build_graph",
+    "build_job",
+    "build_page",
+    "build_submitted",
+    "build_summary",
+    "build_task",
+    "build_workflow",
+    "build_workflow_summary",
+    "count_tasks",
+    "to_json",
+    "to_text",
+]
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+ENDED_NODE = frozenset(NodeState) - {NodeState.PENDING, NodeState.RUNNING}
+
+
+def build_page(
+    found: Sequence[Found], limit: int, item: Callable[[Found], Item], cursor: Callable[[Found], object]
+) -> Page[Item]:
+    """A page of what was found; the search looked for one more than the limit."""
+    shown = found[:limit]
+    return Page(tuple(map(item, shown)), str(cursor(shown[-1])) if len(found) > limit else None)
+
+
+def to_json(answer: Answer) -> dict[str, JsonValue]:
+    """An answer as JSON."""
+    dumped: dict[str, JsonValue] = _adapter(answer).dump_python(answer, mode="json", by_alias=True)
+    return dumped
+
+
+def to_text(answer: Answer) -> bytes:
+    """An answer as the text of its JSON."""
+    return _adapter(answer).dump_json(answer, by_alias=True)
+
+
+def _adapter(answer: Answer) -> TypeAdapter[Any]:  # of its own class
+    return _make_adapter(type(answer))  # type: ignore[arg-type]  # every class is hashable
+
+
+@cache
+def _make_adapter(kind: type[Answer]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def build_submitted(job_type: str, submitted: Submitted) -> SubmittedJob:
+    """The job of a submission."""
+    job_id = submitted.job_id
+    return SubmittedJob(job_id, job_type, submitted.state, submitted.created, _job_links(job_id))
+
+
+def build_summary(job: model.Job) -> JobSummary:
+    """A job in a list."""
+    return build(JobSummary, job, **_job_fields(job))
+
+
+def build_job(detail: views.JobDetail) -> JobStatus:
+    """A job with its nodes."""
+    job, nodes, tasks = detail.job, tuple(map(_build_node, detail.nodes)), count_tasks(*detail.nodes)
+    results = {
+        str(number): StageResult(node.name, node.state, node.tasks)
+        for number, node in enumerate(nodes, 1)
+        if node.state in ENDED_NODE
+    }
+    return build(
+        JobStatus,
+        job,
+        **_job_fields(job),
+        parent=detail.parent_id,
+        stage=_stage(detail),
+        total_stages=len(nodes),
+        nodes=nodes,
+        waiting_for=detail.waiting_for,
+        progress=_share_done(detail, tasks),
+        tasks=tasks,
+        stage_results=results,
+        result_data=job.result,
+    )
+
+
+def count_tasks(*nodes: views.NodeDetail) -> TaskCounts:
+    """The tasks of nodes by status."""
+    return TaskCounts(**{one.name: sum(getattr(node, one.name) for node in nodes) for one in fields(TaskCounts)})
+
+
+def build_task(task: views.TaskDetail) -> Task:
+    """A task."""
+    return build(Task, task, progress=_build_progress(task.progress), error=_build_error(task.error))
+
+
+def build_event(event: model.Event) -> Event:
+    """An event."""
+    return build(Event, event, data={k: v for k, v in event.data.items() if k != "by" or event.by is None})
+
+
+def build_graph(job: model.Job, layout: Layout, states: Mapping[str, NodeState]) -> Graph:
+    """A job's graph."""
+    nodes = (
+        build(GraphNode, box.vertex, state=states[box.vertex.id], x=box.x, y=box.y, width=box.width, height=box.height)
+        for box in layout.boxes
+    )
+    edges = (build(GraphEdge, route.edge, points=tuple(route.points)) for route in layout.routes)
+    svg = at_root(f"/api/jobs/{job.job_id}/graph.svg")
+    return Graph(job.job_id, job.state, layout.width, layout.height, tuple(nodes), tuple(edges), svg)
+
+
+def build_dead_letter(letter: views.DeadLetter) -> DeadLetter:
+    """A dead letter."""
+    return build(DeadLetter, letter, job_status=letter.job_state, error=_build_error(letter.error))
+
+
+def build_workflow_summary(declared: Declaration) -> WorkflowSummary:
+    """A workflow in a list."""
+    return build(WorkflowSummary, declared.workflow, **_workflow_fields(declared))
+
+
+def build_workflow(declared: Declaration) -> Workflow:
+    """A workflow with its definition."""
+    inputs, definition = declared.inputs_schema, decode(declared.workflow.text)
+    return build(Workflow, declared.workflow, **_workflow_fields(declared), inputs=inputs, definition=definition)
+
+
+def _job_links(job_id: str) -> JobLinks:
+    path = at_root(f"/api/jobs/{job_id}")
+    parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph", "stream", "bundle")}
+    return JobLinks(self=path, status=at_root(f"/api/jobs/status/{job_id}"), **parts)
+
+
+def _job_fields(job: model.Job) -> dict[str, Any]:  # of answers, which the job has under other names
+    links = _job_links(job.job_id)
+    return {"job_type": job.workflow, "status": job.state, "error": _build_error(job.error), "links": links}
+
+
+def _workflow_fields(declared: Declaration) -> dict[str, Any]:  # of answers, which the workflow has under other names
+    workflow = declared.workflow
+    path = at_root(f"/api/workflows/{workflow.id}")
+    submit = at_root(f"/api/jobs/submit/{workflow.id}")
+    return {
+        "workflow_id": workflow.id,
+        "nodes": len(workflow.nodes),
+        "origin": Path(declared.origin).name,
+        "links": WorkflowLinks(self=path, inputs=f"{path}/schema", graph=f"{path}/graph.svg", submit=submit),
+    }
+
+
+def _build_error(stored: JsonObject | None) -> JobError | None:
+    return None if stored is None else read(JobError, {"code": "unknown", "message": "", "remedy": "", **stored})
+
+
+def _build_progress(said: JsonObject | None) -> Progress | None:
+    return None if said is None else read(Progress, said)
+
+
+def _build_node(node: views.NodeDetail) -> Node:
+    said = node.said[0] if node.said and node.total == 1 else None
+    error = _build_error(node.error)
+    return build(Node, node, tasks=count_tasks(node), progress=_build_progress(said), error=error)
+
+
+def _stage(detail: views.JobDetail) -> int:
+    numbered = list(enumerate(detail.nodes, 1))
+    running = [number for number, node in numbered if node.state is NodeState.RUNNING]
+    opened = [number for number, node in numbered if node.opened_at is not None]
+    return running[0] if running else max(opened, default=1)
+
+
+def _share_done(detail: views.JobDetail, tasks: TaskCounts) -> float:
+    state = detail.job.state
+    if state is JobState.COMPLETED or not tasks.total:
+        return float(state is JobState.COMPLETED)
+    reported = (read(Progress, said) for node in detail.nodes for said in node.said or ())
+    parts = sum(min(max(one.done / one.total, 0.0), 1.0) for one in reported if one.total)
+    return min((tasks.completed + tasks.failed + parts) / tasks.total, 1.0)

@@ -1,0 +1,95 @@
+"""Many jobs of one workflow, from a file with one job's parameters in each line."""
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from anabranch.canonical import encode
+from anabranch.cli.jobs.parameters import parse_object
+from anabranch.cli.terminal.output import escape, note, print_json, print_line
+from anabranch.client import Client
+from anabranch.errors import AnabranchError, InputError
+
+__all__ = ["submit_lines"]
+
+Body = dict[str, Any]  # JSON, as the API takes it
+
+
+@dataclass
+class _File:
+    """The lines of a file as request bodies; invalid lines are collected in `wrong`."""
+
+    stream: BinaryIO
+    body: Body
+    numbers: deque[int] = field(default_factory=deque)
+    wrong: dict[int, InputError] = field(default_factory=dict)
+
+    def bodies(self) -> Iterator[Body]:
+        for number, line in enumerate(self.stream, 1):
+            if not line.strip():
+                continue
+            try:
+                parameters = parse_object(line.decode(), "it")
+                encode(parameters)  # a value that JSON can't hold would abort the whole request
+            except InputError as error:
+                self.wrong[number] = error
+            except ValueError as error:
+                self.wrong[number] = InputError("parameters.invalid", f"it can't be used: {error}")
+            else:
+                self.numbers.append(number)
+                yield {**self.body, "parameters": parameters}
+
+    def wrong_before(self, number: float) -> Iterator[tuple[int, InputError]]:
+        """The invalid lines before a line, each of them once."""
+        for one in sorted(self.wrong):
+            if one < number:
+                yield one, self.wrong.pop(one)
+
+
+def submit_lines(client: Client, file: Path, body: Body, *, json: bool) -> None:
+    """Submit a job for each line and print its id, or the API's answer; InputError at the end if a line was refused."""
+    made, refused = 0, 0
+    with _open(file) as stream:
+        lines = _File(stream, body)
+        for answer in client.submit_many(lines.bodies()):
+            number = lines.numbers.popleft()
+            refused += sum(_report_refused(*wrong, json=json) for wrong in lines.wrong_before(number))
+            if answer.error:
+                refused += _report_refused(number, answer.error, json=json, raw=answer.raw)
+                continue
+            made += 1
+            if json:
+                print_json({**answer.raw, "line": number}, indent=None)
+            else:
+                print_line(str(answer.job_id))
+        refused += sum(_report_refused(*wrong, json=json) for wrong in lines.wrong_before(float("inf")))
+    if refused:
+        remedy = "Fix the refused lines and submit the file again; the same lines return the same jobs."
+        raise InputError("bulk.refused", f"{refused} of {made + refused} lines were refused", remedy=remedy)
+    note(f"{made} jobs were submitted")
+
+
+def _report_refused(number: int, error: AnabranchError, *, json: bool, raw: Body | None = None) -> int:
+    """Report a line that was refused; returns 1, to be counted."""
+    if json:
+        known = {"status": 422, "code": error.code, "detail": error.message, "remedy": error.remedy}
+        print_json({**(raw or known), "line": number}, indent=None)
+    else:
+        note(f"line {number}: {escape(error.message)}")
+    return 1
+
+
+@contextmanager
+def _open(file: Path) -> Iterator[BinaryIO]:
+    if str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with file.open("rb") as stream:
+            yield stream
+    except OSError as error:
+        raise InputError("parameters.unreadable", f"{file} can't be read: {error.strerror}") from error

@@ -1,0 +1,123 @@
+"""`demo`: publishes sample rasters with the real workflow, up to the map."""
+
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from anabranch.cli.connection import connect, find_home, find_remote
+from anabranch.cli.exit_codes import JobFailed
+from anabranch.cli.stack.start import interrupt_on_signals, start_for_command
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import note, print_json, print_line
+from anabranch.cli.terminal.progress import show_jobs
+from anabranch.client import Client, JobStatus, TimedOut
+from anabranch.plugins.raster.samples import make_samples
+
+__all__ = ["demo"]
+
+
+BROKEN_SAMPLE = "broken"
+TIMEOUT_SECONDS = 180.0
+POLL_SECONDS = 0.2
+NEXT_STEPS = """
+What to try next:
+  anabranch submit process_raster -p source=@FILE.tif --wait     publish a raster of yours
+  anabranch jobs                                                 list the jobs, including these
+  anabranch down                                                 stop the stack"""
+
+
+def demo(json: Json = False) -> None:
+    """Publish three sample rasters, refuse a broken one, and print their links."""
+    _start()
+    with tempfile.TemporaryDirectory(prefix="anabranch-demo-") as folder, connect() as client:
+        note("creating four rasters of a river whose channel splits and joins again")
+        samples = make_samples(Path(folder))
+        jobs = {name: _submit(client, path) for name, path in samples.items()}
+        ended = _follow(client, jobs, quiet=json)
+        results = [_describe(client.base_url, name, samples[name].stat().st_size, job) for name, job in ended.items()]
+        page = f"{client.base_url}/"
+    if json:
+        print_json({"page": page, "rasters": results})
+    else:
+        _show(results, page)
+    _require_expected(results)
+
+
+def _start() -> None:
+    """Start a stack if none is up; it stays up, because its page shows what was published."""
+    if not (find_remote().url or find_home().read_stack()):
+        with interrupt_on_signals():
+            start_for_command()
+
+
+def _submit(client: Client, path: Path) -> str:
+    source = client.upload(path).address
+    return client.submit("process_raster", {"source": source, "collection": "demo", "title": path.stem}).job_id
+
+
+def _follow(client: Client, jobs: Mapping[str, str], *, quiet: bool) -> dict[str, JobStatus]:
+    """Wait until all jobs have ended, and show their progress."""
+    end = time.monotonic() + TIMEOUT_SECONDS
+    with show_jobs(quiet) as show:
+        while True:
+            found = {name: client.job(job_id) for name, job_id in jobs.items()}
+            for name, job in found.items():
+                show(name, job)
+            if all(job.ended for job in found.values()):
+                return found
+            if time.monotonic() > end:
+                raise TimedOut("job.timed_out", "the rasters took too long", remedy="See `anabranch jobs`.")
+            time.sleep(POLL_SECONDS)
+
+
+def _describe(base: str, name: str, size: int, job: JobStatus) -> dict[str, Any]:
+    """The result for a raster, as JSON."""
+    known: dict[str, Any] = {"input": f"{name}.tif", "bytes": size, "job_id": job.job_id, "verdict": job.status}
+    if not job.succeeded:
+        return {**known, "error": job.error and {"code": job.error.code, "message": job.error.message}}
+    result: Any = job.result  # as the workflow's output says
+    made = {output["kind"]: output for output in result["outputs"]}
+    links = {kind: f"{base}/files/{job.job_id}/{output['name']}" for kind, output in made.items()}
+    (item,) = result["items"]
+    return {
+        **known,
+        "cog": links["cog"],
+        "cog_bytes": made["cog"]["size"],
+        "item": f"{base}/stac/collections/{item['collection']}/items/{item['id']}",
+        "preview": links["thumbnail"],
+        "warnings": [warning["message"] for warning in result["warnings"]],
+    }
+
+
+def _show(results: list[dict[str, Any]], page: str) -> None:
+    for one in results:
+        print_line(f"\n{one['input']}: {one['verdict']}")
+        if "cog" in one:
+            print_line(
+                f"  size     {_megabytes(one['bytes'])} before, {_megabytes(one['cog_bytes'])} as a COG with overviews"
+            )
+            for name in ("cog", "item", "preview"):
+                print_line(f"  {name:8} {one[name]}")
+        else:
+            print_line(f"  reason   {one['error']['message']} [{one['error']['code']}]")
+        for warning in one.get("warnings", ()):
+            print_line(f"  warning  {warning}")
+    print_line(f"\npage       {page}")
+    note(NEXT_STEPS)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+def _require_expected(results: list[dict[str, Any]]) -> None:
+    """JobFailed if a valid raster was not published, or the broken one was."""
+    for one in results:
+        if (one["verdict"] == "completed") == (one["input"] == f"{BROKEN_SAMPLE}.tif"):
+            raise JobFailed(
+                "job.failed",
+                f"{one['input']} was {'published' if one['verdict'] == 'completed' else 'not published'}",
+                remedy=f"See `anabranch events {one['job_id'][:12]}`.",
+            )

@@ -1,0 +1,146 @@
+"""Job parameters from the command line."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anabranch.cli.terminal.output import note
+from anabranch.client import Client
+from anabranch.errors import AnabranchError, InputError
+
+__all__ = ["Parameters", "parse_object", "read_parameters"]
+
+JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
+
+
+class HugeInteger(ValueError):
+    """An integer that has too many digits."""
+
+
+class Parameters:
+    """Values by name, the original text of those given as text, and the files that are still to be uploaded."""
+
+    def __init__(
+        self, values: dict[str, JsonValue], texts: dict[str, str], files: Mapping[str, Path] | None = None
+    ) -> None:
+        self.values = values
+        self._texts = texts
+        self._files = files or {}
+
+    def send_files(self, client: Client) -> "Parameters":
+        """Upload the files; the parameters with their addresses."""
+        addresses = {}
+        for name, file in self._files.items():
+            note(f"uploading {file}")
+            addresses[name] = client.upload(file).address
+        return Parameters({**self.values, **addresses}, self._texts)
+
+    def as_declared(self, workflow: str) -> dict[str, JsonValue]:
+        """The values, with the original text where the workflow (if known on this machine) declares a string."""
+        texts = {name: text for name, text in self._texts.items() if not isinstance(self.values[name], str)}
+        wanted = _text_inputs(workflow) if texts else set()
+        return {**self.values, **{name: text for name, text in texts.items() if name in wanted}}
+
+
+def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
+    """The parameters of a file, overridden by those given as KEY=VALUE."""
+    values = _read_file(file) if file else {}
+    texts: dict[str, str] = {}
+    files: dict[str, Path] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise InputError("parameters.invalid", f"{pair!r} is not KEY=VALUE", remedy="Write `-p n=5`.")
+        if name in texts or name in files:
+            raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
+        if text.startswith("@"):
+            files[name] = _find_file(name, text.removeprefix("@"))
+            continue
+        texts[name] = text
+        values[name] = _read_value(name, text)
+    return Parameters(values, texts, files)
+
+
+def _find_file(name: str, path: str) -> Path:
+    file = Path(path).expanduser()
+    if not path or not file.exists() or file.is_dir():
+        raise InputError(
+            "parameters.unreadable",
+            f"{name}: there is no file {path!r} to upload",
+            remedy=f"Name an existing file; write text that begins with @ as -p '{name}=\"@…\"'.",
+        )
+    return file
+
+
+def _read_value(name: str, text: str) -> JsonValue:
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_int=_read_integer)
+    except HugeInteger as error:
+        raise InputError("parameters.invalid", f"{name}: {error}", remedy="Quote it if it is text.") from error
+    except (ValueError, RecursionError):
+        return text
+
+
+def _read_file(file: Path) -> dict[str, JsonValue]:
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text()
+    except OSError as error:
+        raise InputError("parameters.unreadable", f"{file} can't be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError("parameters.invalid", f"{file} can't be used: {error}", remedy="Write it as JSON.") from error
+    is_yaml = file.suffix.lower() in (".yaml", ".yml")
+    return _parse_yaml(text, str(file)) if is_yaml else parse_object(text, str(file))
+
+
+def _parse_yaml(text: str, where: str) -> dict[str, JsonValue]:
+    from anabranch.workflows.yaml_tree import TreeError, read_tree  # only for files in YAML
+
+    try:
+        values = read_tree(text, where).value
+    except TreeError as error:
+        raise InputError("parameters.invalid", str(error), remedy="Fix the file.") from error
+    if not isinstance(values, dict):
+        raise InputError("parameters.invalid", f"{where} does not hold a mapping", remedy="Write `n: 5`.")
+    return values
+
+
+def parse_object(text: str, where: str) -> dict[str, JsonValue]:
+    """The JSON object in a text; an InputError names `where` it comes from."""
+    try:
+        values = json.loads(text, parse_constant=_refuse, parse_int=_read_integer, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise InputError("parameters.invalid", f"{where} can't be used: {error}", remedy="Write it as JSON.") from error
+    if not isinstance(values, dict):
+        raise InputError("parameters.invalid", f"{where} does not hold a JSON object", remedy='Write {"n": 5}.')
+    return values
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    names = [name for name, _ in pairs]
+    if twins := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"duplicate key {twins[0]!r}")
+    return dict(pairs)
+
+
+def _read_integer(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:
+        raise HugeInteger(f"an integer of {len(digits.lstrip('-'))} digits is too large") from None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _text_inputs(workflow: str) -> set[str]:
+    """The inputs that are declared as strings; none if the workflow is not known on this machine."""
+    from anabranch.cli.workflows.registry import load  # plugins take long to load, and few jobs need them here
+
+    try:
+        declared = load().declaration(workflow).workflow.inputs
+    except AnabranchError:
+        return set()
+    return {name for name, wanted in (declared or {}).items() if wanted.type == "string"}

@@ -1,0 +1,98 @@
+"""`status`: a job with its nodes, its progress and its result."""
+
+from typing import Annotated
+
+import typer
+
+from anabranch.cli.connection import connect
+from anabranch.cli.jobs.follow import require_success, took, watch
+from anabranch.cli.terminal.options import JobId, Json, Timeout
+from anabranch.cli.terminal.output import (
+    age,
+    coloured,
+    escape,
+    format_progress,
+    format_time,
+    print_json,
+    print_line,
+    print_table,
+)
+from anabranch.client import Graph, JobStatus, Node
+
+__all__ = ["status"]
+
+
+def status(
+    job: JobId,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw the graph of its nodes with their states.")] = False,
+    live: Annotated[
+        bool, typer.Option("--watch", help="Show its progress until it ends; exit 7 if it failed.")
+    ] = False,
+    timeout: Timeout = None,
+    json: Json = False,
+) -> None:
+    """Show a job with its nodes, its progress and its result."""
+    with connect() as client:
+        if live := live or timeout is not None:
+            watch(client, job, timeout, quiet=json)
+        found = client.job(job)
+        drawn = client.graph(found.job_id) if graph else None
+    if json:
+        print_json(drawn or found)
+    else:
+        _show_job(found, drawn)
+    if live:
+        require_success(found)
+
+
+def _show_job(job: JobStatus, graph: Graph | None) -> None:
+    print_line(f"job       {job.job_id}")
+    print_line(f"workflow  {job.job_type}")
+    print_line(f"status    {coloured(job.status)}")
+    if job.parent:
+        print_line(f"run by    {job.parent}")
+    if job.generation:
+        print_line(f"retried   {job.generation} times")
+    print_line(f"created   {format_time(job.created_at)} ({age(job.created_at)} ago)")
+    print_line(f"took      {took(job)}")
+    print_line(f"tasks     {_spell_counts(job)}")
+    for reason in job.waiting_for:
+        print_line(f"waits     {escape(reason)}")
+    if job.error:
+        print_line(f"error     {escape(job.error.in_words)}")
+        if job.error.remedy:
+            print_line(f"          {escape(job.error.remedy)}")
+    print_line("")
+    if graph:
+        from anabranch.cli.jobs.graph import show_graph  # only for `--graph`
+
+        show_graph(graph)
+    else:
+        _show_nodes(job)
+    if job.result is not None:
+        print_line("")
+        print_json(job.result)
+
+
+def _show_nodes(job: JobStatus) -> None:
+    counted = ("total", "completed", "failed")
+    rows = [
+        [node.name, node.state, *(getattr(node.tasks, name) if _is_counted(node) else None for name in counted)]
+        for node in job.nodes
+    ]
+    head = ["node", "state", "tasks", "completed", "failed"]
+    said = [format_progress(node.progress) for node in job.nodes]
+    if any(said):
+        head.append("progress")
+        rows = [[*row, words] for row, words in zip(rows, said, strict=True)]
+    print_table(head, rows)
+
+
+def _spell_counts(job: JobStatus) -> str:
+    counts = job.tasks
+    more = "" if job.finished_at or all(map(_is_counted, job.nodes)) else "; more tasks may be added"
+    return f"{counts.completed} of {counts.total} completed, {counts.failed} failed{more}"
+
+
+def _is_counted(node: Node) -> bool:
+    return bool(node.tasks.total or node.finished_at)

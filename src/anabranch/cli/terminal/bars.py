@@ -1,0 +1,62 @@
+"""Progress bars on a terminal."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from anabranch.cli.terminal.output import escape, format_progress, wants_colour
+from anabranch.cli.terminal.progress import current_step
+from anabranch.client import JobStatus
+
+__all__ = ["JobBars", "NodeBars", "open_bars"]
+
+
+@contextmanager
+def open_bars() -> Iterator[Progress]:
+    """Bars on stderr."""
+    console = Console(stderr=True, no_color=not wants_colour(terminal=True), highlight=False)
+    columns = (
+        TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[state]}", markup=False),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as bars:
+        yield bars
+
+
+class NodeBars:
+    """A bar for each open node; it has no length until the tasks are counted."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._ids: dict[str, TaskID] = {}
+
+    def show(self, job: JobStatus) -> None:
+        for node in job.nodes:
+            name, tasks = node.name, node.tasks
+            if not node.opened_at:
+                continue
+            if name not in self._ids:
+                # The default total of 100 would be drawn before the next line sets the real one.
+                self._ids[name] = self._bars.add_task(name, total=None, state="")
+            done = tasks.completed + tasks.failed + tasks.cancelled
+            state = format_progress(node.progress) or node.state
+            self._bars.update(self._ids[name], completed=done, total=tasks.total or None, state=escape(state))
+
+
+class JobBars:
+    """A bar for each job, with one unit per node."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._ids: dict[str, TaskID] = {}
+
+    def show(self, name: str, job: JobStatus) -> None:
+        if name not in self._ids:
+            self._ids[name] = self._bars.add_task(name, total=len(job.nodes), state="")
+        done = sum(node.state in ("completed", "skipped", "cancelled", "failed") for node in job.nodes)
+        said = next((format_progress(node.progress) for node in job.nodes if node.state == "running"), None)
+        self._bars.update(
+            self._ids[name], completed=done, state=escape(": ".join(filter(None, (current_step(job), said))))
+        )

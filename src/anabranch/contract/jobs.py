@@ -1,0 +1,296 @@
+"""Jobs, their nodes and tasks, and their history."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
+from anabranch.enums import JobState, NodeState
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+
+__all__ = [
+    "Event",
+    "Graph",
+    "GraphEdge",
+    "GraphNode",
+    "JobError",
+    "JobLinks",
+    "JobProgress",
+    "JobStatus",
+    "JobSummary",
+    "Log",
+    "Node",
+    "Progress",
+    "StageResult",
+    "SubmittedJob",
+    "Task",
+    "TaskCounts",
+    "TaskStatus",
+    "Uploaded",
+]
+
+TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelled"]
+ENDED_STATES = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+
+
+@answer
+class JobLinks(Answer):
+    """The paths of a job."""
+
+    self: str
+    status: str
+    tasks: str
+    events: str
+    logs: str
+    graph: str
+    stream: str
+    bundle: str
+
+
+@answer
+class SubmittedJob(Answer):
+    """The job of a submission; `created` is false if the job already existed."""
+
+    job_id: str
+    job_type: str
+    status: JobState
+    created: bool
+    links: JobLinks = field(repr=False)
+
+
+@answer
+class JobError(Answer):
+    """Why a job, a node or a task failed."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = {"extra": "allow"}
+    code: str
+    message: str
+    remedy: str
+    node: str | None = None
+
+    @property
+    def in_words(self) -> str:
+        """The message, with the exception's type if the handler's own code raised it."""
+        kind = self.raw.get("type") if self.code == "handler.error" else None
+        return f"{kind}: {self.message}" if kind else self.message
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: "GetCoreSchemaHandler") -> Any:  # pydantic's own types
+        """The API sends all that is stored of an error, and not only the fields."""
+        from pydantic_core import core_schema
+
+        schema = handler(source)
+        whole = core_schema.wrap_serializer_function_ser_schema(lambda error, dump: {**dump(error), **error.raw})
+        return {**schema, "serialization": whole}
+
+
+@answer
+class JobSummary(Answer):
+    """A job in a list."""
+
+    job_id: str
+    job_type: str
+    status: JobState
+    priority: int
+    error: JobError | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    correlation_id: str
+    links: JobLinks = field(repr=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job has ended, in any way."""
+        return self.status in ENDED_STATES
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it completed."""
+        return self.status == JobState.COMPLETED
+
+
+@answer
+class TaskCounts(Answer):
+    """Tasks by status, as far as they are known: a node has none before it opens."""
+
+    total: int
+    ready: int
+    running: int
+    due: int
+    completed: int
+    failed: int
+    cancelled: int
+
+
+@answer
+class Progress(Answer):
+    """The progress that a handler reported for its running task."""
+
+    done: int | float
+    total: int | float | None
+    message: str
+    at: datetime
+
+
+@answer
+class Node(Answer):
+    """A node of a job."""
+
+    name: str
+    state: NodeState
+    tasks: TaskCounts
+    progress: Progress | None
+    """The progress of its task, if it has one that runs and reports it."""
+    error: JobError | None
+    opened_at: datetime | None
+    finished_at: datetime | None
+
+
+@answer
+class StageResult(Answer):
+    """The state of a finished node."""
+
+    node: str
+    state: NodeState
+    tasks: TaskCounts
+
+
+@answer
+class JobStatus(JobSummary):
+    """A job with its nodes, its progress and its result."""
+
+    generation: int = field(repr=False)
+    """How often it was retried."""
+    parent: str | None = field(repr=False)
+    """The job that runs it, if one does."""
+    stage: int
+    """The number of the node that runs, or ran last; from 1."""
+    total_stages: int
+    nodes: tuple[Node, ...]
+    waiting_for: tuple[str, ...]
+    """What keeps it from going on: a limit, a queue that nobody serves, an error of the database."""
+    progress: float = field(metadata={"ge": 0, "le": 1})
+    """The share of the known tasks that have ended, with the parts of running ones."""
+    tasks: TaskCounts
+    stage_results: Mapping[str, StageResult] = field(repr=False)
+    """The finished nodes, by number."""
+    parameters: JsonObject
+    result: JsonValue
+    result_data: JsonValue = field(repr=False)
+    """The same as `result`."""
+
+
+@answer
+class Task(Answer):
+    """A task with its parameters and its result or error."""
+
+    task_id: str
+    node: str
+    index: int | str
+    status: TaskStatus
+    handler: str
+    parameters: JsonObject
+    attempts: int
+    failures: int
+    crashes: int
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    progress: Progress | None
+    """How far it is, if it runs and reports it."""
+    result: JsonValue
+    error: JobError | None
+
+
+@answer
+class Event(Answer):
+    """An event of a job."""
+
+    seq: int
+    """From 1, without gaps."""
+    at: datetime
+    kind: str
+    """`job.` or `node.` and its new state, or `job.submitted`, `job.retried`, `gate.signalled`, `tasks.repeated`."""
+    node: str | None
+    by: str | None
+    """The principal of the request that caused it, if one did."""
+    data: JsonValue
+    """The error or the output that came with it; {} if neither did."""
+
+
+@answer
+class JobProgress(Answer):
+    """The progress of a job, as its stream reports it."""
+
+    status: JobState
+    tasks: TaskCounts
+
+
+@answer
+class Log(Answer):
+    """The output and the metrics of one attempt of a task."""
+
+    task_id: str
+    node: str
+    index: int | str
+    attempt: int
+    log: str | None
+    """Its beginning and its end, if it is long."""
+    metrics: JsonObject | None
+
+
+@answer
+class GraphNode(Answer):
+    """A node of a job's graph and the rectangle it fills, from its top left corner, in pixels."""
+
+    id: str
+    label: str
+    kind: str
+    """`task`, `conditional`, `fan_out`, `fan_in`, `gate`, `wait` or `workflow`: it chooses the shape."""
+    note: str
+    """A second line: its handler or workflow, what it compares, how it folds, how long it waits."""
+    state: NodeState
+    x: float = field(repr=False)
+    y: float = field(repr=False)
+    width: float = field(repr=False)
+    height: float = field(repr=False)
+
+
+@answer
+class GraphEdge(Answer):
+    """An edge of a job's graph and its points from top to bottom."""
+
+    tail: str
+    head: str
+    label: str
+    """The condition of a branch; `any` if one edge of several is enough."""
+    points: tuple[tuple[float, float], ...] = field(repr=False)
+
+
+@answer
+class Graph(Answer):
+    """The workflow that a job was pinned to, laid out, with the states of its nodes."""
+
+    job_id: str = field(repr=False)
+    status: JobState = field(repr=False)
+    width: float = field(repr=False)
+    height: float = field(repr=False)
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    svg: str = field(repr=False)
+    """The path of the drawing."""
+
+
+@answer
+class Uploaded(Answer):
+    """An uploaded file."""
+
+    address: str
+    """What a job takes as a parameter: `bronze://uploads/{sha256}/{name}`."""
+    sha256: str
+    size: int

@@ -1,0 +1,100 @@
+"""A session while it lives: what its process has in hand, and the events that its heartbeat sends."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from anabranch.canonical import Json
+from anabranch.engine.model import Attempt, Claim, InHand, RightId, SessionId, TaskKey
+from anabranch.engine.ports import Hands, SessionGone, TakenRight
+from anabranch.errors import AnabranchError
+from anabranch.workflows.definition import Workflow
+
+__all__ = ["HeldTask", "LiveSession", "Rang", "SessionEvent", "SessionLost", "StopAttempts"]
+
+
+@dataclass(frozen=True)
+class Rang:
+    """A doorbell rang: there may be something to do."""
+
+
+@dataclass(frozen=True)
+class StopAttempts:
+    """These attempts are cancelled, or others have them now."""
+
+    attempts: Sequence[Attempt]
+
+
+@dataclass(frozen=True)
+class SessionLost:
+    """The session expired: others have all that was in hand."""
+
+
+SessionEvent = Rang | StopAttempts | SessionLost
+
+
+@dataclass(eq=False, slots=True)
+class HeldTask:
+    """A task in hand, from its claim to the answer to its report."""
+
+    claim: Claim
+    taken: float
+    workflow: Workflow | None = None
+    fault: AnabranchError | None = None
+    started: bool = False
+    ended: bool = False
+    given_up: bool = False
+    cancelled: bool = False
+    stopping: bool = False
+    progress: dict[str, Json] | None = None
+    stored_progress: dict[str, Json] | None = None
+    begun: float = 0.0
+    rights: tuple[TakenRight, ...] = ()
+
+    @property
+    def call_id(self) -> tuple[str, int]:
+        """The attempt, as the children know it."""
+        return self.claim.task_id, self.claim.attempt
+
+
+class LiveSession:
+    """The loop changes what is in hand and reads the events; the heartbeat's thread does the reverse."""
+
+    def __init__(self, session: SessionId) -> None:
+        """For the running loop."""
+        self.session = session
+        self.tasks: dict[TaskKey, HeldTask] = {}
+        self.rights: set[RightId] = set()
+        self.trouble: str | None = None
+        self._loop = asyncio.get_running_loop()
+        self._events: asyncio.Queue[SessionEvent] = asyncio.Queue()
+
+    def attempts(self) -> list[InHand]:
+        """The attempts in hand."""
+        return [InHand(held.claim.fence, held.started) for held in list(self.tasks.values())]
+
+    def hands(self) -> Hands:
+        """All that is in hand, and what keeps the process from its work."""
+        return Hands(self.attempts(), list(self.rights), self.trouble)
+
+    def send(self, event: SessionEvent) -> None:
+        """Put an event on the queue; from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+    async def next_event(self) -> Rang | StopAttempts:
+        """Wait for the next event; SessionGone when the session is lost."""
+        event = await self._events.get()
+        if isinstance(event, SessionLost):
+            raise SessionGone(self.session)
+        return event
+
+    async def wait(self, longest: timedelta) -> None:
+        """Sleep until something happens, or no longer than this; SessionGone when the session is lost."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest.total_seconds()):
+                await self.next_event()
+        while not self._events.empty():  # one turn answers them all
+            await self.next_event()

@@ -1,0 +1,132 @@
+"""By which rules the tasks of a lane run, and what they are given: stored with the lane, in one JSON object."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from anabranch.canonical import Json
+from anabranch.workflows.nodes import Folding
+from anabranch.workflows.values import Fold
+from anabranch.workflows.work import DEFAULT_TIMEOUT, Backoff, HandlerWork, Retry, Work
+
+__all__ = ["TaskPolicy", "TaskShape"]
+
+Span = TypeVar("Span", timedelta, None)
+Rules = TypeVar("Rules", "TaskPolicy", "TaskShape")
+_LIMITS = ("queue_timeout", "heartbeat_timeout", "total_timeout")
+_POLICY_KEYS = (
+    "timeout_seconds", "max_attempts", "backoff", "initial_delay_seconds", "max_delay_seconds",
+    *(f"{name}_seconds" for name in _LIMITS),
+)  # fmt: skip
+_SHAPE_KEYS = ("lineage", "previous", "workflow", "single", "indexed")
+_BACKOFFS = {str(backoff): backoff for backoff in Backoff}
+_DEFAULT_RETRY = Retry()
+
+
+@dataclass(frozen=True)
+class TaskPolicy:
+    """How long a task may take, and how often it is tried."""
+
+    timeout: timedelta = DEFAULT_TIMEOUT
+    retry: Retry = _DEFAULT_RETRY
+    queue_timeout: timedelta | None = None
+    heartbeat_timeout: timedelta | None = None
+    total_timeout: timedelta | None = None
+
+    @classmethod
+    def of(cls, work: Work) -> "TaskPolicy":
+        """The policy of a node's own tasks."""
+        retry = work.retry or _DEFAULT_RETRY
+        if not isinstance(work, HandlerWork):
+            return cls(retry=retry)
+        return cls(work.timeout or DEFAULT_TIMEOUT, retry, **{name: getattr(work, name) for name in _LIMITS})
+
+    @classmethod
+    def from_json(cls, lane: Json) -> "TaskPolicy":
+        """The policy of a stored lane. A value that can't be read is replaced by its default: one bad row must not
+        keep a worker from the claims beside it (E10)."""
+        return _read(_read_policy, lane, _POLICY_KEYS) or cls()
+
+    def to_json(self) -> dict[str, Json]:
+        """The policy as SQL functions and other releases read it."""
+        limits = ((name, getattr(self, name)) for name in _LIMITS)
+        return {
+            "timeout_seconds": self.timeout.total_seconds(),
+            "max_attempts": self.retry.max_attempts,
+            "backoff": self.retry.backoff,
+            "initial_delay_seconds": self.retry.initial_delay.total_seconds(),
+            "max_delay_seconds": self.retry.max_delay.total_seconds(),
+            **{f"{name}_seconds": limit.total_seconds() for name, limit in limits if limit is not None},
+        }
+
+
+@dataclass(frozen=True)
+class TaskShape:
+    """What the tasks of a lane are given besides their own parameters, and what they are.
+
+    `lineage` names the node whose result of the same index a task gets, `previous` the one whose results it gets all;
+    `workflow` is the hash of the workflow that each task runs as a job; `folding` is what a fan-in makes of results.
+    The result of a `single` task is the node's output; tasks of an `indexed` lane get their index as a parameter.
+    """
+
+    lineage: str | None = None
+    previous: str | None = None
+    workflow: str | None = None
+    single: bool = False
+    indexed: bool = False
+    folding: tuple[Folding, ...] | None = None
+
+    @classmethod
+    def from_json(cls, lane: Json) -> "TaskShape":
+        """The shape of a stored lane; a value that can't be read is ignored (E10)."""
+        shape = _read(_read_shape, lane, _SHAPE_KEYS) or cls()
+        return replace(shape, folding=_read_folding(lane)) if isinstance(lane, dict) and "folding" in lane else shape
+
+    def to_json(self) -> dict[str, Json]:
+        """The shape as SQL functions and other releases read it."""
+        written: dict[str, Json] = {name: value for name, value in vars(self).items() if value not in (None, False)}
+        if self.folding is not None:
+            written["folding"] = [{"name": part.name, "fold": part.fold, "field": part.field} for part in self.folding]
+        return written
+
+
+def _read(make: Callable[..., Rules], lane: Json, keys: Iterable[str]) -> Rules | None:
+    try:
+        return make(*map(lane.get, keys)) if isinstance(lane, dict) else None
+    except TypeError:  # an array or an object in place of a value: it has no hash
+        return None
+
+
+@lru_cache(maxsize=1024, typed=True)  # the lanes of a workflow are alike, and there may be one for each task
+def _read_policy(
+    timeout: Json, attempts: Json, backoff: Json, initial_delay: Json, max_delay: Json, *limits: Json
+) -> TaskPolicy:
+    retry = Retry(
+        attempts if isinstance(attempts, int) else None,
+        _BACKOFFS.get(str(backoff), _DEFAULT_RETRY.backoff),
+        _read_seconds(initial_delay, _DEFAULT_RETRY.initial_delay),
+        _read_seconds(max_delay, _DEFAULT_RETRY.max_delay),
+    )
+    return TaskPolicy(_read_seconds(timeout, DEFAULT_TIMEOUT), retry, *(_read_seconds(limit, None) for limit in limits))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _read_shape(lineage: Json, previous: Json, workflow: Json, single: Json, indexed: Json) -> TaskShape:
+    lineage, previous, workflow = (word if isinstance(word, str) else None for word in (lineage, previous, workflow))
+    return TaskShape(lineage, previous, workflow, single is True, indexed is True)
+
+
+def _read_seconds(given: Json, default: Span) -> timedelta | Span:
+    try:
+        return timedelta(seconds=given) if isinstance(given, int | float) else default
+    except OverflowError:
+        return default
+
+
+def _read_folding(lane: Any) -> tuple[Folding, ...] | None:  # JSON, not checked yet
+    try:
+        return tuple(Folding(part["name"], Fold(part["fold"]), part["field"]) for part in lane["folding"])
+    except (LookupError, TypeError, ValueError):
+        return None

@@ -1,0 +1,155 @@
+"""What the tasks of a node do: call a handler, or run a job of another workflow; and how often they are tried."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, ValidationInfo, model_validator
+from pydantic.dataclasses import dataclass
+from pydantic.json_schema import SkipJsonSchema
+
+from anabranch.canonical import Json
+from anabranch.workflows import values
+from anabranch.workflows.expressions import Template, read_template
+from anabranch.workflows.mistakes import refuse
+from anabranch.workflows.rules import (
+    DECLARED,
+    MAX_ATTEMPTS,
+    PRIORITIES,
+    Check,
+    Model,
+    Seconds,
+    Whole,
+    declared,
+    declared_keys,
+    filled,
+)
+
+__all__ = [
+    "DEFAULT_QUEUE",
+    "DEFAULT_TIMEOUT",
+    "Backoff",
+    "HandlerWork",
+    "Mapped",
+    "Retry",
+    "Text",
+    "Time",
+    "Work",
+    "WorkflowWork",
+]
+
+DEFAULT_QUEUE = "default"
+DEFAULT_TIMEOUT = timedelta(minutes=30)
+
+Text = Annotated[str | None, Check(values.read_text, {"type": "string", "minLength": 1})]
+Mapped = Annotated[dict[str, Json] | None, Check(values.read_any, {"type": "object"})]
+Time = Annotated[timedelta | None, Seconds()]
+
+
+class Backoff(StrEnum):
+    """How the delay between attempts grows."""
+
+    FIXED = "fixed"
+    LINEAR = "linear"
+    EXPONENTIAL = "exponential"
+
+
+@dataclass(frozen=True)
+class Retry(Model):
+    """How often a task is tried, and how long it waits in between; without `max_attempts` the error's kind decides."""
+
+    max_attempts: Annotated[int | None, Whole(1, MAX_ATTEMPTS)] = declared(
+        None, "How many attempts there are: 1 is no retry.", examples=[3]
+    )
+    backoff: Backoff = declared(Backoff.EXPONENTIAL, "How the delay grows.")
+    initial_delay: Annotated[timedelta, Seconds(zero=True)] = declared(
+        timedelta(seconds=5), "The delay before the second attempt.", "initial_delay_seconds"
+    )
+    max_delay: Annotated[timedelta, Seconds(zero=True)] = declared(
+        timedelta(seconds=300), "The longest delay.", "max_delay_seconds"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_delays(cls, given: Any, info: ValidationInfo) -> Any:  # whatever is validated
+        if info.context is DECLARED and isinstance(given, dict):
+            first, longest = given.get("initial_delay_seconds"), given.get("max_delay_seconds")
+            if isinstance(first, int | float) and isinstance(longest, int | float) and 0 <= longest < first:
+                raise refuse("max_delay_seconds is less than initial_delay_seconds", "", "max_delay_seconds")
+        return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work(Model):
+    """What the tasks of a node do. One with `params` fills them in; without, a task gets the job's parameters."""
+
+    assumed: ClassVar[Mapping[str, Json]] = {"params": {}}
+
+    params: Mapped = declared(
+        None, "The parameters; text in them may hold expressions.", examples=[{"size": "{{ inputs.size }}"}]
+    )
+    retry: Retry | None = declared(
+        None, "How often a task is tried, in place of the handler's.", examples=[{"max_attempts": 3}]
+    )
+    priority: Annotated[int | None, Whole(*PRIORITIES)] = declared(
+        None, "How urgent its tasks are, in place of the workflow's: 1 comes first."
+    )
+    limit: Annotated[Json, Check(values.read_limit, {"type": "string", "minLength": 1})] = declared(
+        None, "A key whose tasks are limited together, by `anabranch limits`; it may be an expression."
+    )
+
+    @cached_property
+    def template(self) -> Template | None:
+        """The parameters, parsed."""
+        return None if self.params is None else read_template(self.params)
+
+    @cached_property
+    def limit_template(self) -> Template | None:
+        """The key of its limit, parsed."""
+        return None if self.limit is None else read_template(self.limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandlerWork(Work):
+    """A task that calls a handler; queue, timeout and retry are the handler's where it has none."""
+
+    handler: Annotated[str, Check(values.read_text, {"type": "string", "minLength": 1})] = Field(
+        description="The handler that does the work.", examples=["echo"]
+    )
+    queue: Text = declared(None, "The queue of its tasks, in place of the handler's.")
+    timeout: Time = declared(None, "How long one attempt may run, in place of the handler's.", "timeout_seconds")
+    queue_timeout: Time = declared(None, "How long a task may wait for a worker, in seconds.", "queue_timeout_seconds")
+    heartbeat_timeout: Time = declared(
+        None, "How long a handler that reports progress may be silent, in seconds.", "heartbeat_timeout_seconds"
+    )
+    total_timeout: Time = declared(
+        None, "How long all attempts of a task together may take, in seconds.", "total_timeout_seconds"
+    )
+
+    @property
+    def runs(self) -> str:
+        """The name of what is run."""
+        return self.handler
+
+    @property
+    def timeouts(self) -> dict[str, timedelta]:
+        """The timeouts that it has, by the keys of a file."""
+        held = ((key, getattr(self, name)) for key, name in declared_keys(HandlerWork).items())
+        return {key: value for key, value in held if isinstance(value, timedelta)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowWork(Work):
+    """A task that runs a job of another workflow: of the definition with the hash, known once all workflows are."""
+
+    workflow: Annotated[str, Check(values.read_workflow_id, {"type": "string", "pattern": values.ID_PATTERN})] = Field(
+        description="The id of the workflow that is run.", examples=["process_raster"]
+    )
+    workflow_hash: SkipJsonSchema[str] = filled("workflow_hash", "")
+
+    @property
+    def runs(self) -> str:
+        """The name of what is run."""
+        return self.workflow
