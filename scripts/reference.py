@@ -6,12 +6,12 @@ from pathlib import Path
 
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.api.health.prometheus import METRICS
-from anabranch.codes import CODES, Code
+from anabranch.codes import Code, all_codes
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 ERRORS = """# Errors
 
-<!-- Made by `make reference` from src/anabranch/codes.py. -->
+<!-- Made by `make reference` from the `codes.py` of each package. -->
 
 Every error has a stable code. A problem of the [HTTP API](http.md#problems) carries it as `code` and in its `type`,
 `/errors/{code}`, where the running API shows what this page shows; a command with `--json` prints it to stderr; a job,
@@ -22,13 +22,15 @@ node or task that failed keeps it in `error.code`.
 - **exit** is what a command [exits with](cli.md#exit-codes); 7 only where the job was waited for.
 - **again** says whether the same may succeed later without a change.
 
-Handlers of plugins may raise codes of their own, which are listed in the pages of those plugins.
+An installed plugin can [bring codes of its own](../howto/declarations.md#settings-and-error-codes).
 """
 
 
 def errors_page() -> str:
     """The page of all codes, a table for each part."""
-    parts = [f"\n## {part}\n\n{_table(list(codes))}" for part, codes in groupby(sorted(CODES, key=_part), key=_part)]
+    parts = [
+        f"\n## {part}\n\n{_table(list(codes))}" for part, codes in groupby(sorted(all_codes(), key=_part), key=_part)
+    ]
     return ERRORS + "".join(parts)
 
 

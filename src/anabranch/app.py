@@ -32,7 +32,7 @@ from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Denied, Unavailable
-from anabranch.settings import Settings, forget
+from anabranch.settings import Settings, forget, plugin_settings
 from anabranch.storage.locations import AREAS
 from anabranch.storage.marks import join_storage
 from anabranch.storage.results import Results
@@ -136,6 +136,7 @@ def equip(settings: Settings, database_url: str, scratch: Path) -> HandlerResour
         HandlerConnections(database_url, scratch / "bursts"),
         settings.home / "cache",
         settings.source_cache_mb * 2**20,
+        plugin_settings(settings),
     )
 
 

@@ -1,10 +1,15 @@
-"""Every stable error code: its meaning, its remedy, its HTTP status and its exit code (O6)."""
+"""Stable error codes: meaning, remedy, HTTP status and exit code (O6).
 
+A package or plugin that raises codes of its own brings them in its `codes.py`, by an entry point.
+"""
+
+from functools import cache
 from typing import NamedTuple
 
+from anabranch.engine.entry_points import CODE_GROUP, load_entry_points
 from anabranch.errors import AnabranchError, Kind
 
-__all__ = ["CODES", "Code", "code_of", "find_code", "status_of"]
+__all__ = ["LOCAL", "Code", "all_codes", "code_of", "find_code", "status_of"]
 
 
 # The status of an error that only commands and clients report.
@@ -12,7 +17,7 @@ LOCAL = 0
 
 
 class Code(NamedTuple):
-    """One code, in one line of the list below; its own status overrides that of its kind."""
+    """One code, in one line of a list; its own status overrides that of its kind."""
 
     code: str
     kind: Kind
@@ -36,7 +41,7 @@ class Code(NamedTuple):
         return self.kind.retryable
 
 
-# Sorted by code; `make reference` writes docs/reference/errors.md from it.
+# Sorted by code; `make reference` writes docs/reference/errors.md from all lists.
 # fmt: off
 CODES: tuple[Code, ...] = (
     Code("api.broken_off", Kind.UNAVAILABLE, "The API answered fewer lines than it was sent.", "Send the rest again; jobs that already exist are found, not created twice.", LOCAL),
@@ -52,8 +57,6 @@ CODES: tuple[Code, ...] = (
     Code("api.unreadable", Kind.INTERNAL, "The server at the API's address sent an unexpected response.", "Check that it is Anabranch, and of the same version.", LOCAL),
     Code("api.url", Kind.INVALID, "The API address configured for commands is invalid.", "Set ANABRANCH_API_URL to one that begins with http:// or https://.", LOCAL),
     Code("api.url_invalid", Kind.INVALID, "The API address is invalid.", "Give one that begins with http:// or https:// and names a host.", LOCAL),
-    Code("asset.not_found", Kind.NOT_FOUND, "The item has no such raster.", "See the item's assets at /stac."),
-    Code("asset.unreadable", Kind.INTERNAL, "A published raster can't be read.", "See the API's log; restore the file, or run the job again."),
     Code("auth.expired", Kind.NOT_ALLOWED, "The key has expired.", "Ask for another.", 401),
     Code("auth.forbidden", Kind.NOT_ALLOWED, "The key's scope does not include the required one.", "Use a key with that scope."),
     Code("auth.invalid", Kind.NOT_ALLOWED, "The credential is not a key of this API.", "Send one as `Authorization: Bearer anb_…`; the API never reveals which keys exist.", 401),
@@ -72,25 +75,6 @@ CODES: tuple[Code, ...] = (
     Code("bench.not_warm", Kind.UNAVAILABLE, "The workers of the benchmark did not start in time.", "Run it on a less busy machine.", LOCAL),
     Code("bench.wrong", Kind.INTERNAL, "A benchmark gave a wrong result.", "Report it: its figures mean nothing.", LOCAL),
     Code("bulk.refused", Kind.INVALID, "Some jobs of a bulk submission were refused.", "Fix the reported lines and send them again.", LOCAL),
-    Code("catalog.address", Kind.INVALID, "An asset of an item is not the address of an object.", "Give the address that storage returned, like silver://path/of/the/object.tif."),
-    Code("catalog.asset_twice", Kind.INVALID, "Two outputs of an item have the same asset.", "Give one of them an `asset` of its own."),
-    Code("catalog.busy", Kind.TASK_AGAIN, "Other transactions used the catalog for too long.", "It is retried; publish many items in one task."),
-    Code("catalog.collection_id", Kind.INVALID, "A collection can't have this id.", "Use letters, digits, `-`, `_` and single dots; at most 63 characters."),
-    Code("catalog.differs", Kind.CONFLICT, "The catalog differs from what is published.", "Rebuild it with `anabranch db catalog rebuild --yes`.", LOCAL),
-    Code("catalog.incomplete", Kind.UNAVAILABLE, "The catalog did not accept everything that is published.", "Nothing was changed; run `anabranch db catalog rebuild --yes` again.", LOCAL),
-    Code("catalog.invalid", Kind.INVALID, "An item or collection is not valid STAC.", "Fix the values it is built from; the message names each mistake and its location."),
-    Code("catalog.item_id", Kind.INVALID, "An item can't have this id.", "Use letters, digits, `-`, `_` and single dots; at most 128 characters."),
-    Code("catalog.item_twice", Kind.INVALID, "Two items of one publication have the same id.", "Give each item an id of its own."),
-    Code("catalog.lost", Kind.TASK_AGAIN, "The catalog lost an item that was written to it.", "Nothing was published; it is retried."),
-    Code("catalog.missing", Kind.UNAVAILABLE, "The database has no catalog.", "Run `anabranch db migrate`; it reports what the server lacks."),
-    Code("catalog.name_taken", Kind.CONFLICT, "Two outputs of a job would have the same name.", "Give the outputs a `name` of their own."),
-    Code("catalog.no_collection", Kind.NOT_FOUND, "There is no such collection.", "Create it with `stac.ensure_collection`."),
-    Code("catalog.other_collection", Kind.INVALID, "An item belongs to a different collection than the one it is published to.", "Build it for the collection it is published to."),
-    Code("catalog.query", Kind.INVALID, "The catalog can't run this search.", "Fix the search; its parameters are described at /stac/api.", 400),
-    Code("catalog.refused", Kind.INVALID, "The catalog refused an item or a collection.", "Fix the values it is built from; nothing was published."),
-    Code("catalog.slow", Kind.UNAVAILABLE, "A search of the catalog took too long.", "Ask for a smaller area, time or page."),
-    Code("catalog.unconfirmed", Kind.USAGE, "The command would empty the catalog before it fills it again.", "Confirm with `--yes`."),
-    Code("catalog.unreachable", Kind.TASK_AGAIN, "The database aborted a publication.", "Nothing was published; it is retried."),
     Code("child.cancelled", Kind.TASK, "The job that a task ran was cancelled.", "Retry the job that ran it."),
     Code("child.failed", Kind.TASK, "The job that a task ran failed.", "Look at that job with `anabranch status`; fix the cause, then retry the job that ran it."),
     Code("cluster.closed_folder", Kind.UNAVAILABLE, "The database server's user can't enter the data folder.", "Open the folders above it (chmod o+x), or set ANABRANCH_HOME to another folder.", LOCAL),
@@ -158,7 +142,6 @@ CODES: tuple[Code, ...] = (
     Code("idempotency.conflict", Kind.CONFLICT, "The `Idempotency-Key` was used before, for another request.", "Use a new key for a new request; a repeated request must be the same."),
     Code("idempotency.key", Kind.INVALID, "The `Idempotency-Key` is not one line of 1 to 255 printable ASCII characters.", "Send a fresh UUID for each new request, and the same one when you repeat it."),
     Code("internal", Kind.INTERNAL, "Something went wrong inside Anabranch.", "It is a bug in Anabranch: report it, with the log lines that have the correlation id."),
-    Code("item.not_found", Kind.NOT_FOUND, "The catalog has no such collection or item.", "List collections and items at /stac/collections and /stac/search."),
     Code("job.ambiguous", Kind.CONFLICT, "Several job ids begin with this prefix.", "Give more characters of the id."),
     Code("job.busy", Kind.UNAVAILABLE, "The job kept changing during the operation, or a task that publishes held it.", "Try again."),
     Code("job.cancelled", Kind.TASK, "The job was cancelled.", "Submit it again if that was a mistake."),
@@ -184,49 +167,6 @@ CODES: tuple[Code, ...] = (
     Code("plugin.refused", Kind.DEFINITION, "A plugin that the settings name can't be loaded.", "Fix the plugin, or ANABRANCH_PLUGINS."),
     Code("quota.bytes", Kind.THROTTLED, "The key's owner has reached the daily upload limit.", "Wait as long as `Retry-After` says, or raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY."),
     Code("quota.jobs", Kind.THROTTLED, "The key's owner has reached the daily limit of jobs.", "Wait as long as `Retry-After` says, or raise ANABRANCH_OWNER_JOBS_PER_DAY."),
-    Code("raster.band_masks", Kind.TASK, "Bands have separate masks, and a COG has one mask for all bands.", "Write a nodata value where a band has no data, or send each band as its own file."),
-    Code("raster.bounds", Kind.TASK, "The raster's bounds are impossible in its coordinate system.", "Check whether the coordinate system is right, and whether x and y were swapped."),
-    Code("raster.codec", Kind.TASK, "The file uses a compression that GDAL can't decode here.", "Rewrite it with a common compression, on a machine that has the codec."),
-    Code("raster.collection", Kind.TASK, "A collection can't have this id.", "Use 1 to 63 letters, digits, dots, dashes and underscores, the first a letter or digit."),
-    Code("raster.crs_conflict", Kind.TASK, "The raster's coordinate system differs from `input_crs`.", "Omit `input_crs`; give `target_crs` to reproject the output."),
-    Code("raster.crs_heights", Kind.TASK, "The raster's coordinate system is projected and has heights as a third axis.", "Give the same system without heights as `input_crs`."),
-    Code("raster.crs_kind", Kind.TASK, "A coordinate system of this kind (geocentric, vertical, compound) can't be that of a raster.", "Give the code of a projected or geographic one, like EPSG:32633."),
-    Code("raster.crs_local", Kind.TASK, "The raster's coordinate system is neither geographic nor projected.", "Give the coordinate system of its coordinates as `input_crs`, or georeference the raster."),
-    Code("raster.crs_missing", Kind.TASK, "The raster has no coordinate system.", "Give the coordinate system of its coordinates as `input_crs`, like EPSG:32633."),
-    Code("raster.crs_text", Kind.TASK, "The value is not the code of a coordinate system.", "Give a code like EPSG:32633."),
-    Code("raster.crs_unknown", Kind.TASK, "No coordinate system has this code.", "Give a code like EPSG:32633."),
-    Code("raster.damaged", Kind.TASK, "The file starts like a raster, but can't be opened.", "Upload it again; open it elsewhere to check that it is complete."),
-    Code("raster.datetime", Kind.TASK, "The given datetime is not a timestamp with a time zone.", "Write it like 2026-03-21T10:15:00Z."),
-    Code("raster.disk", Kind.TASK_AGAIN, "The disk was full while a COG was written.", "Free disk space in the workers' scratch folder, then run the job again."),
-    Code("raster.draft", Kind.TASK, "The source is the output of a job, and may not be published yet.", "Send the source again, or an object of the bronze tier."),
-    Code("raster.drivers", Kind.TASK, "GDAL has loaded drivers that are not allowed.", "It is a bug in Anabranch: report it, with the version of GDAL."),
-    Code("raster.dtype", Kind.TASK, "The pixels are complex numbers.", "Write amplitude and phase as bands of real numbers."),
-    Code("raster.empty", Kind.TASK, "The file has zero bytes.", "Upload it again."),
-    Code("raster.empty_pixels", Kind.TASK, "At least 99 % of the raster is nodata.", "Send a raster that has data, or fix its nodata value, mask or alpha band."),
-    Code("raster.extension", Kind.TASK, "The file extension is not one of a supported raster format.", "Convert it to a GeoTIFF with `gdal_translate -of COG`."),
-    Code("raster.fill_value", Kind.TASK, "A value looks like a fill value that is not declared as nodata.", "Declare it as nodata in the file."),
-    Code("raster.format", Kind.TASK, "The file format is not a supported raster format.", "Convert it to a GeoTIFF with `gdal_translate -of COG`."),
-    Code("raster.invalid", Kind.TASK, "Several things are wrong with the raster.", "Fix them all; the message names each with its own code."),
-    Code("raster.kind", Kind.TASK, "The raster is not of the declared kind.", "Omit `raster_type`, or declare the one that the message names."),
-    Code("raster.kind_unknown", Kind.TASK, "The given raster_type is unknown.", "Name one of the kinds, or omit it."),
-    Code("raster.library", Kind.TASK, "GDAL can't process the raster; the message is GDAL's own.", "Rewrite the file with `gdal_translate -of COG`, and send that."),
-    Code("raster.missing", Kind.TASK, "The file is not on the machine.", "Stage it again, then retry."),
-    Code("raster.no_georeference", Kind.TASK, "The raster has no geotransform, or only control points or RPCs.", "Write its origin and pixel size into the file, or rectify it first."),
-    Code("raster.not_written", Kind.TASK, "The COG could not be written.", "Open the file elsewhere to check that it is complete; upload it again."),
-    Code("raster.outside", Kind.NOT_FOUND, "The requested area is outside the raster.", "Its bounds are in tilejson.json."),
-    Code("raster.query", Kind.INVALID, "The parameters for drawing or reading a raster are invalid.", "The routes and their parameters are described at /raster/api."),
-    Code("raster.reprojection", Kind.TASK, "The raster can't be reprojected to `target_crs`.", "Choose one that covers the raster's area."),
-    Code("raster.rotated", Kind.TASK, "The raster is rotated or sheared.", "Give `target_crs` (the raster's own is allowed) to have it resampled."),
-    Code("raster.size", Kind.INVALID, "The request is larger than one request may compute.", "Split it into several smaller requests."),
-    Code("raster.slow", Kind.UNAVAILABLE, "The raster was not drawn in time.", "Ask for less, or try again later."),
-    Code("raster.tier", Kind.TASK, "The tier visualization is for 8-bit rgb and rgba only.", "Request the tier `analysis` or `archive`."),
-    Code("raster.tiled_unavailable", Kind.TASK, "The raster is too large for one COG, and tiling is not implemented yet.", "Send it in parts, or with `tiling: never` where disk and time allow one COG."),
-    Code("raster.too_large", Kind.TASK, "The raster exceeds a limit.", "Write it as an ordinary tiled GeoTIFF, split it, or raise the limit."),
-    Code("raster.truncated", Kind.TASK, "The file ends before its pixels do.", "Upload it again; compare its size and checksum with the original."),
-    Code("raster.unclear_answer", Kind.TASK, "The reviewer's answer neither approves nor rejects.", "Run `anabranch retry JOB --from review`, and signal approved=true or approved=false."),
-    Code("raster.unreadable", Kind.TASK, "Some pixels can't be read.", "Upload the file again; compare its size and checksum with the original."),
-    Code("raster.verify", Kind.TASK, "The COG failed verification.", "Nothing was published, and another run gives the same result: report it."),
-    Code("raster.window", Kind.TASK, "A tile ends beyond the raster.", "Plan the tiles again, for this source and this `target_crs`."),
     Code("replay.choice", Kind.INVALID, "No dead letters were selected for the replay.", "Name jobs, a workflow, a handler or a code."),
     Code("request.framing", Kind.INVALID, "The request has both a Content-Length and a Transfer-Encoding.", "Send one of them.", 400),
     Code("request.host", Kind.NOT_ALLOWED, "The Host header is not an allowed name of the API.", "Call it as 127.0.0.1, localhost or [::1], or allow the name with ANABRANCH_PUBLIC_URL or ANABRANCH_ALLOWED_HOSTS."),
@@ -240,18 +180,11 @@ CODES: tuple[Code, ...] = (
     Code("request.timeout", Kind.UNAVAILABLE, "The request did not arrive completely in time.", "Send it again, faster.", 408),
     Code("request.too_large", Kind.INVALID, "The body is larger than the limit.", "Send less, or raise ANABRANCH_MAX_BODY_BYTES.", 413),
     Code("request.unconfirmed", Kind.INVALID, "The operation needs a confirmation.", "Add `?confirm=yes`."),
-    Code("resource.cpu", Kind.TASK_AGAIN, "Processing a file took more CPU time than allowed.", "Check whether the file is valid; raise the limit if it is."),
-    Code("resource.disk", Kind.TASK_AGAIN, "The disk is full, or a file exceeded its size limit.", "Free disk space, or raise the limit."),
-    Code("resource.memory", Kind.TASK_AGAIN, "Processing a file took more memory than allowed.", "Raise the memory limit, or send a smaller file."),
     Code("retry.child", Kind.CONFLICT, "The job was run by another job.", "Retry that one: its `parent`."),
     Code("retry.choice", Kind.INVALID, "A retry is either of the failed tasks of some nodes, or from a whole node on.", "Give one of the two."),
     Code("retry.nothing_failed", Kind.CONFLICT, "No failed task can be retried.", "Name the node to run from: `--from NODE`, over HTTP `from_node`."),
     Code("retry.older", Kind.CONFLICT, "A newer job exists for the same parameters.", "Retry the newest, or submit it again."),
     Code("retry.open", Kind.CONFLICT, "The job has not ended.", "Cancel it first, or wait for its end."),
-    Code("sandbox.answer", Kind.TASK, "The metadata of a file is too large, or the process that read it returned an invalid answer.", "Check whether the file is valid."),
-    Code("sandbox.unavailable", Kind.TASK_AGAIN, "The process that opens files did not start, or died.", "See the worker's log; `anabranch doctor` checks the machine."),
-    Code("serving.drivers", Kind.UNAVAILABLE, "GDAL was used in the API's process before its drivers were restricted.", "Import and use GDAL only in the handlers of plugins."),
-    Code("serving.not_installed", Kind.UNAVAILABLE, "The packages that serve the catalog and tiles are not installed.", "Install anabranch[serving]."),
     Code("session.gone", Kind.UNAVAILABLE, "The process's session expired; it starts a new one.", "Try again in a second."),
     Code("settings.invalid", Kind.INVALID, "A setting is wrong.", "Fix the variables or the file; `anabranch config show` lists the settings.", LOCAL),
     Code("stack.bad_address", Kind.INVALID, "The API can't listen on this address.", "Fix ANABRANCH_HOST and ANABRANCH_PORT, or `--host` and `--port` of `up`.", LOCAL),
@@ -307,16 +240,27 @@ CODES: tuple[Code, ...] = (
 )
 # fmt: on
 
-_BY_CODE = {each.code: each for each in CODES}
+_OURS = {code.code: code for code in CODES}
+
+
+def all_codes() -> tuple[Code, ...]:
+    """Every code, ours and those that installed packages bring, sorted."""
+    return tuple(sorted((_brought() | _OURS).values(), key=lambda code: code.code))
 
 
 def find_code(code: str) -> Code | None:
-    """The entry of a code; None for a plugin's own code."""
-    return _BY_CODE.get(code)
+    """The entry of a code; None for one that no installed package lists."""
+    return _OURS.get(code) or _brought().get(code)
+
+
+@cache
+def _brought() -> dict[str, Code]:
+    lists = [codes for _, codes in load_entry_points(CODE_GROUP) if isinstance(codes, tuple)]
+    return {code.code: code for codes in lists for code in codes}
 
 
 def code_of(error: AnabranchError) -> Code:
-    """The entry of an error's code; a plugin's own code has the kind of the error's class."""
+    """The entry of an error's code; a code that no list has is of the kind of the error's class."""
     return find_code(error.code) or Code(error.code, error.kind, "", error.remedy)
 
 

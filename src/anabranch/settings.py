@@ -6,16 +6,19 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
+    BaseModel,
     Field,
     SecretStr,
     ValidationError,
     ValidationInfo,
+    create_model,
     field_validator,
 )
 from pydantic_settings import (
@@ -27,19 +30,14 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from anabranch.errors import InputError
+from anabranch.engine.entry_points import SETTINGS_GROUP, load_entry_points
+from anabranch.errors import DefinitionError, InputError
+from anabranch.public_url import read_origin, read_public_url
 from anabranch.storage.locations import StorageLocations
 
-__all__ = ["Origin", "Settings", "forget", "load_settings", "origins", "unknown_variables"]
+__all__ = ["Origin", "Settings", "forget", "load_settings", "origins", "plugin_settings", "unknown_variables"]
 
 PREFIX = "ANABRANCH_"
-DEFAULT_PORTS = {"http": 80, "https": 443}  # which browsers omit
-HOST_NAME = r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+"
-URL_PREFIX = r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*"
-# Below a prefix with one of these names, a path would be ambiguous.
-OWN_PATHS = frozenset(
-    {"api", "docs", "errors", "files", "livez", "metrics", "openapi.json", "raster", "readyz", "stac", "ui"}
-)
 
 
 def _default_home() -> Path:
@@ -162,24 +160,6 @@ class Settings(BaseSettings):
         204_800, ge=0, description="Megabytes that the keys of one owner may upload in a day; 0 for no limit."
     )
     max_streams: int = Field(500, ge=1, description="Maximum number of event streams of one API process.")
-    raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is accepted.")
-    raster_single_bytes: int = Field(
-        2_000_000_000, ge=1, description="The largest file that becomes one COG unless a job says `tiling: never`."
-    )
-    raster_single_pixels: int = Field(
-        250_000_000,
-        ge=1,
-        description="The largest number of pixels that becomes one COG unless a job says `tiling: never`.",
-    )
-    raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The largest number of pixels of a raster.")
-    raster_max_bands: int = Field(512, ge=1, description="The largest number of bands of a raster.")
-    raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, decompressed.")
-    raster_max_expansion: int = Field(
-        1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, decompressed."
-    )
-    raster_memory_mb: int = Field(1024, ge=256, description="Maximum memory for the processing of one raster.")
-    raster_cpu_seconds: int = Field(14_400, ge=1, description="Maximum CPU time for one processing step of a raster.")
-    raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the processing of a raster may write.")
 
     @field_validator("plugins", "queues", "allowed_hosts", "trusted_proxies", "cors_origins", mode="before")
     @classmethod
@@ -189,7 +169,7 @@ class Settings(BaseSettings):
     @field_validator("public_url", mode="after")
     @classmethod
     def _check_public_url(cls, url: str | None) -> str | None:
-        return None if url is None else f"{_origin(url)}{_prefix(url)}"
+        return None if url is None else read_public_url(url)
 
     @field_validator("cors_origins", mode="after")
     @classmethod
@@ -197,7 +177,7 @@ class Settings(BaseSettings):
         for origin in given:
             if origin != "*" and urlsplit(origin).path:
                 raise ValueError(f"{origin!r} is not an origin; write it as https://maps.example.org, or *")
-        return tuple(origin if origin == "*" else _origin(origin) for origin in given)
+        return tuple(origin if origin == "*" else read_origin(origin) for origin in given)
 
     @field_validator("allowed_hosts", mode="after")
     @classmethod
@@ -241,32 +221,45 @@ class Settings(BaseSettings):
         return init_settings, env_settings, file
 
 
-def _origin(url: str) -> str:
-    """The scheme and host of a URL that otherwise has at most a path."""
-    try:
-        parts = urlsplit(url.strip())
-        port = f":{parts.port}" if parts.port and parts.port != DEFAULT_PORTS.get(parts.scheme) else ""
-    except ValueError:
-        parts, port = urlsplit(""), ""
-    extra = parts.query or parts.fragment or "@" in parts.netloc or parts.netloc.endswith(":")
-    if parts.scheme not in ("http", "https") or extra or not re.fullmatch(HOST_NAME, parts.hostname or ""):
-        raise ValueError("write it as https://data.example.org")
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{parts.scheme}://{host}{port}"
-
-
-def _prefix(url: str) -> str:
-    prefix = urlsplit(url.strip()).path.rstrip("/")
-    if not re.fullmatch(URL_PREFIX, prefix):
-        raise ValueError("the path of a public URL must have letters, digits and .~_- between slashes")
-    if prefix.split("/")[1:2] and prefix.split("/")[1] in OWN_PATHS:
-        raise ValueError(f"its path can't begin with /{prefix.split('/')[1]}, which is a path of the API itself")
-    return prefix
-
-
 def _config_file(known: Mapping[str, Any]) -> Path:
     home = Path(known.get("home") or _default_home()).expanduser()
     return Path(known.get("config") or home / "anabranch.toml")
+
+
+class _Lenient(Settings):
+    """The settings while a plugin can't be imported: unknown keys of the file may be its own."""
+
+    model_config = SettingsConfigDict(extra="ignore")
+
+
+@cache
+def _plugin_models() -> tuple[type[BaseModel] | None, ...]:
+    """The settings that installed plugins bring; None for one that can't be imported."""
+    return tuple(_check_plugin(name, model) for name, model in load_entry_points(SETTINGS_GROUP))
+
+
+def _check_plugin(name: str, model: object) -> type[BaseModel] | None:
+    if model is None:
+        return None
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise DefinitionError("plugin.invalid", f"the settings of the plugin {name!r} are not a pydantic model")
+    if wrong := [field for field in model.model_fields if not field.startswith(f"{name}_")]:
+        raise DefinitionError("plugin.invalid", f"the setting {wrong[0]!r} must begin with {name}_")
+    return model
+
+
+@cache
+def _model() -> type[Settings]:
+    """Our settings and those of the installed plugins, as one model."""
+    ours = _Lenient if None in _plugin_models() else Settings
+    bases: Any = (*filter(None, reversed(_plugin_models())), ours)  # pydantic's signature wants bases of one type
+    return cast(type[Settings], create_model("Settings", __base__=bases))
+
+
+def plugin_settings(settings: Settings) -> tuple[BaseModel, ...]:
+    """The settings of each installed plugin, as a value of its own model."""
+    models = filter(None, _plugin_models())
+    return tuple(model(**settings.model_dump(include=set(model.model_fields))) for model in models)
 
 
 @dataclass(frozen=True)
@@ -281,7 +274,7 @@ class Origin:
 def load_settings(**given: Any) -> Settings:  # any field of Settings, as the command line gives it
     """The settings of this process; every mistake is reported at once."""
     try:
-        return Settings(**given)
+        return _model()(**given)
     except tomllib.TOMLDecodeError as error:
         raise InputError("settings.invalid", f"the configuration file is not TOML: {error}") from error
     except ValidationError as error:
@@ -307,7 +300,7 @@ def origins(settings: Settings) -> Iterator[Origin]:
     environment = {name.upper() for name in os.environ}
     file = _config_file({"home": settings.home, "config": settings.config})
     in_file = tomllib.loads(file.read_text()) if file.is_file() else {}
-    for path in _paths():
+    for path in _paths(type(settings)):
         value: Any = settings  # of any type, down to the setting
         written: Any = in_file
         for name in path:
@@ -326,16 +319,16 @@ def origins(settings: Settings) -> Iterator[Origin]:
 
 def unknown_variables(ours: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     """The variables with our prefix that are neither settings nor in `ours`, each with the nearest setting's name."""
-    names = ["__".join(path).upper() for path in _paths()]
+    names = ["__".join(path).upper() for path in _paths(_model())]
     for variable in sorted(os.environ):
         prefix, name = variable[: len(PREFIX)].upper(), variable[len(PREFIX) :].upper()
         if prefix == PREFIX and name not in names and variable not in ours:
             yield variable, PREFIX + get_close_matches(name, names, 1, cutoff=0)[0]
 
 
-def _paths() -> Iterator[tuple[str, ...]]:
+def _paths(model: type[Settings]) -> Iterator[tuple[str, ...]]:
     """The names of the settings, each from the outermost to its own."""
-    for name, field in Settings.model_fields.items():
+    for name, field in model.model_fields.items():
         inner = field.annotation.model_fields if field.annotation is StorageLocations else {}
         yield from ((name, below) for below in inner)
         if not inner:

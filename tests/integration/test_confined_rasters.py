@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Profile, Validated, ValidateOptions
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox
 from tests.support.rasters import classes, hills, make_raster, picture
 
@@ -63,18 +64,19 @@ def publish(sandbox: Sandbox, source: Path, scratch: Path, target: str | None = 
     """All that the handlers of a raster do with it: look, write a COG, compare, describe."""
     scratch.mkdir()
     cog = scratch / "cog.tif"
-    asked = ValidateOptions(name=source.name, target_crs=target, memory_mb=256).model_dump(mode="json")
+    asked = ValidateOptions(target_crs=target).model_dump(mode="json")
+    settings = RasterSettings(raster_memory_mb=256).model_dump(mode="json")
 
     def run(name: str, reads: list[Path], **arguments: Any) -> Any:  # JSON, as the work says
         return sandbox.run(name, arguments, limits=LIMITS, writes=[scratch], reads=reads)
 
-    looked = run("look", [source], path=str(source), options=asked, profiles=["analysis"])
+    looked = run("look", [source], path=str(source), options=asked, settings=settings)
     raster = Validated.model_validate(looked["raster"])
     options = CogOptions(
         kind=raster.kind, profile=Profile.ANALYSIS, repairs=raster.mends, target_crs=target, memory_mb=256
     ).model_dump(mode="json")
     run("write", [source], source=str(source), target=str(cog), options=options)
     thumbnail = str(scratch / "thumbnail.png")
-    found = run("check", [source, cog], source=str(source), path=str(cog), options=options, thumbnail=thumbnail)
-    assert found["described"]["footprint"]
+    found = run("inspect", [source, cog], source=str(source), path=str(cog), options=options, thumbnail=thumbnail)
+    assert found["footprint"]
     assert (scratch / "thumbnail.png").stat().st_size > 0

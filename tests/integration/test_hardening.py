@@ -10,6 +10,7 @@ import rasterio
 from anabranch.errors import TaskError
 from anabranch.plugins.raster.drivers import gdal_environment
 from anabranch.plugins.raster.models import ValidateOptions
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox
 from tests.support.rasters import hills, make_raster
 
@@ -107,7 +108,8 @@ def test_s4_what_lies_beside_a_raster_is_not_read(sandbox: Sandbox, tmp_path: Pa
 def look(sandbox: Sandbox, path: Path, folder: Path) -> object:
     scratch = folder / "scratch"
     scratch.mkdir()
-    options = ValidateOptions(name=path.name, memory_mb=256).model_dump(mode="json")
+    options = ValidateOptions().model_dump(mode="json")
+    settings = RasterSettings(raster_memory_mb=256).model_dump(mode="json")
     # All of the folder may be read, as where the kernel has no Landlock: the other locks must hold by themselves.
-    arguments = {"path": str(path), "options": options, "profiles": ["analysis"]}
+    arguments = {"path": str(path), "options": options, "settings": settings}
     return sandbox.run("look", arguments, limits=LIMITS, writes=[scratch], reads=[folder])

@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,8 @@ from rasterio.transform import from_origin
 from anabranch.api.main import create_app
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobDetail
-from anabranch.errors import InputError, Permanent
-from anabranch.plugins.raster.plan import COLLECTION, RasterRequest, plan_work
-from anabranch.plugins.stac.names import check_collection_id
+from anabranch.errors import InputError
 from anabranch.settings import Settings
-from anabranch.storage.tiers import Stat
 from tests.support.rasters import classes, hills, make_raster, picture
 from tests.support.server import serve
 from tests.support.stack import Stack, open_stack
@@ -133,16 +129,6 @@ async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(
     assert not (tmp_path / "silver").exists() or not any((tmp_path / "silver").rglob("*.tif"))
 
 
-async def test_the_preflight_reports_every_error_at_once(stack: Stack, bronze: Path) -> None:
-    (bronze / "notes.txt").write_text("hello")
-    wishes = {"target_crs": "http://example.org/crs", "raster_type": "dream", "datetime": "soon", "collection": "a..b"}
-    job = await publish(stack, "notes.txt", **wishes)
-    error = job.job.error or {}
-    assert error["code"] == "raster.invalid"
-    codes = ("extension", "crs_text", "kind_unknown", "datetime", "collection")
-    assert [code for code in codes if f"[raster.{code}]" not in str(error["message"])] == []
-
-
 async def test_a_dry_run_shows_the_plan_and_reads_nothing(stack: Stack, bronze: Path, tmp_path: Path) -> None:
     (bronze / "scene.tif").write_bytes(b"not read")
     result = result_of(await publish(stack, "scene.tif", tier="all", dry_run=True))
@@ -236,15 +222,6 @@ async def test_r5_every_tier_that_the_kind_allows_is_made(stack: Stack, bronze: 
     ]
 
 
-async def test_what_is_too_large_for_one_cog_is_refused_clearly(
-    stack: Stack, bronze: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_raster(bronze / "scene.tif", hills())
-    job = await publish(stack, "scene.tif", tiling="always")
-    error = job.job.error or {}
-    assert (error["code"], "not available yet" in str(error["message"])) == ("raster.tiled_unavailable", True)
-
-
 async def test_e7_a_cancel_ends_the_work_at_once(stack: Stack, bronze: Path, catalog_url: str) -> None:
     noise = np.random.default_rng(5).normal(size=(1, 6000, 6000)).astype("float32")
     make_raster(bronze / "noise.tif", noise)
@@ -258,25 +235,6 @@ async def test_e7_a_cancel_ends_the_work_at_once(stack: Stack, bronze: Path, cat
         await asyncio.sleep(0.05)
     assert time.monotonic() - begun < 10
     assert published(catalog_url) == []
-
-
-@pytest.mark.parametrize("name", ["a", "a.b-c_d", "A" * 63, "", "a..b", "a.", ".a", "A" * 64, "a b", "\u00e9", "a\n"])
-def test_the_preflight_takes_the_ids_that_the_catalog_takes(name: str) -> None:
-    try:
-        taken = check_collection_id(name) == name
-    except InputError:
-        taken = False
-    assert (COLLECTION.fullmatch(name) is not None) == taken
-
-
-@pytest.mark.parametrize(
-    "text", ["20260321T101500Z", "2026-W12-6T10:00:00Z", "0001-01-01T00:00:00+14:00", "2026-03-21"]
-)
-def test_the_preflight_takes_no_moment_that_the_catalog_refuses(text: str) -> None:
-    found = Stat("a.tif", 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
-    with pytest.raises(Permanent) as refused:
-        plan_work(RasterRequest(source="bronze://a.tif", collection="a", datetime=text), found, Settings())
-    assert refused.value.code == "raster.datetime"
 
 
 async def test_tr1_tr2_the_overviews_that_are_published_show_what_the_raster_shows(
@@ -299,13 +257,6 @@ async def test_tr1_tr2_the_overviews_that_are_published_show_what_the_raster_sho
         assert small.overviews(1) == []
 
 
-async def test_tr3_a_mask_beside_the_raster_is_reported(stack: Stack, bronze: Path) -> None:
-    make_raster(bronze / "heights.tif", hills(64, 64))
-    (bronze / "heights.tif.msk").write_bytes(b"whatever")
-    result = result_of(await publish(stack, "heights.tif"))
-    assert "raster.mask_beside" in [warning["code"] for warning in result["warnings"]]
-
-
 async def test_tr9_tr16_another_authority_and_a_name_without_an_extension_are_published(
     stack: Stack, bronze: Path, catalog_url: str
 ) -> None:
@@ -315,20 +266,3 @@ async def test_tr9_tr16_another_authority_and_a_name_without_an_extension_are_pu
     (item,) = rows(catalog_url, "select document from app.catalog_items")
     assert item["document"]["properties"]["proj:code"] == "IGNF:LAMB93"
     assert item["document"]["properties"]["proj:projjson"]["type"] == "ProjectedCRS"
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("a.nc", "gdal_translate -of COG SUBDATASET out.tif"),
-        ("a.img", "gdal_translate -of COG a.img out.tif"),
-        ("a.png", "-a_srs EPSG:32633 a.png"),
-        ("a.zip", "Unpack it"),
-    ],
-)
-def test_tr_an_unsupported_file_is_refused_with_how_to_convert_it(name: str, said: str) -> None:
-    found = Stat(name, 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
-    with pytest.raises(Permanent) as refused:
-        plan_work(RasterRequest(source=f"bronze://{name}", collection="a"), found, Settings())
-    assert refused.value.code == "raster.extension"
-    assert said in refused.value.remedy

@@ -16,12 +16,13 @@ from anabranch.api.answers.errors import InvalidRequest, respond
 from anabranch.cli import exit_codes
 from anabranch.cli.exit_codes import JobFailed, exit_code
 from anabranch.client import errors as client_errors
-from anabranch.codes import CODES, Code, find_code, status_of
+from anabranch.codes import Code, all_codes, find_code, status_of
 from anabranch.engine import ports
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.errors import AnabranchError, Kind, TaskError
 from anabranch.workflows.work import Retry
 
+CODES = all_codes()
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "anabranch"
 SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")

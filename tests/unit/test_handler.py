@@ -1,4 +1,5 @@
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +15,9 @@ from anabranch import (
     handler,
 )
 from anabranch.canonical import Json
-from anabranch.engine.worker.context import NoLink, TaskFacts
 from anabranch.engine.worker.handler import call_handler, check_result, describe_handler, handlers_in
 from anabranch.errors import TaskError
+from anabranch.testing import FakeContext
 from anabranch.workflows.handlers import Handler, Runs
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def declared(function: Any, **options: Any) -> Handler:
 
 
 def context(**params: Json) -> Context:
-    return Context(TaskFacts("job", "job-node-7", "node", 7, 1, params, "c", None, "/nowhere"), NoLink())
+    return FakeContext(Path("/nowhere"), params=params, index=7)
 
 
 def measure(params: Size, ctx: Context) -> Area:

@@ -1,5 +1,4 @@
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
@@ -7,8 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from anabranch import handler
-from anabranch.engine import plugin
 from anabranch.engine.plugin import Registry, load_plugins
+from tests.support.packages import install_package
 
 MINE = '''
 from anabranch import Job, handler, register_job
@@ -59,11 +58,8 @@ def test_the_later_plugin_overrides_however_it_is_written(tmp_path: Path, kinds:
 
 
 def test_an_installed_plugin_overrides_ours_whatever_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "aaa_plugin.py").write_text(MINE)
+    install_package(tmp_path, "aaa", {"anabranch.plugins": {"aaa": "aaa_plugin"}}, aaa_plugin=MINE)
     monkeypatch.syspath_prepend(tmp_path)
-    ours = EntryPoint("demo", "anabranch.plugins.demo", plugin.GROUP)
-    theirs = EntryPoint("aaa", "aaa_plugin", plugin.GROUP)
-    monkeypatch.setattr(plugin, "entry_points", lambda group: [theirs, ours])
     assert load_plugins().handlers["echo"].summary == "Mine."
 
 

@@ -15,7 +15,8 @@ from anabranch.api.security.forwarding import Forwarded, Proxies
 from anabranch.api.security.limits import Limits
 from anabranch.api.security.rates import Rate, network_of
 from anabranch.errors import InputError
-from anabranch.settings import OWN_PATHS, Settings, load_settings
+from anabranch.public_url import OWN_PATHS
+from anabranch.settings import Settings, load_settings
 
 
 class Clock:

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
 import structlog
 
+from anabranch.engine.entry_points import PLUGIN_GROUP, find_entry_points
 from anabranch.engine.lanes import INTERNAL, internal_queue, is_internal_queue
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
@@ -28,9 +28,7 @@ from anabranch.workflows.yaml import Loaded, load_yaml
 
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
 
-GROUP = "anabranch.plugins"
 CHOSEN = "PLUGIN_MODULES"
-OURS = "anabranch."
 log = structlog.get_logger()
 
 
@@ -197,8 +195,7 @@ class Registry:
 def load_plugins(extra: Iterable[str] = ()) -> Registry:
     """What plugins bring: ours, then other installed ones by name, then the extra modules, packages or folders."""
     registry = Registry()
-    installed = sorted(entry_points(group=GROUP), key=lambda point: (not point.value.startswith(OURS), point.name))
-    for plugin in [*(point.value for point in installed), *extra]:
+    for plugin in [*(point.value for point in find_entry_points(PLUGIN_GROUP)), *extra]:
         for name, load in _loaders(plugin):
             try:
                 module = load()
@@ -217,7 +214,7 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
 
 def loaded_modules(extra: Iterable[str] = ()) -> list[str]:
     """The modules that plugins have brought into this process, but for those of folders, which have no name to load."""
-    named = [point.value for point in entry_points(group=GROUP)] + [name for name in extra if not is_folder(name)]
+    named = [point.value for point in find_entry_points(PLUGIN_GROUP)] + [name for name in extra if not is_folder(name)]
     return [module for plugin in named for module in (plugin, *_submodules(plugin)) if module in sys.modules]
 
 

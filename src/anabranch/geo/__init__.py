@@ -1,1 +1,1 @@
-"""Geometry of rasters on the globe, for raster, stac and serving (decision 019)."""
+"""Geometry of rasters on the globe, and their alpha values, for raster, stac and serving (decision 019)."""

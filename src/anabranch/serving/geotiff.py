@@ -19,8 +19,8 @@ from rio_tiler.models import BandStatistics, ImageData, PointData
 from rio_tiler.utils import non_alpha_indexes, output_size
 
 from anabranch.errors import InputError
+from anabranch.geo.alpha import Alpha, opaque_of, stretch_alpha
 from anabranch.geo.boxes import Box
-from anabranch.plugins.raster.alpha import Alpha, opaque_of, stretch_alpha
 from anabranch.serving.antimeridian import moves_of, pixel_in, turn_of
 from anabranch.serving.objects import Remote
 

@@ -9,7 +9,8 @@ import pytest
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog import write_cog
 from anabranch.plugins.raster.models import CogOptions, Profile, Validated, ValidateOptions
-from anabranch.plugins.raster.validate import validate
+from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.validate import DEFAULT_SETTINGS, validate
 
 Refuse = Callable[..., Permanent]
 Publish = Callable[..., tuple[Path, CogOptions]]
@@ -19,9 +20,9 @@ Publish = Callable[..., tuple[Path, CogOptions]]
 def refuse() -> Refuse:
     """The error that `validate` raises."""
 
-    def call(path: Path, **options: Any) -> Permanent:
+    def call(path: Path, *, settings: RasterSettings = DEFAULT_SETTINGS, **options: Any) -> Permanent:
         with pytest.raises(Permanent) as caught:
-            validate(path, ValidateOptions(**options))
+            validate(path, ValidateOptions(**options), settings)
         assert caught.value.remedy
         return caught.value
 
@@ -34,7 +35,7 @@ def publish(tmp_path: Path) -> Publish:
 
     def call(source: Path, profile: Profile = Profile.ANALYSIS, **options: Any) -> tuple[Path, CogOptions]:
         asked = {name: options[name] for name in ("target_crs", "input_crs", "raster_type") if name in options}
-        found: Validated = validate(source, ValidateOptions(profile=profile, **asked))
+        found: Validated = validate(source, ValidateOptions(tier=profile.value, **asked))
         made = {name: options[name] for name in ("target_crs", "window", "resolution", "memory_mb") if name in options}
         chosen = CogOptions(kind=found.kind, discrete=found.discrete, profile=profile, repairs=found.mends, **made)
         target = tmp_path / "cog.tif"

@@ -170,7 +170,9 @@ from anabranch.plugins.raster import sandbox_functions as work
 options = {"kind": "dem"}
 for call in (
     lambda: work.check(source=sys.argv[1], path=sys.argv[2], options=options, progress=print),
-    lambda: work.check(sys.argv[1], sys.argv[2], options, sys.argv[2] + ".png", progress=print),
+    lambda: work.inspect(
+        source=sys.argv[1], path=sys.argv[2], options=options, thumbnail=sys.argv[2] + ".png", progress=print
+    ),
 ):
     try:
         call()

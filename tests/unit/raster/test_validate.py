@@ -19,8 +19,9 @@ from rasterio.transform import from_bounds, from_origin
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.drivers import gdal_environment
-from anabranch.plugins.raster.models import CogOptions, Kind, Limits, Profile, Validated, ValidateOptions
-from anabranch.plugins.raster.validate import validate
+from anabranch.plugins.raster.models import CogOptions, Kind, Validated, ValidateOptions
+from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.validate import DEFAULT_SETTINGS, validate
 from anabranch.plugins.raster.verify import verify
 from tests.support.rasters import GRID, band_masked_tiff, classes, foreign_tiff, hills, make_raster, picture
 
@@ -29,8 +30,10 @@ Publish = Callable[..., tuple[Path, CogOptions]]
 LOCAL = 'LOCAL_CS["site",UNIT["metre",1]]'
 
 
-def look(path: Path, **options: Any) -> Validated:
-    return validate(path, ValidateOptions(**options))
+def look(
+    path: Path, *, name: str | None = None, settings: RasterSettings = DEFAULT_SETTINGS, **options: Any
+) -> Validated:
+    return validate(path.rename(path.with_name(name)) if name else path, ValidateOptions(**options), settings)
 
 
 def codes(found: Validated) -> list[str]:
@@ -254,8 +257,8 @@ def test_s4_what_asks_for_too_much_is_refused_before_a_pixel_is_read(tmp_path: P
 
 
 def test_s4_limits_are_parameters(tmp_path: Path, refuse: Refuse) -> None:
-    path = make_raster(tmp_path / "a.tif", picture(60, 50, 5))
-    error = refuse(path, limits=Limits(max_bytes=100, max_pixels=100, max_bands=4))
+    path = make_raster(tmp_path / "a.tif", picture(600, 500, 5), compress="none")
+    error = refuse(path, settings=RasterSettings(raster_max_mb=1, raster_max_pixels=100, raster_max_bands=4))
     assert error.code == "raster.invalid"
     assert error.message.startswith("3 errors")
 
@@ -349,7 +352,7 @@ def test_a_declared_kind_refines_and_an_impossible_one_is_refused(tmp_path: Path
 def test_r5_the_visual_tier_is_refused_for_what_is_no_8_bit_picture(tmp_path: Path, refuse: Refuse) -> None:
     for pixels in (hills(), picture(dtype="uint16"), classes()):
         path = make_raster(tmp_path / "a.tif", pixels)
-        assert refuse(path, profile=Profile.VISUALIZATION).code == "raster.tier"
+        assert refuse(path, tier="visualization").code == "raster.tier"
 
 
 @pytest.mark.parametrize(
@@ -426,16 +429,16 @@ def test_r6_a_grid_that_loses_most_pixels_is_refused_with_the_numbers(tmp_path: 
 
 def test_r6_the_limit_of_pixels_is_that_of_the_cog_too(tmp_path: Path, refuse: Refuse) -> None:
     path = make_raster(tmp_path / "a.tif", hills())
-    limits = Limits(max_pixels=600 * 700)
-    assert look(path, limits=limits).width == 700
-    assert refuse(path, limits=limits, target_crs="EPSG:32634").code == "raster.reprojection"
+    settings = RasterSettings(raster_max_pixels=600 * 700)
+    assert look(path, settings=settings).width == 700
+    assert refuse(path, settings=settings, target_crs="EPSG:32634").code == "raster.reprojection"
 
 
 LOOK = """
 import json, sys
 from anabranch.plugins.raster.sandbox_functions import look
 for target in (None, "EPSG:32634"):
-    print(look(sys.argv[1], {"target_crs": target}, ["analysis"], progress=print)["pixels"])
+    print(look(path=sys.argv[1], options={"target_crs": target}, settings={}, progress=print)["pixels"])
 """
 
 

@@ -15,7 +15,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from anabranch.adapters.postgres.connect import Role, breaks_connection, conninfo, unreachable
-from anabranch.adapters.postgres.schema.files import FUNCTIONS, QUERIES, Files, read_statement
+from anabranch.adapters.postgres.schema.files import FUNCTIONS, QUERIES, read_statement
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import Unavailable
@@ -190,9 +190,9 @@ def query_text(name: str) -> str:
 @cache
 def read_texts() -> None:
     """Read every statement: a process that has no descriptors when it needs one for the first time can't any more."""
-    for file in Files().functions:
-        if f"create function app.{file.stem}" in file.text:
-            call_text(file.stem)
+    for path in FUNCTIONS.rglob("*.sql"):
+        if f"create function app.{path.stem}" in path.read_text(encoding="utf-8"):
+            call_text(path.stem)
     for query in QUERIES.rglob("*.sql"):
         query_text(query.stem)
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from anabranch.api.answers.openapi import problems
 from anabranch.api.paths import ErrorCode
-from anabranch.codes import CODES, find_code
+from anabranch.codes import all_codes, find_code
 from anabranch.contract import stack
 from anabranch.contract.answer import build
 from anabranch.errors import NotFound
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/errors", tags=["errors"])
 @router.get("", responses=problems())
 async def list_codes() -> list[stack.ErrorCode]:
     """Every code of problems, jobs and commands."""
-    return [build(stack.ErrorCode, code) for code in CODES]
+    return [build(stack.ErrorCode, code) for code in all_codes()]
 
 
 @router.get("/{code}", responses=problems(404))
@@ -26,7 +26,7 @@ async def show_code(code: ErrorCode) -> stack.ErrorCode:
     """One code."""
     found = find_code(code)
     if found is None:
-        hint = nearest(code, [known.code for known in CODES])
+        hint = nearest(code, [known.code for known in all_codes()])
         raise NotFound(
             "error.not_found", f"{code!r} is no code of ours", remedy=f"{hint} A plugin has its own.".strip()
         )

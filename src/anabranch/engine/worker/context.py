@@ -6,7 +6,9 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+from pydantic import BaseModel
 
 from anabranch.canonical import Json, decode, encode
 from anabranch.engine.model import Attempt, Checkpoint
@@ -17,6 +19,7 @@ from anabranch.storage.work_files import WorkFiles
 
 __all__ = ["CURRENT", "Context", "NoLink", "PendingCheckpoint", "TaskFacts", "WorkerLink", "ids_of_task"]
 
+Model = TypeVar("Model", bound=BaseModel)
 MOST_HANDED = 64_000
 MOST_SAVED = 64_000
 LONGEST_PHASE = 200
@@ -202,6 +205,13 @@ class Context:
         Few handlers of a worker have one at the same time; open it when all is computed.
         """
         return self._resources.database()
+
+    def settings(self, model: type[Model]) -> Model:
+        """The settings of an installed plugin, which brings their model by the entry point `anabranch.settings`."""
+        for found in self._resources.settings:
+            if isinstance(found, model):
+                return found
+        raise ContractViolationError(f"ctx.settings: no installed plugin brings the settings {model.__name__}")
 
     @property
     def cancelled(self) -> bool:

@@ -1,51 +1,59 @@
 """What handlers are given besides their task; it travels to the processes that run them, and opens there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from anabranch.errors import ContractViolationError
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Storage
 
-__all__ = ["BARE", "Connect", "HandlerResources"]
+__all__ = ["BARE", "Connect", "HandlerResources", "no_database"]
 
 Connect = Callable[[], AbstractContextManager[Any]]  # a connection of psycopg's, which the engine does not know
 
 
+@dataclass
 class HandlerResources:
-    """Storage, a cache of sources, and connections to the database; secrets travel in it and not by the environment."""
+    """Storage, connections to the database, a cache of sources, and the settings of plugins.
 
-    def __init__(self, open_storage: Callable[[], Storage], connect: Connect, cache: Path, cache_bytes: int) -> None:
-        """Both functions must be such as can be pickled; the cache is a folder that processes of a machine share."""
-        self._open_storage = open_storage
-        self.database = connect
-        self._cache = cache
-        self._cache_bytes = cache_bytes
+    Secrets travel in it and not by the environment. Both functions must be such as can be pickled; the cache is a
+    folder that processes of a machine share.
+    """
 
-    def __reduce__(self) -> tuple[object, ...]:
+    open_storage: Callable[[], Storage] = field(repr=False)
+    database: Connect = field(repr=False)
+    cache: Path
+    cache_bytes: int
+    settings: Sequence[BaseModel] = field(default=(), repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
         """Open stores stay in their process."""
-        return HandlerResources, (self._open_storage, self.database, self._cache, self._cache_bytes)
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def storage(self) -> Storage:
         """The tiers, opened when they are first asked for in a process."""
-        return self._open_storage()
+        return self.open_storage()
 
     @cached_property
     def sources(self) -> Sources:
         """The cache of what was fetched."""
-        return Sources(self._cache, self._cache_bytes)
+        return Sources(self.cache, self.cache_bytes)
 
 
 def _no_storage() -> Storage:
     raise ContractViolationError("ctx.storage: the process that runs this handler was given no storage")
 
 
-def _no_database() -> AbstractContextManager[Any]:
+def no_database() -> AbstractContextManager[Any]:
+    """For processes and tests whose handlers get no database."""
     raise ContractViolationError("ctx.database: the process that runs this handler was given no database")
 
 
-BARE = HandlerResources(_no_storage, _no_database, Path("cache"), 0)
+BARE = HandlerResources(_no_storage, no_database, Path("cache"), 0)

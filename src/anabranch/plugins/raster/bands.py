@@ -10,7 +10,7 @@ from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.alpha import opaque_of
+from anabranch.geo.alpha import opaque_of
 from anabranch.plugins.raster.models import Band, Notice, Repairs, to_nodata
 from anabranch.plugins.raster.pixels import Totals, alpha_band, read_window
 from anabranch.plugins.raster.tiff import read_nodata

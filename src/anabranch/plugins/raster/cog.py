@@ -6,7 +6,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.enums import Resampling
 from rasterio.errors import RasterioError
@@ -16,12 +15,12 @@ from anabranch.errors import Permanent, Resource
 from anabranch.plugins.raster.class_overviews import write_class_overviews
 from anabranch.plugins.raster.codecs import gdal_message
 from anabranch.plugins.raster.cog_structure import TILE_PIXELS
-from anabranch.plugins.raster.models import CogOptions
+from anabranch.plugins.raster.models import CogOptions, Written
 from anabranch.plugins.raster.reader import bounded, open_raster
 from anabranch.plugins.raster.retile import retile
 from anabranch.plugins.raster.target_view import View, open_view
 
-__all__ = ["Progress", "Written", "creation_options", "write_cog"]
+__all__ = ["Progress", "creation_options", "write_cog"]
 
 MB = 1024**2
 MAX_TILE_BYTES = 16 * MB
@@ -32,19 +31,6 @@ OVERVIEWS_SHARE = 0.25
 _PREDICTORS = {1: "NO", 2: "STANDARD", 3: "FLOATING_POINT"}
 
 Progress = Callable[[int, int, str], None]
-
-
-class Written(BaseModel):
-    """A COG on disk."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    size_bytes: int
-    width: int
-    height: int
-    compress: str
-    lossy: bool
-    resampled: bool
-    rewritten: bool
 
 
 def write_cog(source: Path, target: Path, options: CogOptions, progress: Progress | None = None) -> Written:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
@@ -17,6 +17,24 @@ from anabranch.geo.degrees import WGS84, transform_points
 from anabranch.plugins.raster.models import CRS_PATTERN, Notice, Repairs
 
 __all__ = ["Resolved", "coincide", "describe_crs", "name_crs", "parse_crs", "resolve_crs"]
+
+
+class CoordinateSystem(TypedDict, total=False):
+    """A coordinate system in PROJJSON."""
+
+    axis: list[object]
+
+
+class Projjson(TypedDict, total=False):
+    """A CRS as PROJJSON: the keys that are read here; the schema has more."""
+
+    type: str
+    area: str
+    bbox: dict[str, float]
+    coordinate_system: CoordinateSystem
+    base_crs: "Projjson"
+    id: object
+
 
 _CODE = re.compile(CRS_PATTERN)
 _HOW = "Give a code like EPSG:32633."
@@ -80,10 +98,11 @@ def _same(found: CRS, asked: CRS) -> bool:
     return bool(found == asked) or (found.to_epsg() is not None and found.to_epsg() == asked.to_epsg())
 
 
-def describe_crs(crs: CRS) -> dict[str, Any]:
+def describe_crs(crs: CRS) -> Projjson:
     """A CRS as PROJJSON; empty where it can't be written so."""
     try:
-        return dict(crs.to_dict(projjson=True))
+        found: Projjson = crs.to_dict(projjson=True)
+        return found
     except (CRSError, CPLE_BaseError):
         return {}
 

@@ -1,50 +1,99 @@
 """Parameters and results of the raster handlers, validated where they enter."""
 
-from typing import Any
+from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, JsonValue, field_serializer
 
-from anabranch.plugins.raster.models import Kind, Notice, Profile, Validated
-from anabranch.plugins.raster.plan import ProfileName, Tiling
-from anabranch.plugins.raster.publication import Product
+from anabranch.plugins.raster.models import (
+    CogOptions,
+    Compared,
+    Notice,
+    Profile,
+    RasterOptions,
+    Strict,
+    Validated,
+    ValidateOptions,
+)
+from anabranch.plugins.stac.facts import Output, RasterItem
 
-__all__ = ["Checked", "Cog", "CogParams", "ValidateParams", "Verified", "VerifyParams"]
+__all__ = [
+    "Cog",
+    "CogParams",
+    "CogSource",
+    "Plan",
+    "RasterRequest",
+    "Report",
+    "Tiling",
+    "ValidateParams",
+    "Verified",
+    "VerifiedCog",
+    "VerifyParams",
+]
+
+Tiling = Literal["auto", "never", "always"]
 
 
-class Strict(BaseModel):
-    """A frozen model that refuses unknown keys."""
+class RasterRequest(RasterOptions):
+    """A caller's request for a raster: the workflow's inputs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    source: str
+    collection: str
+    tiling: Tiling = "auto"
+    datetime: str | None = None
 
 
-class ValidateParams(Strict):
+class Plan(Strict):
+    """The outputs that will be made if the raster is valid."""
+
+    source: str
+    name: str
+    size: int
+    tag: str
+    modified: str
+    datetime: str | None
+    collection: str
+    tiers: tuple[Profile, ...]
+    outputs: tuple[str, ...]
+    warnings: tuple[Notice, ...] = ()
+
+
+class ValidateParams(ValidateOptions):
     """A staged raster, and the caller's options."""
 
     source: str
     sha256: str
-    input_crs: str | None = None
-    target_crs: str | None = None
-    raster_type: Kind | None = None
-    tier: ProfileName = "analysis"
     tiling: Tiling = "auto"
 
-
-class Checked(Strict):
-    """A raster that can be published, and the profiles of its COGs."""
-
-    raster: Validated
-    tiers: tuple[Profile, ...]
-    pixels: int
+    @property
+    def options(self) -> ValidateOptions:
+        """The options alone."""
+        return ValidateOptions(**self.model_dump(include=set(ValidateOptions.model_fields)))
 
 
-class CogParams(Strict):
-    """A checked raster, and the profile of one COG."""
+class CogSource(Strict):
+    """A checked raster, and the CRS of its COGs."""
 
     source: str
     sha256: str
     raster: Validated
-    tier: Profile
     target_crs: str | None = None
+
+    def options(self, profile: Profile, memory_mb: int) -> CogOptions:
+        """How to write its COG of a profile."""
+        return CogOptions(
+            kind=self.raster.kind,
+            discrete=self.raster.discrete,
+            profile=profile,
+            repairs=self.raster.mends,
+            target_crs=self.target_crs,
+            memory_mb=memory_mb,
+        )
+
+
+class CogParams(CogSource):
+    """A checked raster, and the profile of one COG."""
+
+    tier: Profile
 
 
 class Cog(Strict):
@@ -56,14 +105,10 @@ class Cog(Strict):
     sha256: str
 
 
-class VerifyParams(Strict):
+class VerifyParams(CogSource):
     """A raster, its COGs, and the fields of its item."""
 
-    source: str
-    sha256: str
-    raster: Validated
     cogs: tuple[Cog, ...]
-    target_crs: str | None = None
     title: str | None = None
     datetime: str | None = None
     modified: AwareDatetime
@@ -73,7 +118,35 @@ class VerifyParams(Strict):
 class Verified(Strict):
     """A verified raster: its objects, the facts of its item, and the address of the report."""
 
-    outputs: tuple[Product, ...]
-    item: dict[str, Any]  # the parameters of the catalog's handlers
+    outputs: tuple[Output, ...]
+    item: RasterItem
     warnings: tuple[Notice, ...]
     report: str
+
+    @field_serializer("item")
+    def _leave_out_none(self, item: RasterItem) -> dict[str, JsonValue]:
+        return item.model_dump(mode="json", exclude_none=True)
+
+
+class SourceFile(Strict):
+    """The file that a raster was published from."""
+
+    address: str
+    sha256: str
+
+
+class VerifiedCog(Cog):
+    """A COG with the result of its verification."""
+
+    verified: Compared
+
+
+class Report(Strict):
+    """What was detected, decided and repaired."""
+
+    source: SourceFile
+    raster: Validated
+    target_crs: str | None
+    cogs: tuple[VerifiedCog, ...]
+    warnings: tuple[Notice, ...]
+    software: dict[str, str]

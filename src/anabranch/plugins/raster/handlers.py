@@ -2,26 +2,26 @@
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+
+from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError, NotFound, Permanent
-from anabranch.plugins.raster.handler_models import Checked, Cog, CogParams, ValidateParams, Verified, VerifyParams
-from anabranch.plugins.raster.models import CogOptions, Limits, Notice, Profile, Validated, ValidateOptions
-from anabranch.plugins.raster.plan import (
+from anabranch.plugins.raster.handler_models import (
+    Cog,
+    CogParams,
     Plan,
     RasterRequest,
-    name_cog,
-    plan_work,
-    profiles_of,
-    raise_request_errors,
-    require_single,
+    ValidateParams,
+    Verified,
+    VerifyParams,
 )
-from anabranch.plugins.raster.publication import COG_TYPE
-from anabranch.plugins.raster.publish_facts import collect_outputs
-from anabranch.plugins.raster.sandbox_calls import run_in_sandbox
-from anabranch.settings import load_settings
+from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Written
+from anabranch.plugins.raster.plan import plan_work, raise_request_errors, require_single
+from anabranch.plugins.raster.publication import COG_TYPE, collect_outputs, name_cog
+from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
+from anabranch.plugins.raster.settings import RasterSettings
 
 __all__ = ["create_cog", "preflight", "refuse_answer", "validate", "verify"]
 
@@ -36,7 +36,7 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     except AnabranchError as error:
         raise_request_errors(params, error)
         raise
-    plan = plan_work(params, found, load_settings())
+    plan = plan_work(params, found, ctx.settings(RasterSettings))
     return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx))})
 
 
@@ -67,25 +67,9 @@ def refuse_answer(ctx: Context) -> None:
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
 def validate(params: ValidateParams, ctx: Context) -> Checked:
     """Check a raster: format, georeference, pixels, kind; all errors are reported at once."""
-    settings, profiles = load_settings(), profiles_of(params.tier)
+    settings = ctx.settings(RasterSettings)
     path = ctx.storage.fetch(params.source, params.sha256)
-    options = ValidateOptions(
-        name=path.name,
-        input_crs=params.input_crs,
-        target_crs=params.target_crs,
-        raster_type=params.raster_type,
-        profile=profiles[0],
-        limits=Limits(
-            max_bytes=settings.raster_max_mb * 2**20,
-            max_pixels=settings.raster_max_pixels,
-            max_bands=settings.raster_max_bands,
-            max_block_bytes=settings.raster_max_block_mb * 2**20,
-            max_expansion=settings.raster_max_expansion,
-        ),
-        memory_mb=settings.raster_memory_mb,
-    )
-    arguments = {"path": str(path), "options": options.model_dump(mode="json"), "profiles": list(profiles)}
-    checked = Checked.model_validate(run_in_sandbox(ctx, "look", arguments, folder=_sandbox_folder(ctx), reads=[path]))
+    checked = run_in_sandbox(ctx, "look", Checked, path=path, options=params.options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
     return checked
 
@@ -95,8 +79,10 @@ def create_cog(params: CogParams, ctx: Context) -> Cog:
     """Turn one raster into one Cloud-Optimized GeoTIFF; one that an earlier attempt stored is reused."""
     if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, cog := Cog.model_validate(done.state)):
         return cog
-    path = _write_cog(params, ctx, _sandbox_folder(ctx))
-    output = ctx.storage.put(path, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
+    source, target = ctx.storage.fetch(params.source, params.sha256), sandbox_folder(ctx) / "cog.tif"
+    options = params.options(params.tier, ctx.settings(RasterSettings).raster_memory_mb)
+    run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
+    output = ctx.storage.put(target, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
     cog = Cog(tier=params.tier, address=output.address, size=output.size, sha256=output.sha256)
     ctx.checkpoint("put", cog.model_dump(mode="json"))
     return cog
@@ -110,46 +96,16 @@ def _is_there(ctx: Context, cog: Cog) -> bool:
         return False
 
 
-def _write_cog(params: CogParams, ctx: Context, folder: Path) -> Path:
-    source, target = ctx.storage.fetch(params.source, params.sha256), folder / "cog.tif"
-    options = _cog_options(params.raster, params.tier, params.target_crs)
-    run_in_sandbox(
-        ctx, "write", {"source": str(source), "target": str(target), "options": options}, folder=folder, reads=[source]
-    )
-    return target
-
-
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and collect the outputs."""
     source = ctx.storage.fetch(params.source, params.sha256)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
-    thumbnail = _sandbox_folder(ctx) / "thumbnail.png"
-    found: list[dict[str, Any]] = []
-    for cog, path in zip(params.cogs, paths, strict=True):
-        options = _cog_options(params.raster, cog.tier, params.target_crs)
-        arguments = {"source": str(source), "path": str(path), "options": options}
-        if not found:  # the first COG is also described, in the process that has it open
-            arguments["thumbnail"] = str(thumbnail)
-        found.append(run_in_sandbox(ctx, "check", arguments, folder=thumbnail.parent, reads=[source, path]))
-    return collect_outputs(params, ctx, [each["checked"] for each in found], found[0]["described"], thumbnail)
-
-
-def _sandbox_folder(ctx: Context) -> Path:
-    """A folder for a sandbox to write in; sources lie outside it, since they are links to files that others share."""
-    folder = ctx.scratch / "aside"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def _cog_options(raster: Validated, profile: Profile, target_crs: str | None) -> dict[str, Any]:
-    memory = load_settings().raster_memory_mb
-    options = CogOptions(
-        kind=raster.kind,
-        discrete=raster.discrete,
-        profile=profile,
-        repairs=raster.mends,
-        target_crs=target_crs,
-        memory_mb=memory,
+    memory, thumbnail = ctx.settings(RasterSettings).raster_memory_mb, sandbox_folder(ctx) / "thumbnail.png"
+    first, *others = (
+        dict[str, BaseModel | Path](source=source, path=path, options=params.options(cog.tier, memory))
+        for cog, path in zip(params.cogs, paths, strict=True)
     )
-    return options.model_dump(mode="json")
+    inspected = run_in_sandbox(ctx, "inspect", Inspected, thumbnail=thumbnail, **first)
+    compared = [inspected.compared, *(run_in_sandbox(ctx, "check", Compared, **each) for each in others)]
+    return collect_outputs(params, ctx, inspected, compared, thumbnail)

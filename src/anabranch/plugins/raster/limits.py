@@ -7,10 +7,11 @@ import numpy as np
 from rasterio.io import DatasetReader
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.models import Limits
+from anabranch.plugins.raster.settings import RasterSettings
 
 __all__ = ["check_limits", "check_target", "check_whole", "raw_bytes"]
 
+MB = 1024**2
 _MIN_EXPANSION_BYTES = 1024**3
 _MAX_BLOCKS_CHECKED = 20_000
 _MAX_GROWTH_FACTOR = 16
@@ -23,30 +24,33 @@ def raw_bytes(src: DatasetReader) -> int:
     return int(src.width * src.height * sum(np.dtype(_plain(name)).itemsize for name in src.dtypes))
 
 
-def check_limits(src: DatasetReader, size: int, limits: Limits) -> list[Permanent]:
+def check_limits(src: DatasetReader, size: int, settings: RasterSettings) -> list[Permanent]:
     """An error for every limit that the raster exceeds."""
-    block = block_bytes(src)
+    block, max_bytes, max_block_bytes = block_bytes(src), settings.raster_max_mb * MB, settings.raster_max_block_mb * MB
     pixels, raw = src.width * src.height, raw_bytes(src)
     asked = (
-        (size > limits.max_bytes, f"{size:,} bytes, over the limit of {limits.max_bytes:,}"),
-        (pixels > limits.max_pixels, f"{pixels:,} pixels, over the limit of {limits.max_pixels:,}"),
-        (src.count > limits.max_bands, f"{src.count:,} bands, over the limit of {limits.max_bands:,}"),
+        (size > max_bytes, f"{size:,} bytes, over the limit of {max_bytes:,}"),
+        (pixels > settings.raster_max_pixels, f"{pixels:,} pixels, over the limit of {settings.raster_max_pixels:,}"),
         (
-            block > limits.max_block_bytes,
-            f"blocks of {block:,} bytes, over the limit of {limits.max_block_bytes:,}",
+            src.count > settings.raster_max_bands,
+            f"{src.count:,} bands, over the limit of {settings.raster_max_bands:,}",
         ),
         (
-            raw > _MIN_EXPANSION_BYTES and raw > size * limits.max_expansion,
-            f"{raw:,} bytes of pixels in a file of {size:,}, over the limit of {limits.max_expansion:,} times",
+            block > max_block_bytes,
+            f"blocks of {block:,} bytes, over the limit of {max_block_bytes:,}",
+        ),
+        (
+            raw > _MIN_EXPANSION_BYTES and raw > size * settings.raster_max_expansion,
+            f"{raw:,} bytes of pixels in a file of {size:,}, over the limit of {settings.raster_max_expansion:,} times",
         ),
     )
     return [_over(text) for broken, text in asked if broken]
 
 
-def check_target(src: DatasetReader, pixels: int, target: str | None, limits: Limits) -> Permanent | None:
+def check_target(src: DatasetReader, pixels: int, target: str | None, settings: RasterSettings) -> Permanent | None:
     """An error where the COG would have far more or far fewer pixels than its source, or too many (R6)."""
     own = src.width * src.height
-    least, most = -(-own // _MAX_SHRINK_FACTOR), min(limits.max_pixels, _MAX_GROWTH_FACTOR * own)
+    least, most = -(-own // _MAX_SHRINK_FACTOR), min(settings.raster_max_pixels, _MAX_GROWTH_FACTOR * own)
     if pixels > most:
         return _reprojection(
             f"{own:,} pixels become {pixels:,} in {target}, and at most {most:,} are allowed",

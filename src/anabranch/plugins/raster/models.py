@@ -5,31 +5,40 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from anabranch.geo.boxes import Box
+from anabranch.plugins.stac.facts import Footprint
 
 __all__ = [
     "Band",
+    "Checked",
     "CogOptions",
+    "Compared",
     "Estimate",
+    "Inspected",
     "Kind",
-    "Limits",
     "Nodata",
     "Notice",
     "Profile",
+    "ProfileName",
+    "Projection",
+    "RasterOptions",
     "Repairs",
     "Statistics",
+    "Strict",
     "Times",
     "ValidateOptions",
     "Validated",
     "Window",
+    "Written",
     "to_nodata",
     "to_number",
 ]
 
 # JSON has no such numbers; STAC writes them as these strings.
 Nodata = int | float | Literal["nan", "inf", "-inf"]
+ProfileName = Literal["analysis", "visualization", "archive", "all"]
 CRS_PATTERN = r"^(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]+$"
 
 
@@ -58,40 +67,40 @@ class Profile(StrEnum):
     ARCHIVE = "archive"
 
 
-class _Frozen(BaseModel):
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys, NaN and infinity."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Notice(_Frozen):
+class Notice(Strict):
     """A warning that stops nothing."""
 
     code: str
     message: str
 
 
-class Limits(_Frozen):
-    """Limits of a raster, checked before a pixel is read."""
+class RasterOptions(Strict):
+    """The caller's options for a raster, as given."""
 
-    max_bytes: int = 20_480 * 1024**2
-    max_pixels: int = 50_000_000_000
-    max_bands: int = 512
-    max_block_bytes: int = 128 * 1024**2
-    max_expansion: int = 1_000  # raw bytes for each byte of the file; checked only for rasters over a GiB
-
-
-class ValidateOptions(_Frozen):
-    """The caller's options for a raster, and the limits that it is checked against."""
-
-    name: str = ""
     input_crs: str | None = None
     target_crs: str | None = None
+    raster_type: str | None = None
+    tier: ProfileName = "analysis"
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The profiles that `tier` stands for."""
+        return tuple(Profile) if self.tier == "all" else (Profile(self.tier),)
+
+
+class ValidateOptions(RasterOptions):
+    """The caller's options for a raster, its kind checked."""
+
     raster_type: Kind | None = None
-    profile: Profile = Profile.ANALYSIS
-    limits: Limits = Limits()
-    memory_mb: int = Field(default=1024, ge=256)
 
 
-class Statistics(_Frozen):
+class Statistics(Strict):
     """Statistics of the valid pixels that were read; `exact` where all were read."""
 
     minimum: float
@@ -102,7 +111,7 @@ class Statistics(_Frozen):
     exact: bool = False
 
 
-class Band(_Frozen):
+class Band(Strict):
     """One band: its metadata and the statistics of its pixels."""
 
     index: int
@@ -117,7 +126,7 @@ class Band(_Frozen):
     statistics: Statistics | None = None
 
 
-class Repairs(_Frozen):
+class Repairs(Strict):
     """Repairs made while the COG is written; none of them changes a value."""
 
     crs: str | None = None
@@ -131,7 +140,7 @@ class Repairs(_Frozen):
         return self != Repairs()
 
 
-class Times(_Frozen):
+class Times(Strict):
     """The acquisition time: a moment, or a span."""
 
     moment: datetime | None = None
@@ -141,7 +150,7 @@ class Times(_Frozen):
     rule: str = ""  # where it was found
 
 
-class Estimate(_Frozen):
+class Estimate(Strict):
     """A rough upper estimate of what the work needs."""
 
     memory_mb: int
@@ -149,7 +158,7 @@ class Estimate(_Frozen):
     seconds: int
 
 
-class Window(_Frozen):
+class Window(Strict):
     """A part of a grid, in pixels."""
 
     column: int = Field(ge=0)
@@ -158,7 +167,7 @@ class Window(_Frozen):
     height: int = Field(gt=0)
 
 
-class Validated(_Frozen):
+class Validated(Strict):
     """A raster that can be published, with all facts and decisions."""
 
     name: str
@@ -184,7 +193,15 @@ class Validated(_Frozen):
     warnings: tuple[Notice, ...]
 
 
-class CogOptions(_Frozen):
+class Checked(Strict):
+    """A raster that can be published, and the profiles of its COGs."""
+
+    raster: Validated
+    tiers: tuple[Profile, ...]
+    pixels: int
+
+
+class CogOptions(Strict):
     """How to write a COG, and with how much memory and how many threads."""
 
     kind: Kind
@@ -196,6 +213,49 @@ class CogOptions(_Frozen):
     window: Window | None = None
     memory_mb: int = Field(default=1024, ge=256)
     threads: int = Field(default=0, ge=0)
+
+
+class Written(Strict):
+    """A COG on disk."""
+
+    size_bytes: int
+    width: int
+    height: int
+    compress: str
+    lossy: bool
+    resampled: bool
+    rewritten: bool
+
+
+class Compared(Strict):
+    """A COG that passed the comparison with its source, with exact statistics of its bands."""
+
+    size_bytes: int
+    bands: tuple[Band, ...]
+    compared: str
+    overviews: tuple[int, ...]
+
+
+class Projection(Strict):
+    """The grid of a COG; its CRS is `code` or `projjson`, or both where its authority is not a common one."""
+
+    code: str | None
+    projjson: dict[str, JsonValue] | None  # of PROJ's own schema
+    shape: tuple[int, int]
+    transform: tuple[float, float, float, float, float, float]
+    bbox: Box
+
+
+class Inspected(Strict):
+    """A verified COG as its item describes it: its footprint and grid, and the bands that maps show."""
+
+    compared: Compared
+    footprint: Footprint
+    bbox: Box
+    projection: Projection
+    shown: tuple[int, ...]
+    stretch: tuple[tuple[float, float], ...]
+    software: dict[str, str]
 
 
 def to_nodata(value: float | None, dtype: str) -> Nodata | None:

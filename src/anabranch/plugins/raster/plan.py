@@ -4,63 +4,28 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from anabranch.errors import AnabranchError, Permanent
 from anabranch.plugins.raster.combined_errors import raise_all
+from anabranch.plugins.raster.handler_models import Plan, RasterRequest, Tiling
 from anabranch.plugins.raster.magic_bytes import SUFFIXES, how_to_convert
-from anabranch.plugins.raster.models import CRS_PATTERN, Kind, Notice, Profile
-from anabranch.plugins.raster.publication import slug
-from anabranch.settings import Settings
+from anabranch.plugins.raster.models import CRS_PATTERN, Kind
+from anabranch.plugins.raster.publication import name_cog
+from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.stac.names import is_collection_id
 from anabranch.storage.tiers import Stat
 
-__all__ = ["Plan", "RasterRequest", "name_cog", "plan_work", "profiles_of", "raise_request_errors", "require_single"]
+__all__ = ["plan_work", "raise_request_errors", "require_single"]
 
 MB = 2**20
-# The catalog's rule for ids; the catalog itself would refuse others only after all work is done.
-COLLECTION = re.compile(r"(?=.{1,63}$)[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*", re.ASCII)
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
-ProfileName = Literal["analysis", "visualization", "archive", "all"]
-Tiling = Literal["auto", "never", "always"]
 
 
-class RasterRequest(BaseModel):
-    """A caller's request for a raster: the workflow's inputs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    source: str
-    collection: str
-    input_crs: str | None = None
-    target_crs: str | None = None
-    raster_type: str | None = None
-    tier: ProfileName = "analysis"
-    tiling: Tiling = "auto"
-    datetime: str | None = None
-
-
-class Plan(BaseModel):
-    """The outputs that will be made if the raster is valid."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    source: str
-    name: str
-    size: int
-    tag: str
-    modified: str
-    datetime: str | None
-    collection: str
-    tiers: tuple[Profile, ...]
-    outputs: tuple[str, ...]
-    warnings: tuple[Notice, ...] = ()
-
-
-def plan_work(request: RasterRequest, found: Stat, settings: Settings) -> Plan:
+def plan_work(request: RasterRequest, found: Stat, settings: RasterSettings) -> Plan:
     """The plan; raises Permanent with every error."""
     raise_all([*_check_file(found, request, settings), *_check_options(request)])
-    name, profiles = PurePosixPath(found.key).name, profiles_of(request.tier)
+    name, profiles = PurePosixPath(found.key).name, request.profiles
     return Plan(
         source=request.source,
         name=name,
@@ -80,24 +45,13 @@ def raise_request_errors(request: RasterRequest, missing: AnabranchError) -> Non
         raise_all([Permanent(missing.message, code=missing.code, remedy=missing.remedy), *errors])
 
 
-def profiles_of(name: ProfileName) -> tuple[Profile, ...]:
-    """The profiles that a value of `tier` stands for."""
-    return tuple(Profile) if name == "all" else (Profile(name),)
-
-
-def name_cog(name: str, profile: Profile) -> str:
-    """The published file name of a COG."""
-    stem = slug(PurePosixPath(name).stem)
-    return f"{stem}.tif" if profile is Profile.ANALYSIS else f"{stem}.{profile}.tif"
-
-
-def require_single(pixels: int, tiling: Tiling, settings: Settings) -> None:
+def require_single(pixels: int, tiling: Tiling, settings: RasterSettings) -> None:
     """Refuse a raster that is too large for one COG."""
     if tiling != "never" and pixels > settings.raster_single_pixels:
         raise _too_large(f"it would have {pixels:,} pixels, and the limit is {settings.raster_single_pixels:,}")
 
 
-def _check_file(found: Stat, request: RasterRequest, settings: Settings) -> Iterator[Permanent]:
+def _check_file(found: Stat, request: RasterRequest, settings: RasterSettings) -> Iterator[Permanent]:
     name, most = PurePosixPath(found.key).name, settings.raster_max_mb
     suffix = PurePosixPath(name).suffix.lower()
     if suffix and suffix not in SUFFIXES:  # without an extension, the content decides
@@ -141,7 +95,7 @@ def _check_options(request: RasterRequest) -> Iterator[Permanent]:
             code="raster.kind_unknown",
             remedy=f"The kinds are {', '.join(Kind)}.",
         )
-    if not COLLECTION.fullmatch(request.collection):
+    if not is_collection_id(request.collection):  # the catalog would refuse it only after all work is done
         yield Permanent(
             f"{request.collection[:80]!r} can't be the id of a collection",
             code="raster.collection",

@@ -1,28 +1,17 @@
 """The grid of a COG, in the fields of STAC's projection extension."""
 
 from pathlib import Path
-from typing import Any
 
 import rasterio
-from pydantic import BaseModel, ConfigDict
 
+from anabranch.geo.boxes import Box
 from anabranch.plugins.raster.crs import name_crs
+from anabranch.plugins.raster.models import Projection
 from anabranch.plugins.raster.reader import quiet
 
-__all__ = ["Projection", "project"]
+__all__ = ["project"]
 
 KNOWN_AUTHORITIES = ("EPSG:", "ESRI:", "OGC:")
-
-
-class Projection(BaseModel):
-    """The grid of a COG; its CRS is `code` or `projjson`, or both where its authority is not a common one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    code: str | None
-    projjson: dict[str, Any] | None  # a JSON object of PROJ's own schema
-    shape: tuple[int, int]
-    transform: tuple[float, float, float, float, float, float]
-    bbox: tuple[float, float, float, float]
 
 
 def project(cog: Path) -> Projection:
@@ -34,5 +23,5 @@ def project(cog: Path) -> Projection:
             projjson=None if code and code.startswith(KNOWN_AUTHORITIES) else src.crs.to_dict(projjson=True),
             shape=(src.height, src.width),
             transform=tuple(src.transform[:6]),
-            bbox=tuple(src.bounds),
+            bbox=Box(*src.bounds),
         )

@@ -1,101 +1,124 @@
-"""Publication of a raster: its objects and the facts of its STAC item."""
+"""What a verified raster is published with: its objects, the facts of its STAC item, and a report."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from anabranch.canonical import canonical, sha256
+from anabranch.engine.worker.context import Context
+from anabranch.plugins.raster.handler_models import Cog, Report, SourceFile, Verified, VerifiedCog, VerifyParams
+from anabranch.plugins.raster.models import Band, Compared, Inspected, Kind, Notice, Profile, Validated
+from anabranch.plugins.stac import facts
+from anabranch.plugins.stac.facts import Output, RasterItem, Render
 
-from anabranch.canonical import Json, canonical, sha256
-from anabranch.plugins.raster.models import Band, Kind, Notice, Profile, Validated
-
-__all__ = ["COG_TYPE", "Product", "Span", "describe_item", "find_span", "name_item", "slug"]
+__all__ = ["COG_TYPE", "Span", "collect_outputs", "describe_item", "find_span", "name_cog", "name_item"]
 
 COG_TYPE = "image/tiff; application=geotiff; profile=cloud-optimized"
 ASSETS = {Profile.ANALYSIS: "data", Profile.VISUALIZATION: "visual", Profile.ARCHIVE: "archive"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_SLUG_CHARS = 60
-Facts = Mapping[str, Any]  # as the sandbox returns them
 
 
-class Product(BaseModel):
-    """A published object, with the name that readers fetch it by."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: str
-    asset: str
-    name: str
-    href: str
-    media_type: str
-    size: int
-    sha256: str
-
-
-class Span(BaseModel):
+class Span(NamedTuple):
     """The acquisition time: a moment, or an interval."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    datetime: str | None = None
-    start_datetime: str | None = None
-    end_datetime: str | None = None
+    moment: datetime | None = None
+    start: datetime | None = None
+    end: datetime | None = None
 
 
-def slug(text: str) -> str:
-    """A text as it may be used in ids and file names."""
-    plain = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-_")
-    return plain[:MAX_SLUG_CHARS].rstrip("-_") or "raster"
-
-
-def name_item(name: str, identity: Mapping[str, Json]) -> str:
-    """The id of an item: the same file with the same options always has the same id, and no other item has it."""
-    return f"{slug(PurePosixPath(name).stem)}-{sha256(canonical(dict(identity)))[:10]}"
+def collect_outputs(
+    params: VerifyParams, ctx: Context, first: Inspected, compared: Sequence[Compared], thumbnail: Path
+) -> Verified:
+    """Store the thumbnail and the report, and describe all outputs and the item, which shows the first COG."""
+    raster = params.raster
+    span, notices = find_span(params.datetime, raster, params.modified)
+    warnings = (*params.notices, *raster.warnings, *notices)
+    report = Report(
+        source=SourceFile(address=params.source, sha256=params.sha256),
+        raster=raster,
+        target_crs=params.target_crs,
+        cogs=tuple(
+            VerifiedCog(**cog.model_dump(), verified=each) for cog, each in zip(params.cogs, compared, strict=True)
+        ),
+        warnings=warnings,
+        software=first.software,
+    )
+    outputs = (
+        *(_cog_output(raster.name, cog) for cog in params.cogs),
+        _put(ctx, thumbnail, "thumbnail", "image/png"),
+        _put(ctx, _write(ctx.scratch / "report.json", report), "report", "application/json"),
+    )
+    item = describe_item(params, first, span, outputs)
+    return Verified(outputs=outputs, item=item, warnings=warnings, report=outputs[-1].href)
 
 
 def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple[Span, tuple[Notice, ...]]:
     """The acquisition time as given, or from the file or its name; else an interval that ends when it was modified."""
     if given is not None:
-        return Span(datetime=given), ()
+        return Span(datetime.fromisoformat(given)), ()
     if raster.times is not None:
-        moments = raster.times.model_dump(mode="json", exclude={"origin"})
-        return Span(datetime=moments["moment"], start_datetime=moments["start"], end_datetime=moments["end"]), ()
+        return Span(raster.times.moment, raster.times.start, raster.times.end), ()
     notice = Notice(code="raster.no_time", message="The acquisition time is unknown; set `datetime` to give it.")
-    return Span(start_datetime=EPOCH.isoformat(), end_datetime=modified.isoformat()), (notice,)
+    return Span(start=EPOCH, end=modified), (notice,)
 
 
-def describe_item(
-    item_id: str,
-    title: str | None,
-    raster: Validated,
-    bands: Sequence[Band],
-    described: Facts,
-    span: Span,
-    asset: str = "data",
-) -> dict[str, Any]:  # the parameters of the catalog's handlers, without the objects
-    """The facts of an item; maps show the given asset."""
-    grid = described["projection"]
-    return {
-        "id": item_id,
-        "kind": raster.kind,
-        "title": title,
-        "crs": grid["code"],
-        "projjson": grid["projjson"],
-        "shape": grid["shape"],
-        "transform": grid["transform"],
-        "bounds": grid["bbox"],
-        "bands": [_band(band) for band in bands],
-        "footprint": described["footprint"],
-        "bbox": described["bbox"],
-        **span.model_dump(),
-        "software": described["software"],
-        "renders": _renders(raster, described["shown"], described["stretch"], asset),
-    }
+def describe_item(params: VerifyParams, cog: Inspected, span: Span, outputs: Sequence[Output]) -> RasterItem:
+    """The facts of an item; maps show the first COG, which was inspected."""
+    raster, grid = params.raster, cog.projection
+    return RasterItem(
+        id=name_item(params),
+        kind=raster.kind,
+        title=params.title,
+        crs=grid.code,
+        projjson=grid.projjson,
+        shape=grid.shape,
+        transform=grid.transform,
+        bounds=grid.bbox,
+        bands=[_describe_band(band) for band in cog.compared.bands],
+        footprint=cog.footprint,
+        bbox=cog.bbox,
+        datetime=span.moment,
+        start_datetime=span.start,
+        end_datetime=span.end,
+        outputs=list(outputs),
+        source=facts.Source(sha256=params.sha256, name=raster.name),
+        software=cog.software,
+        renders={"default": _render(raster, cog, ASSETS[params.cogs[0].tier])},
+    )
 
 
-def _band(band: Band) -> dict[str, Any]:
+def name_item(params: VerifyParams) -> str:
+    """The id of an item: the same file with the same options always has the same id, and no other item has it."""
+    identity = canonical({  # the keys never change
+        "source": params.sha256,
+        "kind": params.raster.kind,
+        "crs": params.raster.mends.crs,
+        "target_crs": params.target_crs,
+        "tiers": [cog.tier for cog in params.cogs],
+        "datetime": params.datetime,
+        "title": params.title,
+    })  # fmt: skip
+    return f"{_slug(params.raster.name)}-{sha256(identity)[:10]}"
+
+
+def name_cog(name: str, profile: Profile) -> str:
+    """The published file name of a COG."""
+    return f"{_slug(name)}.tif" if profile is Profile.ANALYSIS else f"{_slug(name)}.{profile}.tif"
+
+
+def _slug(name: str) -> str:
+    """The name of a file, without its extension, as it may be used in ids and file names."""
+    plain = re.sub(r"[^A-Za-z0-9_]+", "-", PurePosixPath(name).stem).strip("-_")
+    return plain[:MAX_SLUG_CHARS].rstrip("-_") or "raster"
+
+
+def _describe_band(band: Band) -> facts.Band:
     scaled = (band.scale, band.offset) != (1.0, 0.0)
-    return {
+    return facts.Band.model_validate({
         "name": band.name or f"b{band.index}",
         "data_type": band.dtype,
         "nodata": band.nodata,
@@ -103,16 +126,40 @@ def _band(band: Band) -> dict[str, Any]:
         "scale": band.scale if scaled else None,
         "offset": band.offset if scaled else None,
         "statistics": band.statistics and band.statistics.model_dump(exclude={"exact"}),
-    }
+    })  # fmt: skip
 
 
-def _renders(raster: Validated, bands: Sequence[int], stretch: Sequence[Sequence[float]], asset: str) -> dict[str, Any]:
+def _render(raster: Validated, cog: Inspected, asset: str) -> Render:
     """Render hints: three bands as colours, one band by its palette or a colour ramp."""
-    shown: dict[str, Any] = {"assets": [asset], "bidx": list(bands)}
-    if stretch:
-        shown["rescale"] = [list(limits) for limits in stretch]
-    if raster.kind is Kind.CATEGORICAL or raster.discrete:
-        shown["resampling"] = "nearest"
-    if raster.kind is not Kind.CATEGORICAL and len(stretch) == 1:
-        shown["colormap_name"] = "viridis"
-    return {"default": shown}
+    classes, stretch = raster.kind is Kind.CATEGORICAL, cog.stretch
+    return Render(
+        assets=[asset],
+        bidx=list(cog.shown),
+        rescale=list(stretch) or None,
+        resampling="nearest" if classes or raster.discrete else None,
+        colormap_name="viridis" if len(stretch) == 1 and not classes else None,
+    )
+
+
+def _cog_output(name: str, cog: Cog) -> Output:
+    return Output(
+        kind="cog",
+        asset=ASSETS[cog.tier],
+        name=name_cog(name, cog.tier),
+        href=cog.address,
+        media_type=COG_TYPE,
+        size=cog.size,
+        sha256=cog.sha256,
+    )
+
+
+def _put(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
+    put = ctx.storage.put(path, media_type=media_type)
+    return Output(
+        kind=kind, asset=kind, name=path.name, href=put.address, media_type=media_type, size=put.size, sha256=put.sha256
+    )
+
+
+def _write(path: Path, report: Report) -> Path:
+    path.write_text(json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+    return path

@@ -1,16 +1,19 @@
 """Calls of the raster functions in a sandbox, for the handlers."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox
-from anabranch.settings import Settings, load_settings
 
-__all__ = ["run_in_sandbox"]
+__all__ = ["run_in_sandbox", "sandbox_folder"]
 
+Model = TypeVar("Model", bound=BaseModel)
 MODULE = "anabranch.plugins.raster.sandbox_functions"
 # Address space for threads, arenas and libraries, besides the memory limit of the work.
 OVERHEAD_BYTES = 1 << 30
@@ -18,33 +21,34 @@ OVERHEAD_BYTES = 1 << 30
 _sandboxes: dict[int, Sandbox] = {}
 
 
-def run_in_sandbox(
-    ctx: Context, name: str, arguments: Mapping[str, Any], *, folder: Path, reads: Sequence[Path]
-) -> Any:  # JSON, in the shape that the function returns
-    """Call a function of `sandbox_functions` on untrusted files; it can write only below the folder."""
-    settings = load_settings()
-    return _sandbox(settings).run(
+def run_in_sandbox(ctx: Context, name: str, result: type[Model], **arguments: BaseModel | Path) -> Model:
+    """Call a function of `sandbox_functions`; it can read the files it is given, and write below `sandbox_folder`."""
+    settings, folder = ctx.settings(RasterSettings), sandbox_folder(ctx)
+    found = _sandbox(settings.raster_memory_mb).run(
         name,
-        arguments,
-        limits=_limits(settings),
+        to_jsonable_python(arguments),
+        limits=Limits(
+            memory=settings.raster_memory_mb * 2**20 + OVERHEAD_BYTES,
+            cpu_seconds=settings.raster_cpu_seconds,
+            file_bytes=settings.raster_file_mb * 2**20,
+        ),
         writes=[folder],
-        reads=reads,
+        reads=[value for value in arguments.values() if isinstance(value, Path) and value.parent != folder],
         progress=ctx.progress,
         should_stop=lambda: ctx.cancelled or ctx.stopping,
     )
+    return result.model_validate(found)
 
 
-def _sandbox(settings: Settings) -> Sandbox:
+def sandbox_folder(ctx: Context) -> Path:
+    """A folder for a sandbox to write in; sources lie outside it, since they are links to files that others share."""
+    folder = ctx.scratch / "aside"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _sandbox(memory_mb: int) -> Sandbox:
     """The sandbox of this process, kept for the next call: it has already imported GDAL."""
-    memory = settings.raster_memory_mb
-    if memory not in _sandboxes:
-        _sandboxes[memory] = Sandbox(MODULE, gdal_environment(memory))
-    return _sandboxes[memory]
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        memory=settings.raster_memory_mb * 2**20 + OVERHEAD_BYTES,
-        cpu_seconds=settings.raster_cpu_seconds,
-        file_bytes=settings.raster_file_mb * 2**20,
-    )
+    if memory_mb not in _sandboxes:
+        _sandboxes[memory_mb] = Sandbox(MODULE, gdal_environment(memory_mb))
+    return _sandboxes[memory_mb]

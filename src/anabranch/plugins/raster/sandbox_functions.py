@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import rasterio
 import rasterio.transform
 import rasterio.warp
+from pydantic import BaseModel, validate_call
 from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.errors import RasterioError
 
@@ -15,13 +15,21 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster import cog, footprint, preview, projection, target_view, validate, verify
 from anabranch.plugins.raster.codecs import gdal_message
 from anabranch.plugins.raster.encoding import encoding_of
-from anabranch.plugins.raster.models import CogOptions, Kind, Profile, Validated, ValidateOptions
+from anabranch.plugins.raster.models import (
+    Checked,
+    CogOptions,
+    Compared,
+    Inspected,
+    Profile,
+    Validated,
+    ValidateOptions,
+    Written,
+)
 from anabranch.plugins.raster.reader import check_drivers
+from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.stac.facts import Footprint
 
-__all__ = ["check", "look", "warm_up", "write"]
-
-JsonObject = dict[str, Any]  # in the shape of the models
-Work = Callable[..., JsonObject]
+__all__ = ["check", "inspect", "look", "warm_up", "write"]
 
 check_drivers()
 
@@ -37,15 +45,16 @@ def warm_up() -> None:
             rasterio.warp.transform_bounds(raster.crs, "EPSG:4326", *raster.bounds)
 
 
-def _translate_errors(work: Work) -> Work:
-    """Raise every GDAL error as Permanent, with GDAL's message, the file and a remedy."""
+def _in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
+    """Check the arguments and return the result as JSON; raise every GDAL error as Permanent, with the file's name."""
+    checked = validate_call(work)
 
     @wraps(work)
-    def call(*arguments: Any, **named: Any) -> JsonObject:
+    def call(**given: object) -> object:
         try:
-            return work(*arguments, **named)
+            return checked(**given).model_dump(mode="json")
         except (RasterioError, CPLE_BaseError) as error:
-            path = named.get("path") or named.get("source") or next(iter(arguments), "the raster")
+            path = str(given.get("path") or given.get("source"))
             raise Permanent(
                 f"GDAL can't process {Path(path).name}: {gdal_message(error)}",
                 code="raster.library",
@@ -55,55 +64,49 @@ def _translate_errors(work: Work) -> Work:
     return call
 
 
-@_translate_errors
-def look(path: str, options: JsonObject, profiles: list[str], *, progress: cog.Progress) -> JsonObject:
+@_in_sandbox
+def look(path: Path, options: ValidateOptions, settings: RasterSettings, *, progress: cog.Progress) -> Checked:
     """Validate a raster; returns it, the number of pixels of its COG, and the profiles that its kind allows."""
-    asked = ValidateOptions.model_validate(options)
-    raster = validate.validate(Path(path), asked)
-    return {
-        "raster": raster.model_dump(mode="json"),
-        "tiers": [profile for profile in profiles if _allows(raster, Profile(profile))],
-        "pixels": target_view.count_pixels(
-            Path(path), validate.choose(raster.kind, raster.mends, asked, discrete=raster.discrete)
-        ),
-    }
-
-
-@_translate_errors
-def write(source: str, target: str, options: JsonObject, *, progress: cog.Progress) -> JsonObject:
-    """Write a COG."""
-    return cog.write_cog(Path(source), Path(target), CogOptions.model_validate(options), progress).model_dump(
-        mode="json"
+    raster = validate.validate(path, options, settings)
+    chosen = validate.choose(raster.kind, raster.mends, options, settings, discrete=raster.discrete)
+    return Checked(
+        raster=raster,
+        tiers=tuple(profile for profile in options.profiles if _allows(raster, profile)),
+        pixels=target_view.count_pixels(path, chosen),
     )
 
 
-@_translate_errors
-def check(
-    source: str, path: str, options: JsonObject, thumbnail: str | None = None, *, progress: cog.Progress
-) -> JsonObject:
-    """Compare a COG with its source; with `thumbnail`, also describe the COG."""
-    asked = CogOptions.model_validate(options)
-    found = verify.verify(Path(source), Path(path), asked).model_dump(mode="json")
-    return {"checked": found, "described": _describe(Path(path), asked, Path(thumbnail)) if thumbnail else None}
+@_in_sandbox
+def write(source: Path, target: Path, options: CogOptions, *, progress: cog.Progress) -> Written:
+    """Write a COG."""
+    return cog.write_cog(source, target, options, progress)
 
 
-def _describe(path: Path, options: CogOptions, thumbnail: Path) -> JsonObject:
-    """The footprint, grid and render hints of a COG; its thumbnail is written."""
-    found, grid = footprint.footprint(path), projection.project(path)
-    shown = preview.preview(path, thumbnail, options.kind, discrete=options.discrete)
-    return {
-        "footprint": found.geometry(),
-        "bbox": list(found.bbox),
-        "projection": grid.model_dump(mode="json"),
-        "shown": shown.bands,
-        "stretch": [list(limits) for limits in shown.stretch],
-        "software": {"gdal": rasterio.__gdal_version__, "rasterio": rasterio.__version__},
-    }
+@_in_sandbox
+def check(source: Path, path: Path, options: CogOptions, *, progress: cog.Progress) -> Compared:
+    """Compare a COG with its source."""
+    return verify.verify(source, path, options)
+
+
+@_in_sandbox
+def inspect(source: Path, path: Path, options: CogOptions, thumbnail: Path, *, progress: cog.Progress) -> Inspected:
+    """Compare a COG with its source, describe it, and write its thumbnail."""
+    compared = verify.verify(source, path, options)
+    found, shown = footprint.footprint(path), preview.preview(path, thumbnail, options.kind, discrete=options.discrete)
+    return Inspected(
+        compared=compared,
+        footprint=Footprint.model_validate(found.geometry()),
+        bbox=found.bbox,
+        projection=projection.project(path),
+        shown=tuple(shown.bands),
+        stretch=tuple(shown.stretch),
+        software={"gdal": rasterio.__gdal_version__, "rasterio": rasterio.__version__},
+    )
 
 
 def _allows(raster: Validated, profile: Profile) -> bool:
     try:
-        encoding_of(Kind(raster.kind), profile, raster.dtype)
+        encoding_of(raster.kind, profile, raster.dtype)
     except Permanent:
         return False
     return True

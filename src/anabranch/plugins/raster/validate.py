@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TypeVar
 
 from rasterio.crs import CRS
@@ -29,6 +29,7 @@ from anabranch.plugins.raster.magic_bytes import identify_format
 from anabranch.plugins.raster.models import CogOptions, Estimate, Kind, Notice, Repairs, Validated, ValidateOptions
 from anabranch.plugins.raster.pixel_sample import PixelSample, sample_pixels
 from anabranch.plugins.raster.reader import bounded, open_raster
+from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.target_area import check_area
 from anabranch.plugins.raster.target_view import count_pixels
 from anabranch.plugins.raster.times import find_times
@@ -37,6 +38,7 @@ __all__ = ["choose", "validate"]
 
 MB = 1024**2
 MB_PER_SECOND = 20
+DEFAULT_OPTIONS, DEFAULT_SETTINGS = ValidateOptions(), RasterSettings()
 T = TypeVar("T")
 
 
@@ -70,35 +72,39 @@ class Findings:
         raise_all(self.errors)
 
 
-def validate(path: Path, options: ValidateOptions) -> Validated:
+def validate(
+    path: Path, options: ValidateOptions = DEFAULT_OPTIONS, settings: RasterSettings = DEFAULT_SETTINGS
+) -> Validated:
     """All facts of a raster that can be published; else an error with the reason and a remedy."""
-    with bounded(options.memory_mb), open_raster(path) as src:
+    with bounded(settings.raster_memory_mb), open_raster(path) as src:
         size = path.stat().st_size
-        findings = Findings(errors=check_limits(src, size, options.limits))
+        findings = Findings(errors=check_limits(src, size, settings))
         findings.raise_errors()  # a raster over the limits is not read
-        return _validate(src, path, size, options, findings)
+        return _validate(src, path, size, options, settings, findings)
 
 
-def _validate(src: DatasetReader, path: Path, size: int, options: ValidateOptions, findings: Findings) -> Validated:
-    name = PurePath(options.name or path.name).name
-    _check_suffix(findings, path, name)
+def _validate(
+    src: DatasetReader, path: Path, size: int, options: ValidateOptions, settings: RasterSettings, findings: Findings
+) -> Validated:
+    _check_suffix(findings, path)
     crs = _check_place(findings, src, options)
     sample = _check_pixels(findings, src, path, size)
-    kinds = sample and findings.attempt(lambda: _check_kind(src, sample, options, name))
+    kinds = sample and findings.attempt(lambda: _check_kind(src, sample, options, path.name))
     findings.add(notices=kinds[1].notices if kinds else ())
     bounds = crs and _check_bounds(findings, src, crs)
     findings.raise_errors()
     if kinds and crs and bounds and options.target_crs:
         findings.add(notices=tuple(check_area(src, crs, parse_crs(options.target_crs, "target_crs"), bounds)))
-        _check_target(findings, src, path, options, kinds[1])
+        _check_target(findings, src, path, options, settings, kinds[1])
         findings.raise_errors()
     if not (crs and sample and kinds and bounds):
         raise RuntimeError("a check failed without an error")
-    return _describe(src, name, size, options, findings, crs, sample, kinds, bounds)
+    estimate = _estimate(src, options, settings, findings.repairs)
+    return _describe(src, path.name, size, estimate, findings, crs, sample, kinds, bounds)
 
 
-def _check_suffix(findings: Findings, path: Path, name: str) -> None:
-    found, suffix = identify_format(path), PurePath(name).suffix.lower()
+def _check_suffix(findings: Findings, path: Path) -> None:
+    found, suffix = identify_format(path), path.suffix.lower()
     if suffix and found.suffixes and suffix not in found.suffixes:
         message = f"The extension is {suffix}, but the content is {found.title}."
         findings.add(notices=(Notice(code="raster.suffix", message=message),))
@@ -146,25 +152,29 @@ def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int)
 def _check_kind(src: DatasetReader, sample: PixelSample, options: ValidateOptions, name: str) -> tuple[Kind, Guess]:
     detected = detect_kind(src, sample, name)
     settled = resolve_kind(src, detected, options.raster_type)
-    encoding_of(settled.kind, options.profile, src.dtypes[0])
+    encoding_of(settled.kind, options.profiles[0], src.dtypes[0])
     return detected.kind, settled
 
 
-def _check_target(findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, guess: Guess) -> None:
-    pixels = count_pixels(path, choose(guess.kind, findings.repairs, options, discrete=guess.discrete))
-    error = check_target(src, pixels, options.target_crs, options.limits)
+def _check_target(
+    findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, settings: RasterSettings, guess: Guess
+) -> None:
+    pixels = count_pixels(path, choose(guess.kind, findings.repairs, options, settings, discrete=guess.discrete))
+    error = check_target(src, pixels, options.target_crs, settings)
     findings.add(errors=(error,) if error else ())
 
 
-def choose(kind: Kind, repairs: Repairs, options: ValidateOptions, *, discrete: bool = False) -> CogOptions:
+def choose(
+    kind: Kind, repairs: Repairs, options: ValidateOptions, settings: RasterSettings, *, discrete: bool
+) -> CogOptions:
     """The options with which the COG of a raster will be written."""
     return CogOptions(
         kind=kind,
         discrete=discrete,
-        profile=options.profile,
+        profile=options.profiles[0],
         repairs=repairs,
         target_crs=options.target_crs,
-        memory_mb=options.memory_mb,
+        memory_mb=settings.raster_memory_mb,
     )
 
 
@@ -172,7 +182,7 @@ def _describe(
     src: DatasetReader,
     name: str,
     size: int,
-    options: ValidateOptions,
+    estimate: Estimate,
     findings: Findings,
     crs: CRS,
     sample: PixelSample,
@@ -206,12 +216,14 @@ def _describe(
         nodata_percent=sample.nodata_percent,
         mends=findings.repairs,
         times=find_times(tags, name),
-        estimate=_estimate(src, options, findings.repairs),
+        estimate=estimate,
         warnings=tuple(findings.notices),
     )
 
 
-def _estimate(src: DatasetReader, options: ValidateOptions, repairs: Repairs) -> Estimate:
+def _estimate(src: DatasetReader, options: ValidateOptions, settings: RasterSettings, repairs: Repairs) -> Estimate:
     raw = -(-raw_bytes(src) // MB)
     passes = 2 if repairs.any or options.target_crs else 1
-    return Estimate(memory_mb=options.memory_mb, disk_mb=raw * (passes + 1), seconds=5 + raw * passes // MB_PER_SECOND)
+    return Estimate(
+        memory_mb=settings.raster_memory_mb, disk_mb=raw * (passes + 1), seconds=5 + raw * passes // MB_PER_SECOND
+    )

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import rasterio
-from pydantic import BaseModel, ConfigDict
 from rasterio.crs import CRS
 from rasterio.enums import ColorInterp, Resampling
 from rasterio.io import DatasetReader
@@ -16,14 +15,14 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.bands import Palette, colours_of, describe_bands, mask_kind, palette_of
 from anabranch.plugins.raster.cog_structure import check_structure, overview_factors
 from anabranch.plugins.raster.crs import coincide, name_crs
-from anabranch.plugins.raster.models import Band, CogOptions, Statistics
+from anabranch.plugins.raster.models import CogOptions, Compared, Statistics
 from anabranch.plugins.raster.pixels import Array, Mask, Totals, data_bands, read_valid, read_window, windows
 from anabranch.plugins.raster.reader import bounded, quiet
 from anabranch.plugins.raster.retile import strips
 from anabranch.plugins.raster.target_view import View, open_view
 from anabranch.plugins.raster.verify_overviews import check_overviews
 
-__all__ = ["Verified", "verify"]
+__all__ = ["verify"]
 
 WINDOW_BYTES = 16 * 1024**2
 LOSSY_MEAN_TOLERANCE = 4.0  # how far means may differ after lossy compression, in 8-bit values
@@ -36,18 +35,8 @@ MAX_CLASSES = 100_000
 _BANDS_PER_READ = 16
 
 
-class Verified(BaseModel):
-    """A COG that passed, with exact statistics of its bands."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    size_bytes: int
-    bands: tuple[Band, ...]
-    compared: str
-    overviews: tuple[int, ...]
-
-
 @dataclass
-class Compared:
+class Comparison:
     """The result of a full comparison of source and COG."""
 
     source: dict[int, Totals] = field(default_factory=dict)  # of a COG that is resampled
@@ -58,7 +47,7 @@ class Compared:
     differences: int = 0
 
 
-def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
+def verify(source: Path, cog: Path, options: CogOptions) -> Compared:
     """Compare all of a COG with its source, and raise one error that lists every difference."""
     wrong = check_structure(cog)
     memory = bounded(options.memory_mb, options.threads)
@@ -72,7 +61,7 @@ def verify(source: Path, cog: Path, options: CogOptions) -> Verified:
         wrong += [*_pixels(view, found), *_classes(found), *check_overviews(cog, view)]
         if wrong:
             raise _failed(cog, wrong)
-        return Verified(
+        return Compared(
             size_bytes=cog.stat().st_size,
             bands=describe_bands(out, found.cog, exact=True),
             compared=_way(view),
@@ -145,10 +134,10 @@ def _colours(raster: DatasetReader, view: View) -> tuple[ColorInterp, ...]:
     return colours_of(raster)[3 if view.encoding.lossy else 0 :]
 
 
-def _compare(view: View, out: DatasetReader) -> Compared:
+def _compare(view: View, out: DatasetReader) -> Comparison:
     bands = data_bands(out)
     source, seen, cog = ({band: Totals() for band in bands} for _ in range(3))
-    found = Compared(source, seen, cog)
+    found = Comparison(source, seen, cog)
     classes = view.warped and view.encoding.reprojection is Resampling.nearest
     for window in strips(view, WINDOW_BYTES):  # as the writer reads it: warped pixels depend on their window
         found.differences += _differences(view, out, window)
@@ -208,7 +197,7 @@ def _some(bands: list[int]) -> Iterator[list[int]]:
     return (bands[start : start + _BANDS_PER_READ] for start in range(0, len(bands), _BANDS_PER_READ))
 
 
-def _pixels(view: View, found: Compared) -> list[str]:
+def _pixels(view: View, found: Comparison) -> list[str]:
     wrong = [f"{found.differences:,} values differ from the source"] if found.differences else []
     for band, totals in found.cog.items():
         ours = totals.statistics(exact=True)
@@ -240,7 +229,7 @@ def _within(ours: Statistics | None, before: Statistics | None, view: View) -> b
     return ours.minimum >= before.minimum - beyond and ours.maximum <= before.maximum + beyond
 
 
-def _classes(found: Compared) -> list[str]:
+def _classes(found: Comparison) -> list[str]:
     """Resampling must not make a class that the source lacks; a raster with too many values has no classes."""
     if len(found.classes) > MAX_CLASSES:
         return []
@@ -248,7 +237,7 @@ def _classes(found: Compared) -> list[str]:
     return [f"it has values that the source lacks: {', '.join(f'{value:g}' for value in odd[:5])}"] if odd else []
 
 
-def _lost_all(found: Compared) -> bool:
+def _lost_all(found: Comparison) -> bool:
     before, ours = (sum(totals.valid for totals in each.values()) for each in (found.source, found.cog))
     return before > 0 and ours == 0
 

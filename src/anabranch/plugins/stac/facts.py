@@ -64,7 +64,7 @@ class Output(Facts):
     sha256: Sha256
     asset: str | None = Field(None, pattern=r"^[a-z][a-z0-9_-]{0,62}$")
     name: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")
-    title: str | None = None
+    title: str | None = Field(None, exclude_if=lambda title: title is None)
 
 
 class Source(Facts):

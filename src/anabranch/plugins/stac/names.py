@@ -4,7 +4,7 @@ import re
 
 from anabranch.errors import InputError
 
-__all__ = ["check_collection_id", "check_item_id", "split_address"]
+__all__ = ["check_collection_id", "check_item_id", "is_collection_id", "split_address"]
 
 # No dot at an end and no two in a row: an id is one path segment wherever it is used.
 ID = re.compile(r"[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*", re.ASCII)
@@ -15,9 +15,14 @@ MAX_KEY_BYTES = 1_024
 RULE = "Use letters a to z, digits, '-', '_' and single dots, beginning with a letter or digit; at most {} characters."
 
 
+def is_collection_id(value: str) -> bool:
+    """Whether a collection can have this id."""
+    return _fits(value, MAX_COLLECTION_ID_CHARS)
+
+
 def check_collection_id(value: str) -> str:
     """The id, if it is valid for a collection."""
-    if not _fits(value, MAX_COLLECTION_ID_CHARS):
+    if not is_collection_id(value):
         what = f"{_shown(value)} is not a valid id of a collection"
         raise InputError("catalog.collection_id", what, remedy=RULE.format(MAX_COLLECTION_ID_CHARS))
     return value

@@ -90,8 +90,10 @@ class Files:
 
     @cached_property
     def functions(self) -> tuple[SqlFile, ...]:
-        """The functions, one to a file, with the triggers that call them."""
-        return self._folder("functions")
+        """The functions, one to a file, with the triggers that call them; then those of our plugins."""
+        package = self.root.parents[1]
+        brought = sorted(package.glob("plugins/*/sql/functions/*.sql"))
+        return (*self._folder("functions"), *(_read(path, package) for path in brought))
 
     @cached_property
     def views(self) -> tuple[SqlFile, ...]:
@@ -116,12 +118,16 @@ class Files:
         return digest(*self.functions, *self.views, self["grants.sql"], *machinery)
 
     def __getitem__(self, path: str) -> SqlFile:
-        # Text mode: the checksum of a file is the same whatever line ends git gave it.
-        return SqlFile(path, (self.root / path).read_text(encoding="utf-8"))
+        return _read(self.root / path, self.root)
 
     def _folder(self, name: str) -> tuple[SqlFile, ...]:
         """The files below a folder, whichever subject they are under."""
-        return tuple(self[str(path.relative_to(self.root))] for path in sorted((self.root / name).rglob("*.sql")))
+        return tuple(_read(path, self.root) for path in sorted((self.root / name).rglob("*.sql")))
+
+
+def _read(path: Path, root: Path) -> SqlFile:
+    # Text mode: the checksum of a file is the same whatever line ends git gave it.
+    return SqlFile(str(path.relative_to(root)), path.read_text(encoding="utf-8"))
 
 
 def read_statement(folder: Path, name: str) -> str:

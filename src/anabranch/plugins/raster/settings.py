@@ -1,0 +1,29 @@
+"""The settings of rasters."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["RasterSettings"]
+
+
+class RasterSettings(BaseModel):
+    """Limits of rasters and of the work on them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is accepted.")
+    raster_single_bytes: int = Field(
+        2_000_000_000, ge=1, description="The largest file that becomes one COG unless a job says `tiling: never`."
+    )
+    raster_single_pixels: int = Field(
+        250_000_000,
+        ge=1,
+        description="The largest number of pixels that becomes one COG unless a job says `tiling: never`.",
+    )
+    raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The largest number of pixels of a raster.")
+    raster_max_bands: int = Field(512, ge=1, description="The largest number of bands of a raster.")
+    raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, decompressed.")
+    raster_max_expansion: int = Field(
+        1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, decompressed."
+    )
+    raster_memory_mb: int = Field(1024, ge=256, description="Maximum memory for the processing of one raster.")
+    raster_cpu_seconds: int = Field(14_400, ge=1, description="Maximum CPU time for one processing step of a raster.")
+    raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the processing of a raster may write.")

@@ -1,0 +1,150 @@
+"""The handlers of rasters, called as a worker calls them, without a worker or a database."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import rasterio
+
+from anabranch.errors import InputError, Permanent
+from anabranch.plugins.raster.handler_models import CogParams, RasterRequest, ValidateParams, VerifyParams
+from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
+from anabranch.plugins.raster.models import Profile
+from anabranch.plugins.raster.plan import plan_work
+from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.stac.names import check_collection_id
+from anabranch.storage.tiers import Stat
+from anabranch.testing import FakeContext
+from tests.support.rasters import hills, make_raster
+
+SETTINGS = (RasterSettings(raster_single_pixels=600 * 700),)
+SOURCE = "bronze://in/heights.tif"
+
+
+@pytest.fixture
+def ctx(tmp_path: Path) -> FakeContext:
+    (tmp_path / "bronze" / "in").mkdir(parents=True)
+    return FakeContext(tmp_path, settings=SETTINGS)
+
+
+@pytest.fixture
+def heights(ctx: FakeContext, tmp_path: Path) -> Path:
+    return make_raster(tmp_path / "bronze" / "in" / "heights.tif", hills())
+
+
+def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
+    """A job that was started by a release before has tasks with these parameters."""
+    names = {
+        model.__name__: set(model.model_fields) for model in (RasterRequest, ValidateParams, CogParams, VerifyParams)
+    }
+    options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
+    assert names == {
+        "RasterRequest": options | {"collection", "datetime"},
+        "ValidateParams": options | {"sha256"},
+        "CogParams": {"source", "sha256", "raster", "tier", "target_crs"},
+        "VerifyParams": {"source", "sha256", "raster", "cogs", "target_crs"}
+        | {"title", "datetime", "modified", "notices"},
+    }
+
+
+def test_the_preflight_reports_every_error_at_once(ctx: FakeContext) -> None:
+    ctx.tiers.put("bronze://in/notes.txt", b"hello")
+    request = RasterRequest(
+        source="bronze://in/notes.txt", target_crs="http://crs", raster_type="dream", datetime="soon", collection="a..b"
+    )
+    with pytest.raises(Permanent) as refused:
+        preflight(request, ctx)
+    assert refused.value.code == "raster.invalid"
+    codes = ("extension", "crs_text", "kind_unknown", "datetime", "collection")
+    assert [code for code in codes if f"[raster.{code}]" not in refused.value.message] == []
+
+
+def test_tr3_a_mask_beside_the_raster_is_reported(ctx: FakeContext, heights: Path) -> None:
+    ctx.tiers.put(f"{SOURCE}.msk", b"whatever")
+    plan = preflight(RasterRequest(source=SOURCE, collection="a"), ctx)
+    assert [warning.code for warning in plan.warnings] == ["raster.mask_beside"]
+
+
+def test_what_is_too_large_for_one_cog_is_refused_clearly(ctx: FakeContext, heights: Path) -> None:
+    with pytest.raises(Permanent, match="not available yet") as refused:
+        preflight(RasterRequest(source=SOURCE, collection="a", tiling="always"), ctx)
+    assert refused.value.code == "raster.tiled_unavailable"
+    make_raster(heights, hills(601, 700))
+    digest = ctx.storage.stage(SOURCE).sha256
+    with pytest.raises(Permanent, match="420,700 pixels, and the limit is 420,000"):
+        validate(ValidateParams(source=SOURCE, sha256=digest), ctx)
+
+
+def test_w5_a_cog_that_an_earlier_attempt_stored_is_reused_while_it_is_whole(ctx: FakeContext, heights: Path) -> None:
+    digest = ctx.storage.stage(SOURCE).sha256
+    checked = validate(ValidateParams(source=SOURCE, sha256=digest), ctx)
+    params = CogParams(source=SOURCE, sha256=digest, raster=checked.raster, tier=checked.tiers[0])
+    cog = create_cog(params, ctx)
+    again = ctx.next_attempt()
+    assert create_cog(params, again) == cog
+    assert ctx.reports
+    assert again.reports == []
+    ctx.tiers.put(cog.address, b"cut")
+    assert create_cog(params, ctx.next_attempt()).address != cog.address
+
+
+def test_r4_a_verified_raster_has_its_cogs_a_thumbnail_a_report_and_an_item(
+    ctx: FakeContext, heights: Path, tmp_path: Path
+) -> None:
+    digest = ctx.storage.stage(SOURCE).sha256
+    checked = validate(ValidateParams(source=SOURCE, sha256=digest, tier="all"), ctx)
+    assert checked.tiers == (Profile.ANALYSIS, Profile.ARCHIVE)
+    source = {"source": SOURCE, "sha256": digest, "raster": checked.raster}
+    cogs = [
+        create_cog(
+            CogParams.model_validate({**source, "tier": tier}), FakeContext(tmp_path, settings=SETTINGS, index=tier)
+        )
+        for tier in checked.tiers
+    ]
+    found = verify(VerifyParams.model_validate({**source, "cogs": cogs, "modified": datetime.now(UTC)}), ctx)
+    assert [output.asset for output in found.outputs] == ["data", "archive", "thumbnail", "report"]
+    assert [render.assets for render in found.item.renders.values()] == [["data"]]
+    assert [warning.code for warning in found.warnings] == ["raster.no_time"]
+    with rasterio.open(ctx.storage.fetch(cogs[0].address)) as cog:
+        assert (cog.height, cog.width) == found.item.shape == (600, 700)
+
+
+@pytest.mark.parametrize("name", ["a", "a.b-c_d", "A" * 63])
+def test_the_preflight_takes_the_ids_that_the_catalog_takes(ctx: FakeContext, heights: Path, name: str) -> None:
+    assert preflight(RasterRequest(source=SOURCE, collection=name), ctx).collection == check_collection_id(name)
+
+
+@pytest.mark.parametrize("name", ["", "a..b", "a.", ".a", "A" * 64, "a b", "\u00e9", "a\n"])
+def test_the_preflight_takes_no_id_that_the_catalog_refuses(ctx: FakeContext, heights: Path, name: str) -> None:
+    with pytest.raises(Permanent) as refused:
+        preflight(RasterRequest(source=SOURCE, collection=name), ctx)
+    assert refused.value.code == "raster.collection"
+    with pytest.raises(InputError):
+        check_collection_id(name)
+
+
+@pytest.mark.parametrize(
+    "text", ["20260321T101500Z", "2026-W12-6T10:00:00Z", "0001-01-01T00:00:00+14:00", "2026-03-21"]
+)
+def test_the_preflight_takes_no_moment_that_the_catalog_refuses(text: str) -> None:
+    found = Stat("a.tif", 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
+    with pytest.raises(Permanent) as refused:
+        plan_work(RasterRequest(source="bronze://a.tif", collection="a", datetime=text), found, RasterSettings())
+    assert refused.value.code == "raster.datetime"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a.nc", "gdal_translate -of COG SUBDATASET out.tif"),
+        ("a.img", "gdal_translate -of COG a.img out.tif"),
+        ("a.png", "-a_srs EPSG:32633 a.png"),
+        ("a.zip", "Unpack it"),
+    ],
+)
+def test_tr_an_unsupported_file_is_refused_with_how_to_convert_it(name: str, said: str) -> None:
+    found = Stat(name, 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
+    with pytest.raises(Permanent) as refused:
+        plan_work(RasterRequest(source=f"bronze://{name}", collection="a"), found, RasterSettings())
+    assert refused.value.code == "raster.extension"
+    assert said in refused.value.remedy

@@ -1,0 +1,55 @@
+"""What a plugin's author tests handlers with."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from anabranch.errors import ContractViolationError, Interrupted
+from anabranch.plugins.demo.phases import work_in_phases
+from anabranch.testing import FakeContext
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "handlers.md"
+
+
+class Depth(BaseModel):
+    """The settings of a plugin."""
+
+    wells_depth: int = 1
+
+
+def test_the_documented_example_passes(tmp_path: Path) -> None:
+    (example,) = re.findall(
+        r"^```python\n((?:(?!```).)*FakeContext.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE
+    )
+    namespace: dict[str, Any] = {}  # whatever the example defines
+    exec(compile(example, str(PAGE), "exec"), namespace)
+    namespace["test_count"](tmp_path)
+
+
+def test_w5_the_next_attempt_goes_on_from_the_checkpoint_with_the_same_files(tmp_path: Path) -> None:
+    ctx, whole = FakeContext(tmp_path), FakeContext(tmp_path / "other")
+
+    def stop(moment: str, phase: int) -> None:
+        if (moment, phase) == ("saved", 2):
+            ctx.stop()
+
+    with pytest.raises(Interrupted):
+        work_in_phases(3, 0, ctx, stop)
+    following = ctx.next_attempt()
+    assert (following.attempt, following.stopping) == (2, False)
+    assert work_in_phases(3, 0, following) == work_in_phases(3, 0, whole)
+    assert [report["message"] for report in following.reports] == ["phase 3"]
+
+
+def test_settings_are_found_by_their_model(tmp_path: Path) -> None:
+    assert FakeContext(tmp_path, settings=[Depth(wells_depth=7)]).settings(Depth).wells_depth == 7
+    with pytest.raises(ContractViolationError, match="no installed plugin brings the settings Depth"):
+        FakeContext(tmp_path).settings(Depth)
+
+
+def test_there_is_no_database(tmp_path: Path) -> None:
+    with pytest.raises(ContractViolationError, match=r"ctx\.database"):
+        FakeContext(tmp_path).database()
