@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
-__all__ = ["ANTIMERIDIAN", "FULL_TURN", "POLE", "TOLERANCE_DEGREES", "Box", "box_of", "covers", "find_lap", "unite"]
+__all__ = ["ANTIMERIDIAN", "FULL_TURN", "GLOBE", "POLE", "TOLERANCE_DEGREES", "Box", "box_of", "find_lap", "unite"]
 
 FULL_TURN, ANTIMERIDIAN, POLE = 360.0, 180.0, 90.0
 # About a centimetre: smaller differences are noise of a reprojection.
@@ -57,11 +57,21 @@ class Box(NamedTuple):
             east = ANTIMERIDIAN if east < ANTIMERIDIAN + TOLERANCE_DEGREES else east - FULL_TURN
         return self._replace(west=west, east=east)
 
+    def covers(self, other: Self, tolerance: float = 0.0) -> bool:
+        """Whether it contains another box, which may reach beyond it by the tolerance."""
+        if self.south - tolerance > other.south or self.north + tolerance < other.north:
+            return False
+        wide = [(west - tolerance, east + tolerance) for west, east in self.spans]
+        return all(any(west <= w and e <= east for west, east in wide) for w, e in other.spans)
+
     def to_geojson(self) -> dict[str, Any]:
         """Its area, cut at 180 degrees."""
         _, south, _, north = self
         rings = [[(w, south), (e, south), (e, north), (w, north), (w, south)] for w, e in self.spans]
         return {"type": "MultiPolygon", "coordinates": [[ring] for ring in rings]}
+
+
+GLOBE = Box(-ANTIMERIDIAN, -POLE, ANTIMERIDIAN, POLE)
 
 
 def find_lap(lon: float) -> float:
@@ -80,16 +90,6 @@ def box_of(polygons: Iterable[Sequence[Sequence[Sequence[float]]]]) -> Box:
 def unite(boxes: Sequence[Box]) -> Box:
     """The smallest box around all; minimum and maximum where none crosses the antimeridian (C2)."""
     return _surround(boxes, across=any(box.crosses for box in boxes))
-
-
-def covers(outer: Box, inner: Box, tolerance: float = 0.0) -> bool:
-    """Whether a box contains another, which may reach beyond it by the tolerance."""
-
-    def holds(low: float, least: float, most: float, high: float) -> bool:
-        return low - tolerance <= least and most <= high + tolerance
-
-    across = all(any(holds(west, w, e, east) for west, east in outer.spans) for w, e in inner.spans)
-    return across and holds(outer.south, inner.south, inner.north, outer.north)
 
 
 def _surround(boxes: Sequence[Box], *, across: bool) -> Box:

@@ -4,14 +4,13 @@ import numpy as np
 import shapely
 from shapely import Polygon
 
-from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, POLE, find_lap
+from anabranch.geo.boxes import FULL_TURN, GLOBE, find_lap
 from anabranch.geo.degrees import Floats
 
 __all__ = ["COORDINATE_DECIMALS", "cut", "winds"]
 
 COORDINATE_DECIMALS = 7
 MIN_AREA_SQUARE_DEGREES = 1e-12
-GLOBE = shapely.box(-ANTIMERIDIAN, -POLE, ANTIMERIDIAN, POLE)
 
 
 def winds(ring: Floats) -> int:
@@ -42,4 +41,4 @@ def _clip(ring: Floats, pole: float) -> shapely.Geometry:
         areas = [Polygon([*line, (line[-1, 0], pole), (line[0, 0], pole)])]
     else:
         areas = [Polygon(ring + lap * number) for number in (-1, 0, 1)]
-    return shapely.union_all(shapely.intersection(shapely.make_valid(areas), GLOBE))
+    return shapely.union_all(shapely.intersection(shapely.make_valid(areas), shapely.box(*GLOBE)))

@@ -5,14 +5,11 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.crs import CRS
-from rasterio.errors import RasterioError
-from rasterio.warp import transform
 from rio_tiler.types import BBox
 
 from anabranch.geo.boxes import ANTIMERIDIAN, Box
-from anabranch.geo.degrees import round_trip
+from anabranch.geo.degrees import round_trip, transform_points
 
 __all__ = ["for_maps", "moves_of", "pixel_in", "turn_of"]
 
@@ -56,10 +53,7 @@ def for_maps(make_tilejson: Callable[..., dict[str, Any]]) -> Callable[..., dict
 
 def pixel_in(crs: CRS, corners: Sequence[tuple[float, float]], source: CRS, turn: float) -> float | None:
     """The size of a pixel in another CRS, given two corners; None where they can't be transformed."""
-    try:
-        xs, ys = transform(source, crs, [x for x, _ in corners], [y for _, y in corners])
-    except (RasterioError, CPLE_BaseError):
-        return None
+    xs, ys = (values.tolist() for values in transform_points(source, crs, corners))
     across = abs(xs[1] - xs[0]) % turn
     side = math.hypot(min(across, turn - across), ys[1] - ys[0]) / math.sqrt(2)
     return side if 0 < side < math.inf else None

@@ -12,7 +12,7 @@ from affine import Affine
 from rasterio.crs import CRS
 from rasterio.transform import from_origin
 
-from anabranch.geo.boxes import Box, box_of, covers
+from anabranch.geo.boxes import Box, box_of
 from anabranch.geo.degrees import to_degrees
 from anabranch.plugins.raster.footprint import Footprint, footprint
 from tests.support.rasters import make_raster
@@ -100,7 +100,7 @@ def check(found: Footprint, crs: str, grid: Affine, points: list[tuple[float, fl
     assert (distances(sides, (lons + 180) % 360 - 180, lats) <= pixel / 10 + 1e-7).all()
     assert crossings(sides) == 0
     assert np.abs(sides[:, ::2]).max() <= 180
-    assert all(covers(Box(*found.bbox), box_of([polygon])) for polygon in polygons_of(found))
+    assert all(Box(*found.bbox).covers(box_of([polygon])) for polygon in polygons_of(found))
 
 
 @pytest.mark.parametrize("known", [KNOWN, [invent(seed) for seed in range(24)]], ids=["known", "invented"])

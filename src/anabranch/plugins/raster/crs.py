@@ -13,7 +13,7 @@ from rasterio.errors import CRSError, RasterioError
 from rasterio.warp import transform
 
 from anabranch.errors import Permanent
-from anabranch.geo.degrees import WGS84
+from anabranch.geo.degrees import WGS84, transform_points
 from anabranch.plugins.raster.models import CRS_PATTERN, Notice, Repairs
 
 __all__ = ["Resolved", "coincide", "describe_crs", "name_crs", "parse_crs", "resolve_crs"]
@@ -91,11 +91,7 @@ def name_crs(crs: CRS) -> str:
 
 def coincide(first: CRS, second: CRS, points: Sequence[tuple[float, float]], tolerance: float) -> bool:
     """Whether points have the same coordinates in both CRSs."""
-    try:
-        xs, ys = transform(first, second, [x for x, _ in points], [y for _, y in points])
-    except (RasterioError, CPLE_BaseError):
-        return False
-    return bool(np.allclose(np.transpose([xs, ys]), points, rtol=0, atol=tolerance))
+    return np.allclose(np.transpose(transform_points(first, second, points)), points, rtol=0, atol=tolerance)
 
 
 def _same(found: CRS, asked: CRS) -> bool:

@@ -13,7 +13,7 @@ from rasterio.warp import reproject
 from shapely import MultiPolygon, Polygon
 
 from anabranch.errors import Permanent
-from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, POLE, TOLERANCE_DEGREES, Box
+from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, GLOBE, POLE, TOLERANCE_DEGREES, Box
 from anabranch.geo.degrees import WGS84, Floats, round_trip
 from anabranch.geo.globe import COORDINATE_DECIMALS, cut, winds
 from anabranch.geo.outlines import Mask, bounds, grow, hull, outlines
@@ -50,10 +50,10 @@ def footprint(cog: Path) -> Footprint:
                 f"{cog.name} has no valid pixel", code="raster.empty_pixels", remedy="Send a raster that has data."
             )
         extent = find_extent(src.crs, src.transform, src.width, src.height)
-        if extent and _is_around(extent):
-            whole = extent.within_globe()
-            return _wrap([shapely.box(*whole)], whole) if mask.all() else _trace(mask, grid, src.crs, extent)
-        return _draw(mask, grid, src.crs, extent) or _trace(mask, grid, src.crs, extent)
+        if not (extent and _is_around(extent)):
+            return _draw(mask, grid, src.crs, extent) or _trace(mask, grid, src.crs)
+        whole = extent.within_globe()
+        return _wrap([shapely.box(*whole)], whole) if mask.all() else _scan(mask, grid, src.crs, whole)
 
 
 def _is_around(extent: Box) -> bool:
@@ -75,7 +75,8 @@ def _draw(mask: Mask, grid: Affine, crs: CRS, extent: Box | None) -> Footprint |
             return None
         outer.append(placed[0])
         found += parts
-    return _wrap(found, _surround(found, outer, locate(hull(mask), grid, crs), extent))
+    united = list(shapely.get_parts(shapely.union_all(found)))  # simplified neighbours may overlap
+    return _wrap(united, _surround(united, outer, locate(hull(mask), grid, crs), extent))
 
 
 def _surround(polygons: list[Polygon], outer: list[Floats], ends: tuple[Floats, Floats], extent: Box | None) -> Box:
@@ -94,43 +95,29 @@ def _middle(lons: Floats) -> float:
     return float(lons.min() + lons.max()) / 2
 
 
-def _trace(mask: Mask, grid: Affine, crs: CRS, extent: Box | None) -> Footprint:
-    """The footprint of a raster whose outlines can't be drawn, from the cells that it covers on a grid of degrees."""
-    if extent and _is_around(extent):
-        return _scan(mask, grid, crs, extent.within_globe())
-    # The corners of the raster are not on Earth: find the part that is.
-    west, south, east, north = _scan(mask, grid, crs, Box(-ANTIMERIDIAN, -POLE, ANTIMERIDIAN, POLE)).bbox
-    near = max(-ANTIMERIDIAN, west - 1), max(-POLE, south - 1), min(ANTIMERIDIAN, east + 1), min(POLE, north + 1)
-    return _scan(mask, grid, crs, Box(*near))
+def _trace(mask: Mask, grid: Affine, crs: CRS) -> Footprint:
+    """The footprint of a raster whose outlines can't be drawn: first find the part of it that is on Earth."""
+    around = np.add(_scan(mask, grid, crs, GLOBE).bbox, (-1, -1, 1, 1))
+    return _scan(mask, grid, crs, Box(*np.clip(around, GLOBE[:2] * 2, GLOBE[2:] * 2).tolist()))
 
 
 def _scan(mask: Mask, grid: Affine, crs: CRS, box: Box) -> Footprint:
+    """The footprint of the cells that a raster covers on a grid of degrees."""
     west, south, east, north = box
     degrees = Affine((east - west) / GRID_CELLS, 0, west, 0, (south - north) / GRID_CELLS, north)
     found = np.zeros((GRID_CELLS, GRID_CELLS), bool)
     for onto in _places(mask, grid, crs):
-        found |= _warp(grow(mask), onto, crs, found.shape, degrees)
+        onto_degrees = {"src_transform": onto, "src_crs": crs, "dst_transform": degrees, "dst_crs": WGS84}
+        warped, _ = reproject(
+            grow(mask).astype(np.uint8), found.astype(np.uint8), resampling=Resampling.max, dst_nodata=0, **onto_degrees
+        )
+        found |= warped > 0
     if not found.any():
         return _wrap([shapely.box(*box)], box)
     cells = grow(grow(found))  # warping may shift by one cell, and simplifying may cut one off
     top, left, bottom, right = bounds(cells)
     polygons = shapely.transform(outlines(cells), lambda points: apply(degrees, points))
     return _wrap(list(polygons), Box(*(degrees @ (left, bottom)), *(degrees @ (right, top))))
-
-
-def _warp(cells: Mask, grid: Affine, crs: CRS, shape: tuple[int, ...], degrees: Affine) -> Mask:
-    found = np.zeros(shape, np.uint8)
-    reproject(
-        cells.astype(np.uint8),
-        found,
-        src_transform=grid,
-        src_crs=crs,
-        dst_transform=degrees,
-        dst_crs=WGS84,
-        resampling=Resampling.max,
-        dst_nodata=0,
-    )
-    return np.asarray(found > 0)
 
 
 def _places(mask: Mask, grid: Affine, crs: CRS) -> list[Affine]:

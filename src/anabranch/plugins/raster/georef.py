@@ -12,7 +12,7 @@ from rasterio.io import DatasetReader
 from rasterio.warp import transform_bounds
 
 from anabranch.errors import Permanent
-from anabranch.geo.boxes import Box
+from anabranch.geo.boxes import FULL_TURN, POLE, Box
 from anabranch.geo.degrees import WGS84, to_degrees
 from anabranch.plugins.raster.crs import name_crs
 from anabranch.plugins.raster.models import Notice, Repairs
@@ -99,8 +99,8 @@ def _fits_degrees(grid: Affine, left: float, bottom: float, right: float, top: f
         min(_MAX_OVERHANG_DEGREES, abs(grid.a) + abs(grid.b)),
         min(_MAX_OVERHANG_DEGREES, abs(grid.d) + abs(grid.e)),
     )
-    wide = right - left <= 360 + across and left >= -360 - across and right <= 360 + across
-    return wide and bottom >= -90 - down and top <= 90 + down
+    wide = right - left <= FULL_TURN + across and max(-left, right) <= FULL_TURN + across
+    return wide and max(-bottom, top) <= POLE + down
 
 
 def _is_turned(src: DatasetReader) -> bool:

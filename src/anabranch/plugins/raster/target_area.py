@@ -8,7 +8,7 @@ from rasterio.crs import CRS
 from rasterio.io import DatasetReader
 from rasterio.warp import calculate_default_transform
 
-from anabranch.geo.boxes import Box, covers
+from anabranch.geo.boxes import Box
 from anabranch.plugins.raster.crs import describe_crs, name_crs
 from anabranch.plugins.raster.models import Notice
 
@@ -38,7 +38,7 @@ def check_area(src: DatasetReader, crs: CRS, target: CRS, bounds: Box) -> Iterat
     if (area := Area.of(target)) is None:
         return
     middle = Box(*bounds).middle
-    if not covers(area.box, Box(*middle, *middle)):
+    if not area.box.covers(Box(*middle, *middle)):
         message = (
             f"The centre of the raster lies outside the area of {name_crs(target)} ({area.name}): "
             "positions can be off by more than a pixel. Choose a `target_crs` of the raster's area."

@@ -1,11 +1,9 @@
 """Where a raster has valid pixels, on a small grid: a cell is set if any of its pixels is valid (C1)."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from affine import Affine
 from rasterio.io import DatasetReader
-from rasterio.windows import Window
+from rasterio.windows import Window, subdivide
 
 from anabranch.plugins.raster.pixels import Mask, data_bands, read_mask
 
@@ -22,7 +20,8 @@ def valid_cells(src: DatasetReader, side: int) -> tuple[Mask, Affine]:
     grid = src.transform * Affine.scale(src.width / shape[1], src.height / shape[0])
     cells = _read(src, Window(0, 0, src.width, src.height), shape)
     if shape != src.shape:
-        for part in _parts(shape, max(1, int(WINDOW_PIXELS / shrink))):
+        step = max(1, int(WINDOW_PIXELS / shrink))
+        for part in (window.toslices() for window in subdivide(Window(0, 0, shape[1], shape[0]), step, step)):
             if not cells[part].all():  # an overview may miss areas smaller than a cell
                 cells[part] |= _pool(src, shape, part)
     return cells, grid
@@ -36,12 +35,6 @@ def _read(src: DatasetReader, window: Window, shape: tuple[int, int]) -> Mask:
             missing &= np.isnan(src.read(band, window=window, out_shape=shape))
         valid &= ~missing
     return valid
-
-
-def _parts(shape: tuple[int, int], step: int) -> Iterator[Cells]:
-    for row in range(0, shape[0], step):
-        for column in range(0, shape[1], step):
-            yield slice(row, min(row + step, shape[0])), slice(column, min(column + step, shape[1]))
 
 
 def _pool(src: DatasetReader, shape: tuple[int, int], part: Cells) -> Mask:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch.canonical import Json
-from anabranch.geo.boxes import Box, covers, unite
+from anabranch.geo.boxes import Box, unite
 from anabranch.plugins.stac.item import STAC_VERSION, write_time
 from anabranch.plugins.stac.names import check_collection_id
 
@@ -64,10 +64,8 @@ def widen(extent: Document | None, items: Sequence[Document]) -> dict[str, Json]
     """The union of an extent and the items, never smaller than before; without an extent, that of the items."""
     boxes, spans = [Box.of(item["bbox"]) for item in items], [_span_of(item) for item in items]
     if extent is not None:
-        boxes, spans = (
-            [Box.of(extent["spatial"]["bbox"][0]), *boxes],
-            [_span(extent["temporal"]["interval"][0]), *spans],
-        )
+        boxes.append(Box.of(extent["spatial"]["bbox"][0]))
+        spans.append(_span(extent["temporal"]["interval"][0]))
     return {
         "spatial": {"bbox": [list(unite(boxes))]},
         "temporal": {"interval": [_write_span(_unite_spans(spans))]},
@@ -81,7 +79,7 @@ def covers_items(extent: Document, items: Iterable[Document]) -> bool:
         first, last = _span_of(item)
         early = start is None or (first is not None and start <= first)
         late = end is None or (last is not None and last <= end)
-        if not (covers(outer, Box.of(item["bbox"])) and early and late):
+        if not (outer.covers(Box.of(item["bbox"])) and early and late):
             return False
     return True
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from anabranch.canonical import Json
-from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box, box_of, covers
+from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box, box_of
 
 __all__ = ["Band", "Footprint", "Output", "RasterItem", "Render", "Source", "Statistics"]
 
@@ -187,7 +187,7 @@ def _is_on_globe(box: Box) -> bool:
 
 def _covers_all(box: Box, footprint: Footprint) -> bool:
     # Part by part: the box of islands on both sides of the antimeridian, none of them at it, may cross it.
-    return all(covers(box, box_of([polygon]), BBOX_TOLERANCE_DEGREES) for polygon in footprint.polygons)
+    return all(box.covers(box_of([polygon]), BBOX_TOLERANCE_DEGREES) for polygon in footprint.polygons)
 
 
 def _check_ring(ring: Any) -> None:  # unchecked input
