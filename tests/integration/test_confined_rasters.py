@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.files.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Profile, Validated, ValidateOptions
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox

@@ -8,7 +8,7 @@ import pytest
 import rasterio
 
 from anabranch.errors import TaskError
-from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.files.drivers import gdal_environment
 from anabranch.plugins.raster.models import ValidateOptions
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox

@@ -55,7 +55,7 @@ USED_BEFORE = """
 import rasterio
 with rasterio.Env() as env:
     env.drivers()
-from anabranch.serving.drivers import check_drivers, close_drivers
+from anabranch.serving.tiles.drivers import check_drivers, close_drivers
 close_drivers()
 check_drivers()
 """

@@ -9,7 +9,7 @@ from affine import Affine
 from numpy.typing import NDArray
 from rasterio.transform import from_origin
 
-from anabranch.plugins.raster.reader import quiet
+from anabranch.plugins.raster.files.reader import quiet
 
 __all__ = ["GRID", "PLACED", "band_masked_tiff", "classes", "foreign_tiff", "hills", "make_raster", "picture"]
 

@@ -8,9 +8,9 @@ from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.store.outputs import Output
 from anabranch.api.routes.files import parse_range
 from anabranch.errors import AnabranchError
-from anabranch.serving.assets import rasters_of
 from anabranch.serving.objects import TierObjects
 from anabranch.serving.published import find_addresses, name_files
+from anabranch.serving.tiles.assets import rasters_of
 from anabranch.storage.tiers import Storage
 
 COG = Output("ab", "my scene.tif", "silver://jobs/ab/x.tif", "image/tiff", 3, "00")

@@ -54,8 +54,8 @@ from anabranch.embedded.listener import asks_for_keys
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.logs import configure_logs
-from anabranch.serving.catalog import Catalog
 from anabranch.serving.objects import TierObjects
+from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.subapps import Serving
 from anabranch.settings import Settings, load_settings
 

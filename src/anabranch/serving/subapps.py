@@ -9,11 +9,11 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anabranch.errors import Unavailable
-from anabranch.serving.assets import Assets
-from anabranch.serving.catalog import Catalog
-from anabranch.serving.drivers import close_drivers
 from anabranch.serving.objects import Objects
 from anabranch.serving.published import Published
+from anabranch.serving.stac.pool import Catalog
+from anabranch.serving.tiles.assets import Assets
+from anabranch.serving.tiles.drivers import close_drivers
 
 __all__ = ["Serving", "SubApp"]
 
@@ -92,16 +92,16 @@ class Serving:
         await self._catalog.close()
 
     async def _make_stac(self) -> ASGIApp:
-        await self._import("anabranch.serving.stac")
-        from anabranch.serving import stac
+        await self._import("anabranch.serving.stac.api")
+        from anabranch.serving.stac import api as stac
 
         await self._catalog.open()
         return stac.make_stac(self._catalog, self.published)
 
     async def _make_raster(self) -> ASGIApp:
         await asyncio.to_thread(close_drivers)
-        await self._import("anabranch.serving.raster")
-        from anabranch.serving import raster
+        await self._import("anabranch.serving.tiles.routes")
+        from anabranch.serving.tiles import routes as raster
 
         await self._catalog.open()
         return raster.make_raster(Assets(self._catalog, self.published, self.objects))

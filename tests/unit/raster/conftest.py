@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.cog import write_cog
+from anabranch.plugins.raster.checks.validate import DEFAULT_SETTINGS, validate
+from anabranch.plugins.raster.cog.write import write_cog
 from anabranch.plugins.raster.models import CogOptions, Profile, Validated, ValidateOptions
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.plugins.raster.validate import DEFAULT_SETTINGS, validate
 
 Refuse = Callable[..., Permanent]
 Publish = Callable[..., tuple[Path, CogOptions]]

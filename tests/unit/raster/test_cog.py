@@ -15,12 +15,12 @@ from rasterio.enums import ColorInterp
 from rasterio.warp import transform_bounds
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.cog import write_cog
-from anabranch.plugins.raster.encoding import encoding_of
+from anabranch.plugins.raster.cog.encoding import encoding_of
+from anabranch.plugins.raster.cog.split import needs_tiles, plan_tiles
+from anabranch.plugins.raster.cog.verify import verify
+from anabranch.plugins.raster.cog.write import write_cog
+from anabranch.plugins.raster.files.tiff import read_nodata
 from anabranch.plugins.raster.models import CogOptions, Kind, Profile, Repairs, Window
-from anabranch.plugins.raster.split import needs_tiles, plan_tiles
-from anabranch.plugins.raster.tiff import read_nodata
-from anabranch.plugins.raster.verify import verify
 from tests.support.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
 
 Publish = Callable[..., tuple[Path, CogOptions]]
@@ -352,10 +352,10 @@ def test_progress_rises_to_its_end(tmp_path: Path) -> None:
 MEASURED = """
 import sys
 from pathlib import Path
-from anabranch.plugins.raster.cog import write_cog
+from anabranch.plugins.raster.cog.write import write_cog
 from anabranch.plugins.raster.models import CogOptions, Kind
-from anabranch.plugins.raster.tiff import read_nodata
-from anabranch.plugins.raster.verify import verify
+from anabranch.plugins.raster.files.tiff import read_nodata
+from anabranch.plugins.raster.cog.verify import verify
 source, target, crs = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 options = CogOptions(kind=Kind.DEM, memory_mb=256, target_crs=crs or None)
 write_cog(source, target, options)

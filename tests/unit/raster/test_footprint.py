@@ -18,11 +18,11 @@ from rasterio.transform import from_bounds, from_origin
 
 from anabranch.errors import Permanent
 from anabranch.geo.degrees import to_degrees
-from anabranch.plugins.raster.drivers import ALLOWED, gdal_environment
-from anabranch.plugins.raster.footprint import Footprint, footprint
+from anabranch.plugins.raster.files.drivers import ALLOWED, gdal_environment
+from anabranch.plugins.raster.files.reader import quiet
+from anabranch.plugins.raster.item.footprint import Footprint, footprint
+from anabranch.plugins.raster.item.preview import preview
 from anabranch.plugins.raster.models import Kind, Validated
-from anabranch.plugins.raster.preview import preview
-from anabranch.plugins.raster.reader import quiet
 from tests.support.rasters import GRID, classes, hills, make_raster, picture
 
 PALETTE = {value: (value, 90, 255 - value, 255) for value in range(256)}
@@ -248,12 +248,12 @@ import json, sys
 from pathlib import Path
 import rasterio
 from anabranch.plugins.raster.models import CogOptions, ValidateOptions
-from anabranch.plugins.raster.reader import check_drivers
-from anabranch.plugins.raster.cog import write_cog
-from anabranch.plugins.raster.footprint import footprint
-from anabranch.plugins.raster.preview import preview
-from anabranch.plugins.raster.validate import validate
-from anabranch.plugins.raster.verify import verify
+from anabranch.plugins.raster.files.reader import check_drivers
+from anabranch.plugins.raster.cog.write import write_cog
+from anabranch.plugins.raster.item.footprint import footprint
+from anabranch.plugins.raster.item.preview import preview
+from anabranch.plugins.raster.checks.validate import validate
+from anabranch.plugins.raster.cog.verify import verify
 check_drivers()
 source, cog = Path(sys.argv[1]), Path(sys.argv[2])
 found = validate(source, ValidateOptions(target_crs="EPSG:3857"))
@@ -286,6 +286,6 @@ def test_s4_all_of_the_work_is_done_with_the_allowed_drivers_alone(tmp_path: Pat
 
 
 def test_s4_drivers_that_are_not_allowed_stop_the_work(tmp_path: Path) -> None:
-    program = [sys.executable, "-c", "from anabranch.plugins.raster.reader import check_drivers; check_drivers()"]
+    program = [sys.executable, "-c", "from anabranch.plugins.raster.files.reader import check_drivers; check_drivers()"]
     done = subprocess.run(program, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
     assert "drivers that are not allowed" in done.stderr

@@ -14,7 +14,7 @@ from rasterio.transform import from_origin
 
 from anabranch.geo.boxes import Box, box_of
 from anabranch.geo.degrees import to_degrees
-from anabranch.plugins.raster.footprint import Footprint, footprint
+from anabranch.plugins.raster.item.footprint import Footprint, footprint
 from tests.support.rasters import make_raster
 
 EDGE = 20037508.342789244

@@ -12,9 +12,9 @@ from rasterio.enums import Resampling
 from rasterio.shutil import copy
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.cog import write_cog
+from anabranch.plugins.raster.cog.verify import verify
+from anabranch.plugins.raster.cog.write import write_cog
 from anabranch.plugins.raster.models import CogOptions, Kind, Profile
-from anabranch.plugins.raster.verify import verify
 from tests.support.rasters import classes, hills, make_raster, picture
 
 Publish = Callable[..., tuple[Path, CogOptions]]

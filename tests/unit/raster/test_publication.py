@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from anabranch.plugins.raster.footprint import footprint
+from anabranch.plugins.raster.checks.validate import validate
 from anabranch.plugins.raster.handler_models import Cog, Verified, VerifyParams
+from anabranch.plugins.raster.item.footprint import footprint
+from anabranch.plugins.raster.item.projection import project
+from anabranch.plugins.raster.item.publication import ASSETS, COG_TYPE, Span, describe_item
 from anabranch.plugins.raster.models import Compared, Inspected, Profile
-from anabranch.plugins.raster.projection import project
-from anabranch.plugins.raster.publication import ASSETS, COG_TYPE, Span, describe_item
-from anabranch.plugins.raster.validate import validate
 from anabranch.plugins.stac.facts import Footprint, Output, RasterItem
 from anabranch.plugins.stac.item import Origin, build_item
 from anabranch.plugins.stac.validation import find_errors

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from anabranch.plugins.raster.times import find_times
+from anabranch.plugins.raster.checks.times import find_times
 
 
 def at(*parts: int) -> datetime:

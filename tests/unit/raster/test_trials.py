@@ -17,14 +17,14 @@ from rasterio.crs import CRS
 from rasterio.enums import ColorInterp
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.drivers import gdal_environment
-from anabranch.plugins.raster.footprint import footprint
+from anabranch.plugins.raster.checks.validate import validate
+from anabranch.plugins.raster.cog.verify import verify
+from anabranch.plugins.raster.files.drivers import gdal_environment
+from anabranch.plugins.raster.files.reader import quiet
+from anabranch.plugins.raster.item.footprint import footprint
+from anabranch.plugins.raster.item.preview import preview
+from anabranch.plugins.raster.item.projection import project
 from anabranch.plugins.raster.models import CogOptions, Kind, ValidateOptions
-from anabranch.plugins.raster.preview import preview
-from anabranch.plugins.raster.projection import project
-from anabranch.plugins.raster.reader import quiet
-from anabranch.plugins.raster.validate import validate
-from anabranch.plugins.raster.verify import verify
 from anabranch.plugins.stac.facts import CODE
 from tests.support.rasters import GRID, PLACED, classes, hills, make_raster, picture
 

@@ -18,11 +18,11 @@ from rasterio.rpc import RPC
 from rasterio.transform import from_bounds, from_origin
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.checks.validate import DEFAULT_SETTINGS, validate
+from anabranch.plugins.raster.cog.verify import verify
+from anabranch.plugins.raster.files.drivers import gdal_environment
 from anabranch.plugins.raster.models import CogOptions, Kind, Validated, ValidateOptions
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.plugins.raster.validate import DEFAULT_SETTINGS, validate
-from anabranch.plugins.raster.verify import verify
 from tests.support.rasters import GRID, band_masked_tiff, classes, foreign_tiff, hills, make_raster, picture
 
 Refuse = Callable[..., Permanent]

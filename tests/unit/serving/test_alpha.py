@@ -7,7 +7,7 @@ import imagecodecs
 import numpy as np
 import pytest
 
-from anabranch.serving.geotiff import GeoTiff
+from anabranch.serving.tiles.geotiff import GeoTiff
 from tests.support.rasters import make_raster
 
 

@@ -10,8 +10,8 @@ from affine import Affine
 from rio_tiler.errors import PointOutsideBounds, TileOutsideBounds
 
 from anabranch.geo.boxes import Box
-from anabranch.serving.antimeridian import for_maps
-from anabranch.serving.geotiff import GeoTiff
+from anabranch.serving.tiles.antimeridian import for_maps
+from anabranch.serving.tiles.geotiff import GeoTiff
 
 SIDE = 64
 WEST, EAST = 10, 20  # the values of a raster's halves

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from anabranch.serving.links import add_tiles
-from anabranch.serving.queryables import find_common
+from anabranch.serving.stac.links import add_tiles
+from anabranch.serving.stac.queryables import find_common
 
 ROOT = "https://data.example.org/maps"
 

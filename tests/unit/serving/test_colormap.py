@@ -7,7 +7,7 @@ import pytest
 from rio_tiler.colormap import apply_cmap
 from rio_tiler.models import ImageData
 
-from anabranch.serving.colormap import apply_colormap
+from anabranch.serving.tiles.colormap import apply_colormap
 
 RANDOM = np.random.default_rng(1)
 

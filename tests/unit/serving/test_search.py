@@ -12,9 +12,9 @@ import pytest
 
 from anabranch.errors import InputError
 from anabranch.geo.boxes import Box
-from anabranch.serving.search.bounds import BOUNDS
-from anabranch.serving.search.cql2 import check_filter, check_text, parse_filter
-from anabranch.serving.search.geojson import check_bbox, check_geometry
+from anabranch.serving.stac.search.bounds import BOUNDS
+from anabranch.serving.stac.search.cql2 import check_filter, check_text, parse_filter
+from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
 
 # Each grows with a number; all of them took cql2 seconds or gigabytes, or killed it.
 HOSTILE: dict[str, Callable[[int], str]] = {

@@ -17,9 +17,9 @@ from anabranch.plugins.raster.handler_models import (
     Verified,
     VerifyParams,
 )
+from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
 from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Written
 from anabranch.plugins.raster.plan import plan_work, raise_request_errors, require_single
-from anabranch.plugins.raster.publication import COG_TYPE, collect_outputs, name_cog
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from anabranch.errors import AnabranchError, Permanent
-from anabranch.plugins.raster.combined_errors import raise_all
+from anabranch.plugins.raster.checks.combined_errors import raise_all
+from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.handler_models import Plan, RasterRequest, Tiling
-from anabranch.plugins.raster.magic_bytes import SUFFIXES, how_to_convert
+from anabranch.plugins.raster.item.publication import name_cog
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind
-from anabranch.plugins.raster.publication import name_cog
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.names import is_collection_id
 from anabranch.storage.tiers import Stat

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from anabranch.engine.worker.context import Context
-from anabranch.plugins.raster.drivers import gdal_environment
+from anabranch.plugins.raster.files.drivers import gdal_environment
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox
 

@@ -12,9 +12,13 @@ from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails;
 from rasterio.errors import RasterioError
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster import cog, footprint, preview, projection, target_view, validate, verify
-from anabranch.plugins.raster.codecs import gdal_message
-from anabranch.plugins.raster.encoding import encoding_of
+from anabranch.plugins.raster.checks import validate
+from anabranch.plugins.raster.cog import target_view, verify
+from anabranch.plugins.raster.cog import write as cog
+from anabranch.plugins.raster.cog.encoding import encoding_of
+from anabranch.plugins.raster.files.codecs import gdal_message
+from anabranch.plugins.raster.files.reader import check_drivers
+from anabranch.plugins.raster.item import footprint, preview, projection
 from anabranch.plugins.raster.models import (
     Checked,
     CogOptions,
@@ -25,7 +29,6 @@ from anabranch.plugins.raster.models import (
     ValidateOptions,
     Written,
 )
-from anabranch.plugins.raster.reader import check_drivers
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Footprint
 

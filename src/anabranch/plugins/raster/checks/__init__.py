@@ -1,0 +1,1 @@
+"""Checks whether a raster can be published, and finds out what it is."""

@@ -1,0 +1,1 @@
+"""Writes Cloud-Optimized GeoTIFFs, and verifies them against their source."""

@@ -1,0 +1,72 @@
+"""The area that a target CRS is made for, which says where a reprojected raster is exact."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from rasterio.crs import CRS
+from rasterio.io import DatasetReader
+from rasterio.warp import calculate_default_transform
+
+from anabranch.geo.boxes import Box
+from anabranch.plugins.raster.checks.crs import describe_crs, name_crs
+from anabranch.plugins.raster.models import Notice
+
+__all__ = ["Area", "check_area", "cut_grid"]
+
+_EDGES = ("west_longitude", "south_latitude", "east_longitude", "north_latitude")
+
+
+@dataclass(frozen=True)
+class Area:
+    """An area of use: its name, and its bounds in degrees."""
+
+    name: str
+    box: Box
+
+    @classmethod
+    def of(cls, crs: CRS) -> Self | None:
+        """That of a CRS; None where it has several, or none."""
+        said = describe_crs(crs)
+        if (box := said.get("bbox")) is None:
+            return None
+        return cls(said.get("area", "").rstrip("."), Box(*(float(box[edge]) for edge in _EDGES)))
+
+
+def check_area(src: DatasetReader, crs: CRS, target: CRS, bounds: Box) -> Iterator[Notice]:
+    """Warn of a target CRS that is made for another area, and of rows that it can't show."""
+    if (area := Area.of(target)) is None:
+        return
+    middle = Box(*bounds).middle
+    if not area.box.covers(Box(*middle, *middle)):
+        message = (
+            f"The centre of the raster lies outside the area of {name_crs(target)} ({area.name}): "
+            "positions can be off by more than a pixel. Choose a `target_crs` of the raster's area."
+        )
+        yield Notice(code="raster.target_area", message=message)
+    if _shown_latitudes(src, crs, area):
+        message = (
+            f"The raster reaches beyond {area.box.south:g} to {area.box.north:g} degrees of latitude, where "
+            f"{name_crs(target)} ends; the COG does not cover those parts."
+        )
+        yield Notice(code="raster.target_area", message=message)
+
+
+def cut_grid(src: DatasetReader, crs: CRS, target: CRS) -> dict[str, object]:
+    """The target grid of the latitudes that the target has, for a raster beyond them; else nothing, for GDAL's own."""
+    area = Area.of(target)
+    if area is None or (latitudes := _shown_latitudes(src, crs, area)) is None:
+        return {}
+    (south, north), (left, bottom, right, top) = latitudes, src.bounds
+    rows = max(1, round(src.height * (north - south) / abs(top - bottom)))
+    transform, width, height = calculate_default_transform(crs, target, src.width, rows, left, south, right, north)
+    return {"transform": transform, "width": width, "height": height}
+
+
+def _shown_latitudes(src: DatasetReader, crs: CRS, area: Area) -> tuple[float, float] | None:
+    """The latitudes of a raster in degrees that lie in an area around the Earth; None where all of them do, or none."""
+    if not (crs.is_geographic and area.box.goes_around and src.transform.is_rectilinear):
+        return None
+    bottom, top = sorted((src.bounds.bottom, src.bounds.top))
+    south, north = max(bottom, area.box.south), min(top, area.box.north)
+    return (south, north) if south < north and (south, north) != (bottom, top) else None

@@ -1,0 +1,1 @@
+"""Opens untrusted rasters and reads their pixels, in bounded memory."""

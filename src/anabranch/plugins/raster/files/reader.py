@@ -1,0 +1,80 @@
+"""Opens untrusted rasters; no other module does."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import rasterio
+from rasterio.errors import NodataShadowWarning, NotGeoreferencedWarning, RasterioIOError
+from rasterio.io import DatasetReader
+
+from anabranch.errors import Permanent
+from anabranch.plugins.raster.files.codecs import gdal_message, missing_codec
+from anabranch.plugins.raster.files.drivers import ALLOWED, CACHE_DIVISOR
+from anabranch.plugins.raster.files.magic_bytes import identify_format
+
+__all__ = ["bounded", "check_drivers", "open_raster", "quiet"]
+
+
+def check_drivers() -> None:
+    """Raise where GDAL has loaded a driver that is not allowed: a new one, or one loaded too early."""
+    with rasterio.Env() as env:
+        loaded = sorted(set(env.drivers()) - ALLOWED)
+    if loaded:
+        raise Permanent(
+            f"GDAL {rasterio.__gdal_version__} has loaded drivers that are not allowed: {', '.join(loaded[:8])}",
+            code="raster.drivers",
+            remedy="This is a bug in Anabranch: report it with the version of GDAL.",
+        )
+
+
+@contextmanager
+def bounded(memory_mb: int, threads: int = 0, **more: str) -> Iterator[None]:
+    """Limit GDAL to a share of the task's memory, and to the file itself without sidecars (R6)."""
+    options = {
+        "GDAL_CACHEMAX": memory_mb // CACHE_DIVISOR * 1024**2,  # in bytes, here
+        "GDAL_NUM_THREADS": threads or "ALL_CPUS",
+        "GDAL_TIFF_INTERNAL_MASK": True,
+        "GDAL_PAM_ENABLED": False,
+        "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
+        "GDAL_GEOREF_SOURCES": "INTERNAL",
+    }
+    with rasterio.Env(**(options | more)):
+        yield
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence rasterio's warnings of what we handle: no georeference, and alpha beside a nodata value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        warnings.simplefilter("ignore", NodataShadowWarning)
+        yield
+
+
+def open_raster(path: Path) -> DatasetReader:
+    """Open a local file with the driver of its format, and with no other."""
+    local = path.resolve()
+    if not local.is_file() or str(local).startswith("/vsi"):
+        raise Permanent(
+            f"{path.name} is not a file on this machine", code="raster.missing", remedy="Stage it again, then retry."
+        )
+    if local.stat().st_size == 0:
+        raise Permanent(f"{path.name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
+    found = identify_format(local)
+    if not found.driver:
+        raise Permanent(
+            f"{path.name} is {found.title}, which is not a supported raster format",
+            code="raster.format",
+            remedy=found.remedy.format(name=path.name),
+        )
+    try:
+        with quiet():
+            return rasterio.open(local, driver=found.driver)  # one driver: GDAL tries no other
+    except RasterioIOError as error:
+        raise missing_codec(local, path.name) or Permanent(
+            f"{path.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
+            code="raster.damaged",
+            remedy="Upload the file again; open it in another program to check that it is complete.",
+        ) from error

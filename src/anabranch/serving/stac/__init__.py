@@ -1,0 +1,1 @@
+"""The STAC API over pgstac."""

@@ -1,0 +1,255 @@
+"""The STAC API over pgstac: read-only, with file URLs in place of addresses."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal
+
+import attr
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from geojson_pydantic import MultiPolygon
+from stac_fastapi.api.app import StacApi
+from stac_fastapi.api.models import (
+    ItemCollectionUri,
+    create_get_request_model,
+    create_post_request_model,
+    create_request_model,
+)
+from stac_fastapi.extensions import (
+    CollectionSearchExtension,
+    FieldsExtension,
+    ItemCollectionFilterExtension,
+    OffsetPaginationExtension,
+    SearchFilterExtension,
+    TokenPaginationExtension,
+)
+from stac_fastapi.extensions.fields import FieldsConformanceClasses
+from stac_fastapi.extensions.query import QueryConformanceClasses
+from stac_fastapi.extensions.sort import ItemCollectionSortExtension, SearchSortExtension
+from stac_fastapi.pgstac.config import Settings
+from stac_fastapi.pgstac.core import CoreCrudClient
+from stac_fastapi.pgstac.extensions import QueryExtension
+from stac_fastapi.pgstac.types.search import PgstacSearch
+from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from anabranch.errors import AnabranchError, InputError, NotFound
+from anabranch.geo.boxes import Box
+from anabranch.serving.errors import Translate, raise_errors, translate_framework
+from anabranch.serving.published import Published, find_addresses, name_files
+from anabranch.serving.stac.epsg import add_epsg
+from anabranch.serving.stac.links import OPENAPI, add_tiles, complete_landing, root_of
+from anabranch.serving.stac.pool import Catalog
+from anabranch.serving.stac.queryables import Queryables
+from anabranch.serving.stac.search.bounds import BOUNDS
+from anabranch.serving.stac.search.cql2 import parse_filter, spell_out_boxes
+from anabranch.serving.stac.search.request import check_request
+
+__all__ = ["make_stac"]
+
+MAX_SHOWN_ERRORS = 10  # of one search
+Document = dict[str, Any]  # STAC's own shape
+ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
+STAC_VERSION = "1.1.0"
+# The version that clients know; the later one adds a list of sortable fields, which we don't have.
+SORT = "https://api.stacspec.org/v1.0.0/{}#sort"
+
+
+@attr.s
+class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without types
+    """Answers the routes of the STAC API."""
+
+    async def landing_page(self, **named: Any) -> Any:
+        """The landing page."""
+        return await complete_landing(await super().landing_page(**named), named["request"])
+
+    async def all_collections(self, *given: Any, **named: Any) -> Any:
+        """A page of collections, or those that match a search."""
+        named["limit"] = min(named.get("limit") or BOUNDS.page, BOUNDS.page)
+        return await _named(await super().all_collections(*given, **named), named["request"])
+
+    async def get_collection(self, collection_id: str, request: Request, **named: Any) -> Any:
+        """One collection."""
+        return await _named(await super().get_collection(collection_id, request, **named), request)
+
+    async def _search_base(self, search_request: Any, request: Request) -> Any:
+        """Search for items; every route with items ends here."""
+        search_request.limit = min(search_request.limit or BOUNDS.page, BOUNDS.page)
+        if area := _find_area(search_request.bbox):
+            search_request.bbox, search_request.intersects = None, MultiPolygon.model_validate(area)
+        search_request.filter_expr = spell_out_boxes(search_request.filter_expr)
+        return await _named(await super()._search_base(search_request, request), request)
+
+    async def get_search(self, *given: Any, **named: Any) -> Any:
+        """Items that match a search."""
+        return _as_geojson(await super().get_search(*given, **named))
+
+    async def post_search(self, *given: Any, **named: Any) -> Any:
+        """Items that match a search."""
+        return _as_geojson(await super().post_search(*given, **named))
+
+    async def item_collection(self, *given: Any, **named: Any) -> Any:
+        """Items of a collection."""
+        return _as_geojson(await super().item_collection(*given, **named))
+
+    def _clean_search_args(self, base_args: Document, filter_query: str | None = None, **given: Any) -> Document:
+        """The search in pgstac's form; the parent class validates a filter at unbounded cost."""
+        if area := _find_area(base_args.get("bbox")):  # also of a search for collections
+            base_args |= {"bbox": None, "intersects": area}
+        language = given.pop("filter_lang", None)
+        if filter_query:
+            base_args |= {"filter": parse_filter(filter_query, language), "filter_lang": "cql2-json"}
+        cleaned: Document = super()._clean_search_args(base_args, **given)
+        return cleaned
+
+
+@attr.s
+class Api(StacApi):
+    """stac-fastapi's application without health routes: our API has them."""
+
+    def add_health_check(self) -> None:
+        """Add none."""
+
+
+def _find_area(bbox: Sequence[float] | None) -> Document | None:
+    """The area of a box that pgstac can't take: it has heights, or crosses 180 degrees."""
+    if not bbox or (len(bbox) == 4 and not Box.of(bbox).crosses):
+        return None
+    return Box.of(bbox).to_geojson()
+
+
+def _as_geojson(answer: Any) -> Any:  # a document, or a response with selected fields
+    if isinstance(answer, JSONResponse):
+        answer.headers["Content-Type"] = "application/geo+json"
+    return answer
+
+
+async def _named(document: Any, request: Request) -> Any:  # a document, or a response with selected fields
+    if isinstance(document, JSONResponse):
+        return document
+    root = root_of(request)
+    files = await request.app.state.published.find_all(set(find_addresses(document)))
+    named = name_files(document, files, root)
+    for item in named.get("features", ()):
+        item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
+        add_tiles(item, root)
+        add_epsg(item)
+    return named
+
+
+def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
+    """The application; it reads over the connections of a catalog."""
+    app = FastAPI(
+        title="Anabranch catalog",
+        openapi_url="/api",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(check_request)],
+    )
+    _add_routes(app)
+    app.state.published = published
+    app.state.get_connection = _connections(catalog)
+    return raise_errors(app, TRANSLATIONS)
+
+
+def _add_routes(app: FastAPI) -> None:
+    search = [
+        QueryExtension(),
+        SearchSortExtension(conformance_classes=[SORT.format("item-search")]),
+        FieldsExtension(),
+        SearchFilterExtension(client=Queryables()),
+        TokenPaginationExtension(),
+    ]
+    items = [
+        QueryExtension(conformance_classes=[QueryConformanceClasses.ITEMS]),
+        ItemCollectionSortExtension(conformance_classes=[SORT.format("ogcapi-features")]),
+        FieldsExtension(conformance_classes=[FieldsConformanceClasses.ITEMS]),
+        ItemCollectionFilterExtension(client=Queryables()),
+        TokenPaginationExtension(),
+    ]
+    collections = CollectionSearchExtension.from_extensions([OffsetPaginationExtension()])
+    post = create_post_request_model(search, base_model=PgstacSearch)
+    Api(
+        app=app,
+        router=APIRouter(),
+        stac_version=STAC_VERSION,
+        settings=_settings(),
+        extensions=[*search, *items, collections],
+        client=Reader(pgstac_search_model=post, **ABOUT),  # type: ignore[call-arg]  # of a package without types
+        response_class=JSONResponse,
+        items_get_request_model=create_request_model(
+            model_name="ItemCollectionUri", base_model=ItemCollectionUri, extensions=items, request_type="GET"
+        ),  # type: ignore[arg-type]  # as above
+        search_get_request_model=create_get_request_model(search),
+        search_post_request_model=post,
+        collections_get_request_model=collections.GET,
+        middlewares=[],  # the defaults trust a caller's proxy headers, and allow every origin
+    )
+    app.add_route("/api.html", _no_page, name="swagger_ui_html")  # the landing page looks up its URL
+    app.router.routes.insert(0, Route("/api", _describe, name="openapi"))
+
+
+def _settings() -> Settings:
+    """Fixed settings: environment variables and files must not enable what is disabled here."""
+    return Settings.model_construct(
+        **{name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
+        | {
+            "stac_fastapi_title": ABOUT["title"],
+            "stac_fastapi_description": ABOUT["description"],
+            "openapi_url": "/api",
+            "docs_url": None,
+            "cors_origins": (),
+        }
+    )
+
+
+async def _describe(request: Request) -> Response:
+    """The OpenAPI description; the default route declares version 3.0."""
+    app: FastAPI = request.app
+    return JSONResponse({**app.openapi(), "servers": [{"url": f"{root_of(request)}/stac"}]}, media_type=OPENAPI)
+
+
+async def _no_page(_: Request) -> Response:
+    raise HTTPException(404, "the catalog is described at /stac/api")
+
+
+def _connections(catalog: Catalog) -> Any:  # as stac-fastapi calls it
+    def get_connection(_: Request, __: Literal["r", "w"] = "r") -> AbstractAsyncContextManager[Any]:
+        return catalog.connection()
+
+    return get_connection
+
+
+def _not_found(error: Exception) -> NotFound:
+    return NotFound("item.not_found", str(error), remedy="The collections are listed at /stac/collections.")
+
+
+def _not_valid(error: Exception) -> InputError:
+    return InputError("catalog.query", str(error), remedy="Fix the search.")
+
+
+def _not_valid_request(error: Exception) -> InputError:
+    assert isinstance(error, RequestValidationError)  # noqa: S101  # for the types
+    message = "; ".join(
+        f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:MAX_SHOWN_ERRORS]
+    )
+    return InputError("catalog.query", message, remedy="Fix the search.")
+
+
+def _refused(error: Exception) -> AnabranchError:
+    translated = translate_framework(error)
+    return _not_valid(translated) if translated.code == "request.invalid" else translated
+
+
+TRANSLATIONS: dict[type[Exception], Translate] = {
+    NotFoundError: _not_found,
+    InvalidQueryParameter: _not_valid,
+    ValueError: _not_valid,
+    RecursionError: _not_valid,
+    ArithmeticError: _not_valid,
+    RequestValidationError: _not_valid_request,
+    HTTPException: _refused,
+}

@@ -1,0 +1,118 @@
+"""Filters in CQL2: text is scanned before cql2 parses it, and text and JSON have the same limits.
+
+cql2 0.6 holds the GIL, overflows the stack, and reads each bracket twice where it is not closed at once: a text of 20
+brackets takes seconds. Its `validate` compiles a schema each time, which takes 84 MB, and more than 3 GB for
+`a=a=a=a=a`; pgstac finds the same errors.
+"""
+
+import re
+from typing import Any
+
+from anabranch.canonical import Json, decode
+from anabranch.geo.boxes import Box
+from anabranch.serving.stac.search.bounds import BOUNDS, refuse
+from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
+
+__all__ = ["check_filter", "check_text", "check_values", "parse_filter", "spell_out_boxes"]
+
+# A sign before a number, as in coordinates, is not an operator: the parser handles any number of them.
+TOKEN = re.compile(r"""'[^']*'|"[^"]*"|[^\W\d]\w*|(?<=[\s(,])[+-]?\d[\d.]*|[<>=!|]+|\s+|.""", re.DOTALL)
+WORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "div"})
+SIGNS = frozenset("+-*/%^<>=!|")
+# They compute a value, but a filter must be a condition.
+VALUES = frozenset({"+", "-", "*", "/", "%", "^", "div", "casei", "accenti", "upper", "lower"})
+EXAMPLE = "Write a comparison, like eo:cloud_cover < 10, or several joined by `and` and `or`."
+
+
+def parse_filter(text: str, language: str | None) -> Json:
+    """The filter as CQL2 JSON; InputError where it is not valid, or would cost too much."""
+    if language == "cql2-text":
+        check_text(text)
+        parsed = _parse(text)
+    else:
+        try:
+            parsed = decode(text)
+        except ValueError as error:
+            refuse(f"filter is not JSON: {error}", "Send CQL2 JSON, or set filter-lang=cql2-text.")
+    check_filter(parsed)
+    return parsed
+
+
+def check_text(text: str) -> None:
+    """Refuse CQL2 text that is too long, too deep, or would take its parser too many steps."""
+    if len(text) > BOUNDS.text_length:
+        refuse(f"filter has more than {BOUNDS.text_length:,} characters", "Send it as JSON, with POST.")
+    brackets: list[bool] = []  # whether the parser reads its content twice
+    steps = operators = 0
+    before = ""
+    for part in TOKEN.findall(text):
+        calls = before not in WORDS and (before[:1].isalpha() or before[:1] == "_")
+        if part == "(":
+            brackets.append(not calls)
+            operators += calls
+        elif part == ")" and brackets:
+            brackets.pop()
+        operators += part.lower() in WORDS or (part[0] in SIGNS and part[-1] in SIGNS)
+        steps += len(part) << sum(brackets)
+        _check_counts(len(brackets), operators, steps)
+        before = part.lower()
+    if brackets or before in ("'", '"'):
+        refuse("filter has a bracket or a quote that is not closed", EXAMPLE)
+
+
+def check_filter(given: object) -> None:
+    """Refuse CQL2 JSON that is not a condition, or has too many parts."""
+    if not isinstance(given, dict) or not isinstance(given.get("op"), str) or given["op"].lower() in VALUES:
+        refuse("filter is not a condition", EXAMPLE)
+    check_values(given, "filter")
+
+
+def spell_out_boxes(given: Any) -> Any:  # JSON
+    """A filter with the area of each box instead of the box, which pgstac does not know."""
+    if isinstance(given, list):
+        return [spell_out_boxes(part) for part in given]
+    if not isinstance(given, dict):
+        return given
+    if given.keys() == {"bbox"}:
+        check_bbox(given["bbox"])
+        return Box.of(given["bbox"]).to_geojson()
+    return {name: spell_out_boxes(part) for name, part in given.items()}
+
+
+def check_values(given: object, where: str) -> None:
+    """Refuse JSON that has too many parts, or a part that is too long."""
+    left: list[tuple[object, int]] = [(given, 1)]
+    operators = values = 0
+    while left:
+        value, depth = left.pop()
+        if isinstance(value, dict) and "type" in value and not isinstance(value.get("op"), str):
+            check_geometry(value, where)
+            continue
+        operators += isinstance(value, dict) and "op" in value
+        parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        values += len(parts)
+        if values > BOUNDS.values + 2 * BOUNDS.operators:
+            refuse(f"{where} has more than {BOUNDS.values:,} values")
+        if isinstance(value, str) and len(value) > BOUNDS.value_length:
+            refuse(f"{where} has a text of more than {BOUNDS.value_length:,} characters", "Shorten it.")
+        _check_counts(depth, operators, 0)
+        left += [(part, depth + (isinstance(value, dict) or isinstance(part, list))) for part in parts]
+
+
+def _check_counts(depth: int, operators: int, steps: int) -> None:
+    if depth > BOUNDS.depth:
+        refuse(f"filter is nested deeper than {BOUNDS.depth} levels", "Make it flatter.")
+    if operators > BOUNDS.operators:
+        refuse(f"filter has more than {BOUNDS.operators} operators")
+    if steps > BOUNDS.text_steps:
+        refuse("filter has too much inside its brackets", "Use fewer brackets, or send it as JSON, with POST.")
+
+
+def _parse(text: str) -> Json:
+    import cql2
+
+    try:
+        parsed: Json = cql2.parse_text(text).to_json()
+    except Exception as error:  # noqa: BLE001  # it raises a bare Exception
+        refuse(f"filter is not CQL2 text: {' '.join(str(error).split())[:200]}", EXAMPLE)
+    return parsed

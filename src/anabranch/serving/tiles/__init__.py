@@ -1,0 +1,1 @@
+"""Tiles, previews and values of published rasters."""

@@ -1,0 +1,82 @@
+"""Finds the rasters of published items, by collection, item and asset."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anabranch.canonical import encode
+from anabranch.errors import NotFound
+from anabranch.serving.etags import tag_of
+from anabranch.serving.objects import Objects, Remote
+from anabranch.serving.published import Published, address_of
+from anabranch.serving.stac.pool import Catalog
+
+__all__ = ["Assets", "Rasters"]
+
+GEOTIFF = "image/tiff"
+FRESH_SECONDS = 5.0
+MAX_CACHED_ITEMS = 512
+
+
+@dataclass(frozen=True)
+class Rasters:
+    """The rasters of an item that can be drawn, and the item's render hints."""
+
+    addresses: Mapping[str, str]
+    renders: object = None  # unchecked, as in the item
+    assets: Mapping[str, Any] = field(default_factory=dict)  # likewise, by the same names as the addresses
+    version: str = ""  # a hash of everything that a response about them depends on
+
+
+class Assets:
+    """Finds rasters, and caches them for a few seconds: a map requests many tiles of one at once."""
+
+    def __init__(self, catalog: Catalog, published: Published, objects: Objects) -> None:
+        """The cache is empty."""
+        self._catalog = catalog
+        self._published = published
+        self._objects = objects
+        self._known: dict[tuple[str, str], tuple[float, Rasters]] = {}
+
+    async def locate(self, rasters: Rasters, item: str, name: str | None) -> Path | Remote:
+        """Where the bytes of an asset are; without a name, those of the item's first data raster."""
+        addresses = rasters.addresses
+        wanted = next(iter(addresses), None) if name is None else name
+        if wanted is None or wanted not in addresses:
+            known = ", ".join(addresses) or "none"
+            what = "raster" if name is None else f"raster {name}"
+            raise NotFound("asset.not_found", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
+        return await self._objects.locate(addresses[wanted])
+
+    async def find(self, collection: str, item: str) -> Rasters:
+        """The published rasters of an item, data first."""
+        at, known = self._known.get((collection, item), (0.0, Rasters({})))
+        if time.monotonic() - at < FRESH_SECONDS:
+            return known
+        document = await self._catalog.item(collection, item)
+        addresses = rasters_of(document)
+        # Other programs may write items: only published files are opened.
+        published = await self._published.find_all(set(addresses.values()))
+        addresses = {name: address for name, address in addresses.items() if address in published}
+        assets = {name: document["assets"][name] for name in addresses}
+        renders = (document.get("properties") or {}).get("renders")
+        content = encode([addresses, [published[address].sha256 for address in addresses.values()], assets, renders])
+        found = Rasters(addresses, renders, assets, tag_of(content).strip('"'))
+        if len(self._known) >= MAX_CACHED_ITEMS:
+            self._known.clear()
+        self._known[collection, item] = time.monotonic(), found
+        return found
+
+
+def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
+    """The addresses of an item's GeoTIFFs by the names of their assets, data first."""
+    assets = {name: asset for name, asset in item["assets"].items() if _is_raster(asset)}
+    ordered = sorted(assets, key=lambda name: "data" not in assets[name].get("roles", ()))
+    return {name: assets[name]["href"] for name in ordered}
+
+
+def _is_raster(asset: Mapping[str, Any]) -> bool:
+    kind = str(asset.get("type", "")).partition(";")[0].strip().lower()
+    return kind == GEOTIFF and address_of(asset.get("href")) is not None

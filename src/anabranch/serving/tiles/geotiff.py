@@ -1,0 +1,197 @@
+"""Reads GeoTIFFs anywhere on Earth, and no more values at once than can be computed."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import attr
+import numpy as np
+import rasterio
+from affine import Affine
+from rasterio.crs import CRS
+from rasterio.enums import ColorInterp
+from rasterio.warp import transform
+from rasterio.windows import Window
+from rio_tiler.constants import WGS84_CRS
+from rio_tiler.io import Reader
+from rio_tiler.io.base import SpatialMixin
+from rio_tiler.models import BandStatistics, ImageData, PointData
+from rio_tiler.utils import non_alpha_indexes, output_size
+
+from anabranch.errors import InputError
+from anabranch.geo.alpha import Alpha, opaque_of, stretch_alpha
+from anabranch.geo.boxes import Box
+from anabranch.serving.objects import Remote
+from anabranch.serving.tiles.antimeridian import moves_of, pixel_in, turn_of
+
+__all__ = ["GeoTiff"]
+
+MAX_VALUES = 2**24
+MAX_BYTES = 2**26
+COLORS = 3
+ALPHA_SAMPLE_PIXELS = 256
+OPAQUE_8_BIT = 255
+ASK_FOR_LESS = "Request less: choose bands with bidx, or a smaller size."
+
+
+@attr.s
+class GeoTiff(Reader):
+    """A reader of one format only, whatever the file claims to be (S4)."""
+
+    dataset: Any  # in rio-tiler it may be None before it is open
+    draws: bool = attr.ib(default=False)  # for an image, which has one band or three
+
+    def __attrs_post_init__(self) -> None:
+        self.dataset = self._ctx_stack.enter_context(_open(self.input))
+        super().__attrs_post_init__()  # type: ignore[no-untyped-call]  # of a package without types
+
+    def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as in rio-tiler
+        """The whole raster, at a size that can be computed."""
+        indexes = indexes or self._choose()
+        self._check(indexes, *self._size(options))
+        return self._fix_mask(super().read(indexes, expression, **options))
+
+    def part(self, bbox: Any, *, height: int, width: int, indexes: Any = None, **options: Any) -> ImageData:  # type: ignore[override]  # tiles always have a size
+        """A tile of the raster, with as many bands as can be computed."""
+        indexes = indexes or self._choose()
+        self._check(indexes, height, width)
+        return self._fix_mask(super().part(bbox, height=height, width=width, indexes=indexes, **options))
+
+    def statistics(self, *, indexes: Any = None, **options: Any) -> dict[str, BandStatistics]:  # type: ignore[override]  # all our parameters are named
+        """Statistics of bands, computed one band after the other."""
+        bands = indexes or non_alpha_indexes(self.dataset)
+        self._check(bands, *self._size(options))
+        found: dict[str, BandStatistics] = {}
+        for band in bands:
+            found |= super().statistics(indexes=[band], **options)
+        return found
+
+    def tile(self, tile_x: int, tile_y: int, tile_z: int, **options: Any) -> ImageData:  # type: ignore[override]  # all our parameters are named
+        """A tile, including the parts of the raster past 180 degrees."""
+        first, *more = self._moves_into(tile_x, tile_y, tile_z) or [0.0]
+        drawn = super().tile(tile_x, tile_y, tile_z, **{**options, **self._placed(first)})
+        for east in more:
+            _lay_under(drawn, super().tile(tile_x, tile_y, tile_z, **{**options, **self._placed(east)}))
+        return drawn
+
+    def tile_exists(self, tile_x: int, tile_y: int, tile_z: int) -> bool:
+        """Whether a tile intersects the raster, also past 180 degrees."""
+        return bool(self._moves_into(tile_x, tile_y, tile_z))
+
+    def point(self, lon: float, lat: float, coord_crs: CRS = WGS84_CRS, **options: Any) -> PointData:  # type: ignore[override]  # as above
+        """The values at a point, whichever way its longitude is counted."""
+        if coord_crs != self.crs:
+            (lon,), (lat,) = transform(coord_crs, self.crs, [lon], [lat])
+        turn = turn_of(self.crs, self.bounds)
+        near = [lon + east for east in (0.0, turn, -turn) if self.bounds[0] < lon + east < self.bounds[2]]
+        found = super().point(near[0] if near else lon, lat, self.crs, **options)
+        if ColorInterp.alpha in self.dataset.colorinterp and found.pixel_location is not None:
+            column, row = map(int, found.pixel_location)
+            band = self.dataset.colorinterp.index(ColorInterp.alpha) + 1
+            alpha = self.dataset.read(band, window=Window(column, row, 1, 1))
+            found.array.mask = np.full(found.array.shape, bool((alpha == 0).all()))  # rio-tiler's: less than opaque
+        return found
+
+    def get_geographic_bounds(self, crs: CRS) -> Box:
+        """The bounds in degrees; west is greater than east where they cross 180."""
+        return Box(*super().get_geographic_bounds(crs)).within_globe()
+
+    @cached_property
+    def _moves(self) -> tuple[float, ...]:
+        return moves_of(self.crs, self.bounds)
+
+    @cached_property
+    def _dst_geom_in_tms_crs(self) -> tuple[Affine, int, int]:
+        """The grid from which zooms are computed; rio-tiler's is as wide as the world across 180 degrees."""
+        crosses = self.get_geographic_bounds(WGS84_CRS).crosses or len(self._moves) > 1
+        side = self._pixel() if crosses else None
+        if side is None:
+            theirs: tuple[Affine, int, int] = super()._dst_geom_in_tms_crs
+            return theirs
+        return Affine.scale(side, -side), self.dataset.width, self.dataset.height
+
+    def _pixel(self) -> float | None:
+        left, _, right, _ = self.tms.xy_bbox
+        middle = self.dataset.width / 2, self.dataset.height / 2
+        corners = [self.dataset.transform * (x, y) for x, y in (middle, (middle[0] + 1, middle[1] + 1))]
+        return pixel_in(self.tms.rasterio_crs, corners, self.crs, right - left)
+
+    def _moves_into(self, tile_x: int, tile_y: int, tile_z: int) -> list[float]:
+        place, found = SpatialMixin(tms=self.tms), []
+        left, bottom, right, top = self.bounds
+        place.crs = self.crs
+        for east in self._moves:
+            place.bounds = (left + east, bottom, right + east, top)
+            if place.tile_exists(tile_x, tile_y, tile_z):
+                found.append(east)
+        return found
+
+    def _placed(self, east: float) -> dict[str, Any]:  # options of rio-tiler
+        moved = Affine.translation(east, 0) * self.dataset.transform
+        return {"vrt_options": {"src_transform": moved}} if east else {}
+
+    def drawn(self) -> Sequence[int]:
+        """The bands of an image where the caller names none."""
+        chosen: Sequence[int] = self._choose() or non_alpha_indexes(self.dataset)
+        return chosen
+
+    def _fix_mask(self, image: ImageData) -> ImageData:
+        """Mask only fully transparent pixels: rio-tiler masks all that are not fully opaque."""
+        alpha = image.alpha_mask
+        if alpha is not None:
+            image.array.mask = np.broadcast_to(alpha == 0, image.array.shape).copy()
+            image.alpha_mask = stretch_alpha(alpha, self._opaque(alpha)) if self.draws else alpha
+        # NaN and infinity are not drawn, whether the raster declares them as nodata or not.
+        if self.draws and image.array.dtype.kind == "f":
+            image.array = np.ma.masked_invalid(image.array, copy=False)
+        return image
+
+    def _opaque(self, alpha: Alpha) -> float:
+        """The alpha of an opaque pixel, which in wide bands is often below the highest value."""
+        if alpha.dtype == np.uint8 and alpha.size and alpha.max() > 1:
+            return float(OPAQUE_8_BIT)
+        band = self.dataset.colorinterp.index(ColorInterp.alpha) + 1
+        height, width = self._size({"max_size": ALPHA_SAMPLE_PIXELS})
+        return opaque_of(self.dataset.read(band, out_shape=(height, width)))
+
+    def _choose(self) -> Sequence[int] | None:
+        bands: Sequence[int] = non_alpha_indexes(self.dataset)
+        if not self.draws or len(bands) in (1, COLORS):
+            return None
+        return bands[:COLORS] if len(bands) > COLORS else bands[:1]
+
+    def _size(self, options: Mapping[str, Any]) -> tuple[int, int]:  # options of rio-tiler
+        """The height and width at which the whole raster is read."""
+        height, width = output_size(
+            dataset_height=self.dataset.height,
+            dataset_width=self.dataset.width,
+            output_height=options.get("height"),
+            output_width=options.get("width"),
+            max_size=options.get("max_size"),
+        )
+        return height, width
+
+    def _check(self, indexes: Any, height: int, width: int) -> None:
+        count = height * width * len(indexes or self.dataset.indexes)
+        if count > MAX_VALUES:
+            message = f"the request needs {count} values, and the limit is {MAX_VALUES}"
+            raise InputError("raster.size", message, remedy=ASK_FOR_LESS)
+        size = count * max(np.dtype(kind).itemsize for kind in self.dataset.dtypes)
+        if size > MAX_BYTES:
+            message = f"the request needs {size} bytes, and the limit is {MAX_BYTES}"
+            raise InputError("raster.size", message, remedy=ASK_FOR_LESS)
+
+
+def _lay_under(image: ImageData, other: ImageData) -> None:
+    """Fill the image with the other where it is empty."""
+    empty = np.ma.getmaskarray(image.array)
+    image.array.data[empty] = other.array.data[empty]
+    image.array.mask = empty & np.ma.getmaskarray(other.array)
+    if image.alpha_mask is not None and other.alpha_mask is not None:
+        image.alpha_mask = np.maximum(image.alpha_mask, other.alpha_mask)
+
+
+def _open(source: Any) -> Any:  # takes a Path or Remote, returns a rasterio dataset, which has no types
+    if isinstance(source, Remote):
+        return rasterio.open("object.tif", driver="GTiff", opener=lambda *_, **__: source.open())
+    return rasterio.open(source, driver="GTiff")
