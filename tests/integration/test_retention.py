@@ -13,7 +13,7 @@ import pytest
 
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_statement
+from anabranch.adapters.postgres.schema.files import read_function
 from anabranch.adapters.postgres.store.retention import BYTES, ROWS
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.engine.child_jobs import ChildJobs
@@ -508,7 +508,7 @@ def test_o5_what_refers_to_a_job_goes_with_it(database_url: str) -> None:
 
 def test_o5_every_table_of_tasks_is_cleared(database_url: str) -> None:
     """Rows by lane and index have no foreign key: the purge must know their table, or wait until it has none."""
-    cleared, settled = (read_statement(FUNCTIONS, name) for name in ("clear_remains", "is_settled"))
+    cleared, settled = (read_function(name) for name in ("clear_remains", "is_settled"))
     found = tables(database_url, "lane", "idx")
     assert set(found) >= {"items", "outcomes", "attempts", "traces", "claims", "due"}
     known = [name for name in found if f"delete from app.{name} " in cleared or f"join app.{name} " in settled]

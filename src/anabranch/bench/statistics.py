@@ -1,6 +1,5 @@
 """Reads statistics from the database on a separate connection, before and after the measured time."""
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,11 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role, connect_async
 from anabranch.adapters.postgres.database import translate
+from anabranch.statements import read_statements
 
 __all__ = ["StatisticsReader", "query_text"]
 
-QUERIES = Path(__file__).parent / "queries"
+QUERIES = Path(__file__).with_name("queries.sql")
 
 
 class StatisticsReader:
@@ -39,7 +39,6 @@ class StatisticsReader:
             return await cursor.fetchone() or ()
 
 
-@cache
 def query_text(name: str) -> str:
-    """The statement in a file of `queries/`."""
-    return (QUERIES / f"{name}.sql").read_text()
+    """A statement of the benchmarks."""
+    return read_statements(QUERIES)[name]

@@ -15,7 +15,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from anabranch.adapters.postgres.connect import Role, breaks_connection, conninfo, unreachable
-from anabranch.adapters.postgres.schema.files import FUNCTIONS, QUERIES, read_statement
+from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_function, read_queries
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import Unavailable
@@ -81,7 +81,7 @@ class Database:
         await self._pool.drain()
 
     async def query(self, name: str, **parameters: object) -> list[DictRow]:
-        """The rows of a file in `queries/`: these only read, so one that meets a dead connection is asked again."""
+        """The rows of one of `queries/`: these only read, so one that meets a dead connection is asked again."""
         try:
             return await self._fetch(query_text(name), parameters)
         except Unavailable as error:
@@ -173,7 +173,7 @@ def translate(url: str) -> Iterator[None]:
 @cache
 def call_text(function: str) -> str:
     """The statement that calls a function, with a cast for every argument."""
-    header = read_statement(FUNCTIONS, function).split(f"create function app.{function}", 1)[1]
+    header = read_function(function).split(f"create function app.{function}", 1)[1]
     listed = header[header.index("(") + 1 : _closing(header)]
     declared = [one.split(" default ")[0] for one in listed.split(",")]
     arguments = [a.split() for a in declared if a.strip() and a.split()[0] != "out"]
@@ -183,8 +183,8 @@ def call_text(function: str) -> str:
 
 @cache
 def query_text(name: str) -> str:
-    """The statement in a file of `queries/`."""
-    return read_statement(QUERIES, name)
+    """A statement of `queries/`."""
+    return read_queries()[name]
 
 
 @cache
@@ -193,8 +193,8 @@ def read_texts() -> None:
     for path in FUNCTIONS.rglob("*.sql"):
         if f"create function app.{path.stem}" in path.read_text(encoding="utf-8"):
             call_text(path.stem)
-    for query in QUERIES.rglob("*.sql"):
-        query_text(query.stem)
+    for query in read_queries():
+        query_text(query)
 
 
 def _closing(header: str) -> int:

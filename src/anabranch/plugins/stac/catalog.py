@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,11 @@ from anabranch.plugins.stac.collection import CollectionFacts, build_collection,
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
 from anabranch.plugins.stac.validation import validate
+from anabranch.statements import read_statements
 
 __all__ = ["Publication", "Published", "ensure_collection", "find_origin", "publish", "run"]
 
-SQL = Path(__file__).parent / "sql"
+SQL = Path(__file__).with_name("statements.sql")
 # Longer than a queue of publishers takes, and shorter than the statement timeout.
 LOCK_TIMEOUT = "50s"
 BATCH_ITEMS = 500
@@ -247,9 +247,8 @@ def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
     return Transient(what, code="catalog.unreachable", remedy="Nothing was published; the task is retried.")
 
 
-@cache
 def _text(query: str) -> bytes:
-    return (SQL / f"{query}.sql").read_bytes()
+    return read_statements(SQL)[query].encode()
 
 
 def _values(row: Any) -> tuple[Any, ...]:  # a tuple or a mapping, by the connection's row factory

@@ -8,7 +8,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow, class_row
 
 from anabranch.adapters.postgres.connect import Role
-from anabranch.adapters.postgres.schema.files import QUERIES
+from anabranch.adapters.postgres.schema.files import read_queries
 
 __all__ = ["Description", "Difference", "Field", "describe", "describe_roles"]
 
@@ -88,4 +88,4 @@ def _fields(connection: Connection[TupleRow], schema: str) -> Mapping[str, tuple
 
 
 def _query(name: str) -> str:
-    return (QUERIES / "describe" / f"{name}.sql").read_text()
+    return read_queries()[name]

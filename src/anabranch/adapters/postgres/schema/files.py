@@ -3,17 +3,18 @@
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from anabranch.errors import DefinitionError
+from anabranch.statements import read_statements
 
-__all__ = ["FUNCTIONS", "QUERIES", "Files", "Migration", "Release", "SqlFile", "digest", "read_statement"]
+__all__ = ["FUNCTIONS", "Files", "Migration", "Release", "SqlFile", "digest", "read_function", "read_queries"]
 
 ROOT = Path(__file__).parents[1]
 FUNCTIONS = ROOT / "functions"
-QUERIES = ROOT / "queries"
 # The first line of a migration that can't run in a transaction, such as one that makes an index concurrently.
 OUTSIDE = "-- Outside a transaction"
 
@@ -92,7 +93,7 @@ class Files:
     def functions(self) -> tuple[SqlFile, ...]:
         """The functions, one to a file, with the triggers that call them; then those of our plugins."""
         package = self.root.parents[1]
-        brought = sorted(package.glob("plugins/*/sql/functions/*.sql"))
+        brought = sorted(package.glob("plugins/*/functions/*.sql"))
         return (*self._folder("functions"), *(_read(path, package) for path in brought))
 
     @cached_property
@@ -130,10 +131,19 @@ def _read(path: Path, root: Path) -> SqlFile:
     return SqlFile(str(path.relative_to(root)), path.read_text(encoding="utf-8"))
 
 
-def read_statement(folder: Path, name: str) -> str:
-    """The text of a function or query by its name: subjects are for people."""
-    (path,) = folder.glob(f"*/{name}.sql")
+def read_function(name: str) -> str:
+    """The file of a function by its name, whichever subject it is under."""
+    (path,) = FUNCTIONS.glob(f"*/{name}.sql")
     return path.read_text(encoding="utf-8")
+
+
+@cache
+def read_queries() -> Mapping[str, str]:
+    """All statements of `queries/`: their names differ, whichever subject they are under."""
+    found = [query for path in sorted((ROOT / "queries").glob("*.sql")) for query in read_statements(path).items()]
+    if len(queries := dict(found)) < len(found):
+        raise _broken("two queries have the same name")
+    return queries
 
 
 def digest(*files: SqlFile) -> str:

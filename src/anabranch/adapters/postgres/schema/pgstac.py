@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow, dict_row
 
 from anabranch.adapters.postgres.connect import Role, conninfo
-from anabranch.adapters.postgres.schema.files import QUERIES, read_statement
+from anabranch.adapters.postgres.schema.files import read_queries
 from anabranch.adapters.postgres.schema.migrate import connected
 from anabranch.adapters.postgres.schema.transaction import PATIENCE, hold_lock
 from anabranch.errors import Unavailable
@@ -213,7 +213,7 @@ def _administrators_part(connection: Connection[TupleRow]) -> str:
 
 
 def _text(query: str) -> bytes:
-    return read_statement(QUERIES, query).encode()
+    return read_queries()[query].encode()
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The engine's state held against its invariants: every file of `audit/` finds what breaks one."""
+"""The engine's state held against its invariants: every statement of `audit.sql` finds what breaks one."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,9 +8,10 @@ from psycopg import Connection
 from psycopg.rows import TupleRow, class_row
 
 from anabranch.adapters.postgres.connect import Role
-from anabranch.adapters.postgres.schema.files import ROOT, Files
+from anabranch.adapters.postgres.schema.files import ROOT
 from anabranch.adapters.postgres.schema.migrate import connected
 from anabranch.adapters.postgres.schema.transaction import take_role
+from anabranch.statements import read_statements
 
 __all__ = ["GRACE", "Violation", "audit", "checks", "examine"]
 
@@ -35,7 +36,7 @@ class Violation:
 
 def checks() -> list[str]:
     """The names of all checks; each begins with the invariant that it is for."""
-    return sorted(path.stem for path in (ROOT / "audit").glob("*.sql"))
+    return sorted(read_statements(ROOT / "audit.sql"))
 
 
 def audit(url: str, *, since: timedelta | None = None) -> list[Violation]:
@@ -61,4 +62,4 @@ def examine(connection: Connection[TupleRow], *, since: timedelta | None = None)
 
 @cache
 def _query(check: str) -> bytes:
-    return FIND.format(Files()[f"audit/{check}.sql"].text).encode()
+    return FIND.format(read_statements(ROOT / "audit.sql")[check]).encode()

@@ -1,0 +1,228 @@
+-- What is read of jobs, their tasks and their history.
+
+-- name: activity
+-- The size of the database, its connections, and the transaction that has been open longest: what it may have seen, no
+-- vacuum removes. Sessions of other users are counted, and their transactions not seen, unless the user may read them.
+select pg_database_size(current_database()) as database_bytes,
+       (select count(*) from pg_stat_activity a where a.datname = current_database()) as connections,
+       current_setting('max_connections')::integer as max_connections,
+       (select row_to_json(o) from (
+            select extract(epoch from statement_timestamp() - a.xact_start)::float as seconds,
+                   a.application_name as process, a.state
+              from pg_stat_activity a
+             where a.datname = current_database() and a.pid <> pg_backend_pid() and a.xact_start is not null
+             order by a.xact_start limit 1) o) as oldest_transaction;
+
+-- name: alike
+-- The ids of jobs that begin alike, and one more than is shown of them.
+select j.job_id from app.jobs j
+ where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
+ order by j.job_id limit 6;
+
+-- name: dead_letters
+-- The tasks that failed for good, those of the newest lanes first, after a cursor; what was retried since is not among them.
+select j.job_id, j.workflow, j.state as job_state, j.job_id || '-' || l.node || '-' || coalesce(o.key, o.idx::text) as task_id,
+       l.node, coalesce(o.key, o.idx::text) as index, coalesce(o.handler, l.handler) as handler, o.attempt as attempts,
+       o.error, o.finished_at, l.id as lane, o.idx as position
+  from app.lanes l
+  join app.jobs j on j.id = l.job
+ cross join lateral (
+       select x.idx, x.attempt, x.error, x.finished_at, i.key, i.handler
+         from app.outcomes x left join app.items i on i.lane = x.lane and i.idx = x.idx
+        where x.lane = l.id and x.outcome = 'failed' and (l.id < %(lane)s or x.idx > %(position)s)
+          and (%(handler)s::text is null or coalesce(i.handler, l.handler) = %(handler)s)
+          and (%(code)s::text is null or x.error ->> 'code' = %(code)s)
+        order by x.idx limit %(limit)s) o
+ where l.failed > 0 and not l.superseded and l.purpose = 'work' and l.id <= %(lane)s
+   and (%(workflow)s::text is null or j.workflow = %(workflow)s)
+   and (%(job)s::text is null or j.job_id = %(job)s)
+ order by l.id desc, o.idx limit %(limit)s;
+
+-- name: events
+-- The events of a job in order, after one of them.
+select e.* from app.events e where e.job = %(job)s and e.seq > %(after)s order by e.seq limit %(limit)s;
+
+-- name: failed_logs
+-- What the attempts of a job that did not complete their tasks printed and measured, in order.
+select j.job_id || '-' || l.node || '-' || coalesce(i.key, x.idx::text) as task_id, l.node,
+       coalesce(i.key, x.idx::text) as index, x.attempt, x.log, x.metrics, l.id as lane, x.idx as position
+  from app.jobs j
+  join app.lanes l on l.job = j.id and l.purpose = 'work'
+ cross join lateral (
+       (select a.idx, a.attempt from app.attempts a where a.lane = l.id order by a.idx, a.attempt limit %(limit)s)
+       union all
+       (select o.idx, o.attempt from app.outcomes o where o.lane = l.id and o.outcome = 'failed'
+         order by o.idx limit %(limit)s)
+       order by idx, attempt limit %(limit)s) failed
+  join app.traces x on x.lane = l.id and x.idx = failed.idx and x.attempt = failed.attempt
+  left join app.items i on i.lane = l.id and i.idx = x.idx
+ where j.id = %(job)s
+ order by l.id, x.idx, x.attempt limit %(limit)s;
+
+-- name: heads
+-- Where some jobs stand, and the number of each one's last event: what a look at every watched job reads.
+select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(jobs)s);
+
+-- name: job
+-- A job by its id or the start of it: two rows mean that the start is not enough.
+select j.* from app.jobs j
+ where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
+ order by j.job_id limit 2;
+
+-- name: job_counts
+-- How many jobs there are in each state.
+select j.state, count(*) as jobs from app.jobs j group by j.state order by j.state;
+
+-- name: job_head
+-- Where a job stands, by its id or the start of it: two rows mean that the start is not enough. Its parameters and its
+-- result are not read, for they may be large.
+select j.id as job, j.state, j.last_event from app.jobs j
+ where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
+ order by j.job_id limit 2;
+
+-- name: jobs
+-- Jobs, the newest first, after a cursor; results are not read, for they may be large. Whatever is asked for, only as many
+-- are read as are shown, of each state: the parts that were not asked for are not run.
+with wanted as (
+    (select j.id from app.jobs j
+      where %(state)s::app.job_state is null and %(workflow)s::text is null and %(parent)s::bigint is null
+        and (%(before)s::bigint is null or j.id < %(before)s)
+      order by j.id desc limit %(limit)s)
+    union all
+    (select j.id from app.jobs j
+      where %(state)s::app.job_state is not null and %(workflow)s::text is null and %(parent)s::bigint is null
+        and j.state = %(state)s::app.job_state and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
+      order by -j.id limit %(limit)s)
+    union all
+    select found.id
+      from unnest(case when %(state)s::app.job_state is null then enum_range(null::app.job_state)
+                       else array[%(state)s::app.job_state] end) as s(state)
+     cross join lateral (
+           select j.id from app.jobs j
+            where j.workflow = %(workflow)s::text and j.state = s.state
+              and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
+            order by -j.id limit %(limit)s) found
+     where %(workflow)s::text is not null and %(parent)s::bigint is null
+    union all
+    select j.id from app.jobs j
+     where j.parent = %(parent)s::bigint and (%(before)s::bigint is null or j.id < %(before)s)
+       and (%(state)s::app.job_state is null or j.state = %(state)s)
+       and (%(workflow)s::text is null or j.workflow = %(workflow)s))
+select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
+       j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
+       j.finished_at, j.parent
+  from (select w.id from wanted w order by w.id desc limit %(limit)s) w
+ cross join lateral (select x.* from app.jobs x where x.id = w.id limit 1) j
+ order by j.id desc;
+
+-- name: lane_values
+-- What the parameters of some lanes' tasks are filled in from, where they are.
+select l.id as lane, l.values, j.job_id, j.workflow_hash, j.parameters as inputs
+  from app.lanes l join app.jobs j on j.id = l.job where l.id = any(%(lanes)s) and l.values is not null;
+
+-- name: logs
+-- What the attempts of a job's tasks printed and measured, in order, after a cursor. It walks the job's lanes, and in
+-- each the traces by their key from the cursor on, so that a page costs the same wherever it begins.
+select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, t.attempt, t.log, t.metrics,
+       l.id as lane, t.position
+  from app.jobs j
+  join app.lanes l on l.job = j.id and l.purpose = 'work' and l.id >= %(lane)s
+                  and (%(node)s::text is null or l.node = %(node)s)
+ cross join lateral (
+       select x.idx as position, coalesce(i.key, x.idx::text) as index, x.attempt, x.log, x.metrics
+         from app.traces x
+         left join app.items i on i.lane = x.lane and i.idx = x.idx
+        where x.lane = l.id
+          and (x.idx, x.attempt) > (case when l.id = %(lane)s then %(position)s else -1 end,
+                                    case when l.id = %(lane)s then %(last)s else 0 end)
+          and (%(attempt)s::integer is null or x.attempt = %(attempt)s)
+          and (%(index)s::text is null
+               or x.idx = any(array(select k.idx from app.items k where k.lane = l.id and k.key = %(index)s)
+                              || %(number)s::integer) and coalesce(i.key, x.idx::text) = %(index)s)
+        order by x.idx, x.attempt limit %(limit)s) t
+ where j.id = %(job)s
+ order by l.id, t.position, t.attempt limit %(limit)s;
+
+-- name: nodes
+-- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read, but where few of them
+-- run how far these are.
+select n.job, n.name, n.state, coalesce(l.width, 0) as total,
+       case when l.closed then 0 else coalesce(l.width - l.next_index, 0) end as ready,
+       case when l.closed then 0 else coalesce(l.running, 0) end as running,
+       case when l.closed then 0 else coalesce(l.next_index - (l.width - l.remaining) - l.running, 0) end as due,
+       coalesce(l.width - l.remaining - l.failed, 0) as completed,
+       coalesce(l.failed, 0) as failed,
+       case when l.closed then coalesce(l.remaining, 0) else 0 end as cancelled,
+       s.said, n.error, n.opened_at, n.finished_at
+  from app.nodes n
+  left join lateral (select * from app.lanes l where l.job = n.job and l.node = n.name and l.purpose = 'work' and not l.superseded
+                      order by l.generation desc limit 1) l on true
+  left join lateral (
+        select jsonb_agg(c.progress || jsonb_build_object('at', c.progress_at) order by c.idx) as said
+          from app.claims c
+         where l.running between 1 and 20 and not l.closed and c.lane = l.id and c.progress is not null) s on true
+ where n.job = any(%(jobs)s)
+ order by n.job, n.position;
+
+-- name: parent
+-- The id of the job that runs another.
+select p.job_id from app.jobs p where p.id = %(parent)s;
+
+-- name: task_rows
+-- The tasks of a job as their rows stand, after a cursor, each with the process that holds or held it.
+select t.task_id, t.node, t.generation, t.lane, t.place as position, t.index, t.state, t.handler, t.attempt, t.failures,
+       t.crashes, t.session, s.host, s.pid, t.claimed_at, t.started_at, t.finished_at, t.due_at, t.result, t.error
+  from app.list_tasks(%(job)s, %(lane)s, %(position)s, null, null, %(limit)s) t
+  left join app.sessions s on s.id = t.session
+ order by t.lane, t.place;
+
+-- name: tasks
+-- The tasks of a job in order, after a cursor.
+select t.task_id, t.node, t.index, t.state as status, t.handler, t.parameters, t.attempt as attempts, t.failures,
+       t.crashes, t.claimed_at, t.started_at, t.finished_at, t.due_at, t.progress, t.result, t.error, t.lane,
+       t.place as position, t.item
+  from app.list_tasks(%(job)s, %(lane)s, %(position)s, %(node)s, %(status)s, %(limit)s) t
+ order by t.lane, t.place;
+
+-- name: tombstone
+-- The tombstones of a job by its id or the start of it: several mean that the start is not enough, and some of
+-- them are shown.
+select distinct on (t.job_id) t.* from app.tombstones t
+ where t.job_id >= %(job_id)s and t.job_id < %(job_id)s || 'g'
+ order by t.job_id, t.purged_at desc limit 6;
+
+-- name: tombstone_of
+-- The tombstone of a job that was found a moment ago, if it was purged meanwhile.
+select t.* from app.tombstones t where t.job = %(job)s;
+
+-- name: waiting_for
+-- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a pause, a queue that no
+-- worker serves, a handler that no worker has, an advance that could not be made, or a process that can't report.
+select distinct t.reason
+  from (select case when l.held like 'fault %%' then format('node %%s: its tasks can''t be claimed: %%s', l.node, substr(l.held, 7))
+                    when m.paused then format('node %%s: the %%s %%s is paused', l.node, m.kind, m.name)
+                                       || case when m.reason = '' then '' else ': ' || m.reason end
+                    when l.held is not null then format('node %%s: held back by the limit of %%s', l.node, l.held)
+                    when not exists (select from app.sessions s where s.dead_at is null and s.kind = 'worker'
+                                        and not s.draining and l.queue = any(s.queues))
+                    then format('node %%s: no worker serves the queue %%s', l.node, l.queue)
+                    when l.handler not like 'anabranch.%%' and not app.has_handler(l.handler)
+                    then format('node %%s: no worker has the handler %%s', l.node, l.handler) end as reason
+          from app.lanes l left join app.limits m on m.kind || ' ' || m.name = l.held
+         where l.job = %(job)s and not l.closed and (l.next_index < l.width or l.due_at is not null)
+        union all
+        select format('node %%s: waits', w.node)
+               || case when n.kind = 'gate' then ' for a signal' else '' end
+               || case when w.until is null then '' else to_char(w.until at time zone 'UTC', '" until "YYYY-MM-DD"T"HH24:MI:SS"Z"') end
+          from app.waits w
+          join app.jobs j on j.id = w.job
+          join app.workflows f on f.hash = j.workflow_hash
+          cross join lateral jsonb_to_recordset(f.definition -> 'nodes') as n(name text, kind text)
+         where w.job = %(job)s and n.name = w.node
+        union all
+        select format('node %%s: %%s', r.node, r.trouble) from app.rights r where r.job = %(job)s and r.trouble is not null
+        union all
+        (select format('node %%s: %%s', l.node, s.trouble)
+           from app.lanes l join app.claims c on c.lane = l.id join app.sessions s on s.id = c.session and s.dead_at is null
+          where l.job = %(job)s and not l.closed and s.trouble is not null limit 100)) t
+ where t.reason is not null order by 1 limit 10;

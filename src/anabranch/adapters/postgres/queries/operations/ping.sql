@@ -1,2 +1,0 @@
--- Whether the server answers.
-select 1 as answer;

@@ -1,2 +1,0 @@
--- Take tasks.
-select claim(%(batch)s::integer);

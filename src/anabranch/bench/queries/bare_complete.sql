@@ -1,2 +1,0 @@
--- Complete tasks.
-select complete(%(done)s::bigint[]);

@@ -1,2 +1,0 @@
--- How many tasks are not completed yet.
-select remaining from counter;

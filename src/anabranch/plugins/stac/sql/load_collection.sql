@@ -1,2 +1,0 @@
--- Insert or update a collection in pgstac.
-select pgstac.upsert_collection(%(document)s::jsonb)

@@ -1,2 +1,0 @@
--- Insert items into pgstac, or replace them.
-select pgstac.upsert_items(%(items)s::jsonb)

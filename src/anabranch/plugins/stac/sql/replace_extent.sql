@@ -1,2 +1,0 @@
--- Replace the extent of a collection; returns its document.
-select app.replace_extent(%(collection)s, %(extent)s)

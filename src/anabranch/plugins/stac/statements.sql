@@ -1,0 +1,100 @@
+-- The statements of the catalog.
+
+-- name: clear
+-- Delete all collections and items from pgstac.
+select pgstac.delete_collection(c.id) from pgstac.collections c order by c.id
+
+-- name: collections
+-- The published collections.
+select c.id from app.collections c order by c.id
+
+-- name: counts
+-- How many collections and items are published, and how many pgstac has.
+select (select count(*) from app.collections), (select count(*) from app.catalog_items),
+       (select count(*) from pgstac.collections), (select count(*) from pgstac.items)
+
+-- name: different_collections
+-- Collections that are missing, unknown or different in pgstac, compared with our rows.
+select coalesce(ours.id, theirs.id),
+       case when theirs.id is null then 'missing' when ours.id is null then 'unknown' else 'different' end
+  from app.collections ours full join pgstac.collections theirs on theirs.id = ours.id
+ where ours.id is null or theirs.id is null or ours.document <> theirs.content
+ order by 1
+
+-- name: different_items
+-- Items that are missing, unknown or different in pgstac, compared with our rows; pgstac returns no nulls.
+select coalesce(ours.collection, theirs.collection), coalesce(ours.id, theirs.id),
+       case when theirs.id is null then 'missing' when ours.id is null then 'unknown' else 'different' end
+  from app.catalog_items ours
+  full join (select i.collection, i.id, pgstac.content_hydrate(i) as document from pgstac.items i) theirs
+    on theirs.collection = ours.collection and theirs.id = ours.id
+ where ours.id is null or theirs.id is null or jsonb_strip_nulls(ours.document) <> theirs.document
+ order by 1, 2
+
+-- name: ensure_collection
+-- Create a collection, or update its fields; returns its document, and whether it changed.
+select * from app.ensure_collection(%(document)s, %(said)s, %(alone)s)
+
+-- name: extents
+-- Each collection's extent, and the bbox and times of its items.
+select c.id, c.document -> 'extent', i.document
+  from app.collections c
+ cross join lateral (
+       select jsonb_build_object('bbox', x.document -> 'bbox', 'properties', jsonb_build_object(
+                  'datetime', x.document #> '{properties,datetime}',
+                  'start_datetime', x.document #> '{properties,start_datetime}',
+                  'end_datetime', x.document #> '{properties,end_datetime}')) as document
+         from app.catalog_items x where x.collection = c.id) i
+
+-- name: find_origin
+-- The workflow of a job.
+select * from app.find_origin(%(job_id)s)
+
+-- name: fits_partition
+-- Whether a collection's partition takes items with these times without a change.
+select coalesce(bool_and(m.constraint_dtrange @> lower(t.range) and m.constraint_edtrange @> upper(t.range)), false)
+  from (select pgstac.stac_daterange(p) as range from jsonb_array_elements(%(times)s::jsonb) p) t
+  left join pgstac.partition_stats s on s.collection = %(collection)s
+  left join lateral pgstac.partition_catalog_meta(s.partition) m on true
+
+-- name: has_collection
+-- Whether pgstac has a collection with the same document.
+select exists (select from pgstac.collections c where c.id = %(document)s::jsonb ->> 'id' and c.content = %(document)s::jsonb)
+
+-- name: hold_attempt
+-- Whether the attempt is current; its job stays locked until the end of the transaction (E3, E7).
+select app.hold_attempt(%(job_id)s, %(node)s, %(attempt)s, %(lane)s, %(place)s, %(token)s)
+
+-- name: load_collection
+-- Insert or update a collection in pgstac.
+select pgstac.upsert_collection(%(document)s::jsonb)
+
+-- name: load_items
+-- Insert items into pgstac, or replace them.
+select pgstac.upsert_items(%(items)s::jsonb)
+
+-- name: missing
+-- Which of the given items of a collection are missing in pgstac.
+select x.id from unnest(%(ids)s::text[]) x(id)
+ where not exists (select from pgstac.items i where i.collection = %(collection)s and i.id = x.id)
+
+-- name: publish_items
+-- Write our own rows of items and their outputs.
+select * from app.publish_items(%(collection)s, %(job_id)s, %(items)s, %(alone)s)
+
+-- name: refill_collections
+-- Insert every published collection into pgstac, from our rows.
+select pgstac.upsert_collection(c.document) from app.collections c order by c.id
+
+-- name: refill_items
+-- Insert the next items of a collection, by id, into pgstac, from our rows; returns the last id, or null at the end.
+with next as materialized (
+    select i.id, i.document from app.catalog_items i
+     where i.collection = %(collection)s and i.id > %(after)s order by i.id limit %(most)s),
+load as materialized (
+    select pgstac.upsert_items(jsonb_agg(n.document)) from next n having count(*) > 0)
+select max(n.id) from next n left join load on true
+
+-- name: replace_extent
+-- Replace the extent of a collection; returns its document.
+select app.replace_extent(%(collection)s, %(extent)s)
