@@ -82,7 +82,7 @@ class Controls:
         raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
 
     async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str) -> bool:
-        """Tell a gate what it waits for; False when it was told the same before, Conflict when something else."""
+        """Give a gate its signal; False when it has received the same before, Conflict when it has another."""
         job = await self._reads.find(job_id)
         _require_gate(await self._reads.workflow(job), node)
         verdict = await self._store.signal(job.job_id, node, payload, by, self._session())
@@ -92,7 +92,7 @@ class Controls:
             return verdict.answer is SignalAnswer.ACCEPTED
         gate, remedy = f"{node} of job {job.job_id[:12]}", f"See `anabranch events {job.job_id[:12]}`."
         if verdict.answer is SignalAnswer.OTHER:
-            raise Conflict("gate.other", f"{gate} was told something else before, and that stands", remedy=remedy)
+            raise Conflict("gate.other", f"{gate} has received another signal before, which counts", remedy=remedy)
         raise Conflict("gate.ended", f"{gate} is over", remedy=remedy)
 
     async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:

@@ -13,7 +13,7 @@ AnabranchError
     ├── Transient       trying again may help
     ├── Throttled       trying again later may help
     ├── Resource        memory, disk or time ran out
-    └── Interrupted     it was told to stop, and did
+    └── Interrupted     it was asked to stop, and did
 """
 
 from datetime import timedelta
@@ -174,9 +174,9 @@ class Resource(TaskError):
 
 
 class Interrupted(TaskError):
-    """The handler was told to stop and did: the task is handed back, and no attempt is spent.
+    """The handler was asked to stop and did: the task is handed back, and no attempt is spent.
 
-    One that nobody told is charged with a transient failure.
+    One that nobody asked is charged with a transient failure.
     """
 
     category = "transient"

@@ -1,4 +1,4 @@
-"""What must not be told: secrets in texts that others wrote, such as the messages of drivers."""
+"""Hides secrets in texts that others wrote, such as the messages of drivers."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ __all__ = ["KEY", "hide_secrets"]
 Found = re.Match[str]
 
 KEY = re.compile(r"anb_([0-9a-f]{12})_([0-9a-f]{64})")
-# All of these take linear time: a handler's text may be long, and a stranger's.
+# All of these take linear time: a handler's text may be long, and untrusted.
 URL = re.compile(r"(https?)?://((?:(?!://)\S)+)", re.IGNORECASE)
 PORT = re.compile(r"\d{1,5}[/?#,]")
 PLACE = re.compile(r"[/?#\[]")

@@ -88,19 +88,19 @@ async function save(link) {
   setTimeout(() => URL.revokeObjectURL(saved.href), 60_000);
 }
 
-function tell(link, text) {
-  const told = document.createElement("small");
-  told.className = "wrong";
-  told.setAttribute("role", "alert");
-  told.textContent = ` ${text}`;
-  link.after(told);
+function showError(link, text) {
+  const note = document.createElement("small");
+  note.className = "wrong";
+  note.setAttribute("role", "alert");
+  note.textContent = ` ${text}`;
+  link.after(note);
 }
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-keyed]");
   if (!link || !key) return;
   event.preventDefault();
-  save(link).catch((error) => tell(link, error.message));
+  save(link).catch((error) => showError(link, error.message));
 });
 
 // All that was read by the key leaves with it.

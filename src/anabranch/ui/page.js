@@ -14,7 +14,7 @@ let chosen = null;
 
 const world = new WorldMap(document.querySelector("#map"), (index) => choose(items[index]));
 
-function tell(text, { wrong = false, code = "" } = {}) {
+function showMessage(text, { wrong = false, code = "" } = {}) {
   message.hidden = !text;
   message.className = wrong ? "wrong" : "";
   message.textContent = text;
@@ -54,10 +54,10 @@ async function load(read) {
   more.disabled = true;
   try {
     add(await read());
-    if (items.length) tell("");
-    else tell("Nothing is published yet. Send a raster, and publish it:", { code: "anabranch run process_raster -p source=@scene.tif" });
+    if (items.length) showMessage("");
+    else showMessage("Nothing is published yet. Send a raster, and publish it:", { code: "anabranch run process_raster -p source=@scene.tif" });
   } catch (error) {
-    tell(error.message, { wrong: true });
+    showMessage(error.message, { wrong: true });
   } finally {
     more.disabled = false;
   }

@@ -40,8 +40,8 @@ function outline(api, given, depth = 0) {
   if (schema.enum) return schema.enum.join(" | ");
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices) {
-    const told = choices.filter((choice) => choice.type !== "null").map((choice) => outline(api, choice, depth + 1));
-    return told.length === 1 ? told[0] : told.every((one) => typeof one === "string") ? told.join(" | ") : told;
+    const outlines = choices.filter((choice) => choice.type !== "null").map((choice) => outline(api, choice, depth + 1));
+    return outlines.length === 1 ? outlines[0] : outlines.every((one) => typeof one === "string") ? outlines.join(" | ") : outlines;
   }
   if (schema.allOf) return Object.assign({}, ...schema.allOf.map((part) => outline(api, part, depth + 1)));
   if (schema.properties) {

@@ -4,9 +4,9 @@ import { fetchJson } from "./items.js";
 export async function tilesOf(item) {
   const root = `raster/collections/${encodeURIComponent(item.collection)}/items/${encodeURIComponent(item.id)}`;
   const query = hasHints(item) ? "" : await guess(root, `asset=${encodeURIComponent(item.raster[0])}`);
-  const told = await fetchJson(`${root}/WebMercatorQuad/tilejson.json?tilesize=256&${query}`);
-  const tiles = told.tiles.map((tile) => here(tile));
-  return { tiles, boxes: boxesOf(item, told.bounds), minzoom: Math.max(told.minzoom - 2, 0), maxzoom: told.maxzoom };
+  const tilejson = await fetchJson(`${root}/WebMercatorQuad/tilejson.json?tilesize=256&${query}`);
+  const tiles = tilejson.tiles.map((tile) => here(tile));
+  return { tiles, boxes: boxesOf(item, tilejson.bounds), minzoom: Math.max(tilejson.minzoom - 2, 0), maxzoom: tilejson.maxzoom };
 }
 
 // Where there are tiles: on both sides of 180 degrees where the item's box begins east of where it ends.

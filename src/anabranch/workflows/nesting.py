@@ -199,7 +199,7 @@ def _value_mistake(value: Json, wanted: Input, scope: Scope) -> str:
         if isinstance(template.part, Fixed):
             return next(iter(find_value_mistakes(wanted, template.part.value)), "")
         kind = check(template, scope.type_of)
-    except ExpressionError:  # it is told for its own sake
+    except ExpressionError:  # it is reported where it is written
         return ""
     return "" if fits_type(wanted, kind) else f"must be {article(wanted.type)}, not {article(kind)}"
 

@@ -92,7 +92,7 @@ create table app.nodes (
 -- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
 -- handed parameters over to the next stage. tried: the highest attempt of its earlier generations. held: the limit that
 -- leaves no room for it now. superseded: its node was retried, and what stands here is history. told: how many attempts
--- that did not end their task the job's events tell of; null: there was none. task_bytes: how much data of its own a task
+-- that did not end their task the job's events report; null: there was none. task_bytes: how much data of its own a task
 -- brings to its claim at most; shared_bytes: how much they have in common. freed_at: when its window or a limit last let it
 -- be claimed again.
 create table app.lanes (
@@ -288,7 +288,7 @@ create table app.waits (
 
 create index waits_until on app.waits (until) where until is not null;
 
--- What a gate was told; the first signal stands, also one that came before the gate was reached.
+-- What a gate received; the first signal counts, also one that came before the gate was reached.
 create table app.signals (
     job bigint not null references app.jobs on delete cascade,
     node text not null,
