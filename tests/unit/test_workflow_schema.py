@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +93,18 @@ def is_valid(text: str) -> bool:
     """By our own reading, and by the package's where it is installed."""
     value = yaml.safe_load(text)
     fitting = fits(value, SCHEMA)
-    if importlib.util.find_spec("jsonschema"):
-        validator = importlib.import_module("jsonschema").Draft202012Validator
-        validator.check_schema(SCHEMA)
-        assert validator(SCHEMA).is_valid(value) == fitting
+    if validator := checked_validator():
+        assert validator.is_valid(value) == fitting
     return fitting
+
+
+@cache
+def checked_validator() -> Any:  # of a package that may be absent
+    if not importlib.util.find_spec("jsonschema"):
+        return None
+    validator = importlib.import_module("jsonschema").Draft202012Validator
+    validator.check_schema(SCHEMA)
+    return validator(SCHEMA)
 
 
 @pytest.mark.parametrize("part", PARTS)
