@@ -1,4 +1,4 @@
-"""Connections, rates and quotas are bounded (TS8, TS9, TS10); each test has an API in a process of its own."""
+"""Connections, rates and quotas are bounded (TS8, TS9, TS10); by APIs in processes of their own."""
 
 import json
 import socket
@@ -10,9 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from psycopg import Connection
+from psycopg.rows import TupleRow
 
 from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
+from anabranch.embedded.cluster import Cluster
+from anabranch.testing.postgres import Databases
 from tests.support.serving import Served, serve_api
 
 pytestmark = pytest.mark.postgres
@@ -81,60 +85,74 @@ def throttled(answer: httpx.Response, code: str) -> None:
     assert int(answer.headers["Retry-After"]) >= 1
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("slow") / "home"
+
+
+@pytest.fixture(scope="module")
+def slow(postgres: Cluster, postgres_admin: Connection[TupleRow], home: Path) -> Iterator[Served]:
+    """An API that gives heads and bodies a second; tests send it what never ends."""
+    with serve_api(Databases(postgres, postgres_admin).make(), home, **SLOW) as api:
+        yield api
+
+
 # ---- connections
 
 
-def test_ts8_half_a_head_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
-    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+def test_ts8_half_a_head_is_closed_in_time(slow: Served) -> None:
+    with connect(slow) as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ")
         answer = read_to_end(connection)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert told(answer)["code"] == "request.timeout"
 
 
-def test_ts8_a_head_that_drips_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
-    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+def test_ts8_a_head_that_drips_is_closed_in_time(slow: Served) -> None:
+    with connect(slow) as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         send_on(connection, b"X-A: 1\r\n")
 
 
-def test_ts8_a_connection_on_which_nothing_is_sent_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
-    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+def test_ts8_a_connection_on_which_nothing_is_sent_is_closed_in_time(slow: Served) -> None:
+    with connect(slow) as connection:
         assert read_to_end(connection) == b""
 
 
-def test_ts8_half_of_a_second_head_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
-    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+def test_ts8_half_of_a_second_head_is_closed_in_time(slow: Served) -> None:
+    with connect(slow) as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /li")
         answer = send_on(connection, b"v")
     assert answer.startswith(b"HTTP/1.1 200 ")
 
 
-def test_ts8_half_a_body_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
-    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+def test_ts8_half_a_body_is_closed_in_time(slow: Served) -> None:
+    with connect(slow) as connection:
         head = "POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
         connection.sendall(f"{head}\r\n{{".encode())
         answer = read_to_end(connection)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert told(answer)["code"] == "request.timeout"
-    assert "request.crashed" not in api.log.read_text()
+    assert "request.crashed" not in slow.log.read_text()
 
 
-def test_ts8_a_body_that_drips_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
-    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
-        head = "POST /api/uploads?name=a.bin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\n"
+def test_ts8_a_body_that_drips_is_closed_in_time(slow: Served, home: Path) -> None:
+    with connect(slow) as connection:
+        head = (
+            "POST /api/uploads?name=drips.bin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\n"
+        )
         connection.sendall(f"{head}Content-Length: 1000000\r\n\r\n".encode())
         send_on(connection, b"x")
-    assert "request.abandoned" in api.log.read_text()
-    assert list((tmp_path / "home" / "bronze").rglob("a.bin")) == []
+    assert "request.abandoned" in slow.log.read_text()
+    assert list((home / "bronze").rglob("drips.bin")) == []
 
 
-def test_ts8_a_body_that_falls_silent_after_much_is_closed_in_time(database_url: str, tmp_path: Path) -> None:
-    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+def test_ts8_a_body_that_falls_silent_after_much_is_closed_in_time(slow: Served) -> None:
+    with connect(slow) as connection:
         head = "POST /api/uploads?name=a.bin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\n"
         connection.sendall(f"{head}Content-Length: 9000000\r\n\r\n".encode() + bytes(1_000_000))
         read_to_end(connection)
-    assert "connection.timed_out" in api.log.read_text()
+    assert "connection.timed_out" in slow.log.read_text()
 
 
 def test_ts8_a_body_that_comes_fast_enough_may_take_long(database_url: str, tmp_path: Path) -> None:
@@ -148,8 +166,8 @@ def test_ts8_a_body_that_comes_fast_enough_may_take_long(database_url: str, tmp_
         assert read_to_end(connection).startswith(b"HTTP/1.1 201 ")
 
 
-def test_ts8_an_answer_that_is_not_read_is_given_up(database_url: str, tmp_path: Path) -> None:
-    with serve_api(database_url, tmp_path / "home", **SLOW) as api, connect(api) as connection:
+def test_ts8_an_answer_that_is_not_read_is_given_up(slow: Served) -> None:
+    with connect(slow) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         request = b"GET /ui/vendor/maplibre-gl.mjs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
         for _ in range(PATIENCE_SECONDS * 5):
@@ -161,7 +179,7 @@ def test_ts8_an_answer_that_is_not_read_is_given_up(database_url: str, tmp_path:
                 pass
             except ConnectionError:
                 break
-            if "connection.unread" in api.log.read_text():
+            if "connection.unread" in slow.log.read_text():
                 break
         else:
             pytest.fail("the connection was never closed")
@@ -206,10 +224,8 @@ def test_ts8_connections_that_are_all_at_work_are_kept_and_the_next_is_told(data
 
 
 @pytest.mark.parametrize("chunked", ["chunked", "Chunked"])
-def test_ts10_both_a_length_and_chunks_are_refused_and_the_connection_is_closed(
-    database_url: str, tmp_path: Path, chunked: str
-) -> None:
-    with serve_api(database_url, tmp_path / "home") as api, connect(api) as connection:
+def test_ts10_both_a_length_and_chunks_are_refused_and_the_connection_is_closed(slow: Served, chunked: str) -> None:
+    with connect(slow) as connection:
         head = (
             f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 6\r\nTransfer-Encoding: {chunked}\r\n\r\n"
         )
