@@ -22,7 +22,7 @@ from anabranch.settings import Settings
 
 __all__ = ["Stack", "open_stack"]
 
-LEASE = timedelta(seconds=3)
+LEASE = timedelta(seconds=12)  # a process on a busy machine may be silent for seconds
 
 
 class Stack:
