@@ -22,6 +22,7 @@ from anabranch.settings import Settings
 
 __all__ = ["Stack", "open_stack"]
 
+PATIENCE_SECONDS = 240
 LEASE = timedelta(seconds=12)  # a process on a busy machine may be silent for seconds
 
 
@@ -48,9 +49,10 @@ class Stack:
         return await self.until(job_id, lambda job: job.job.state in TERMINAL)
 
     async def until(self, job_id: str, true: Callable[[JobDetail], object]) -> JobDetail:
-        """The job, once something is true of it."""
-        while not true(job := await self.gateway.reads.job(job_id)):  # the end is in the database
-            await asyncio.sleep(0.02)
+        """The job, once something is true of it; TimeoutError after minutes: it never will be."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not true(job := await self.gateway.reads.job(job_id)):  # the end is in the database
+                await asyncio.sleep(0.02)
         return job
 
     async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
