@@ -23,7 +23,7 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, Unavailable
 from anabranch.testing.postgres import Databases
 from anabranch.testing.shared_cluster import SharedCluster
-from tests.support.small_schema import SmallSchema
+from tests.support.small_schema import SmallSchema, write_old_ledger
 
 SOON = timedelta(milliseconds=100)
 
@@ -86,14 +86,8 @@ def test_a_second_migration_waits_and_gives_up_in_time(database_url: str) -> Non
     assert migrate(database_url, patience=SOON) == Applied((), redeployed=False)
 
 
-def write_old_ledger(url: str, migrations: int) -> None:
-    """The ledger of a database that was made before there was a baseline."""
-    rows = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in Files().folded[:migrations]]
-    run(url, f"delete from app.migrations; insert into app.migrations values {', '.join(rows)}")
-
-
 def test_o4_a_database_with_all_old_migrations_has_the_baseline(database_url: str) -> None:
-    write_old_ledger(database_url, len(Files().folded))
+    write_old_ledger(database_url)
     assert status(database_url).current
     assert migrate(database_url) == Applied((), redeployed=False)
     assert check(database_url) == []

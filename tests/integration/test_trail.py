@@ -26,6 +26,7 @@ from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.interleave import call, open_connections, pin
+from tests.support.small_schema import write_old_ledger
 from tests.support.stack import open_stack
 
 pytestmark = pytest.mark.postgres
@@ -318,9 +319,8 @@ insert into app.due values (1, 0, 1, 0, 1, now(), now());
 
 async def test_o4_jobs_of_a_database_from_before_the_baseline_have_their_history(database_url: str) -> None:
     """What happened before is shown as far as it was kept; what happens now is shown whole."""
-    folded = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in Files().folded]
+    write_old_ledger(database_url)
     with psycopg.connect(database_url) as database:
-        database.execute(f"delete from app.migrations; insert into app.migrations values {', '.join(folded)}")
         database.execute(BEFORE)
     assert migrate(database_url).migrations == ()
 

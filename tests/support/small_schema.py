@@ -3,9 +3,10 @@
 import shutil
 from pathlib import Path
 
+from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.schema.files import ROOT, Files
 
-__all__ = ["SmallSchema"]
+__all__ = ["SmallSchema", "write_old_ledger"]
 
 TABLES = """create type app.mood as enum ('good', 'bad');
 
@@ -77,3 +78,10 @@ class SmallSchema:
     def remove(self, path: str) -> None:
         """Remove a file."""
         (self.root / path).unlink()
+
+
+def write_old_ledger(url: str, migrations: int | None = None) -> None:
+    """Give a database the ledger of one that was made before there was a baseline, of all or the first migrations."""
+    rows = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in Files().folded[:migrations]]
+    with connect(url, None) as connection:
+        connection.execute(f"delete from app.migrations; insert into app.migrations values {', '.join(rows)}".encode())

@@ -98,14 +98,16 @@ class LimitRequest(Input):
         strict=True, json_schema_extra={"examples": [{"most": 4, "reason": "The server is small."}]}
     )
     most: int = Field(ge=1, lt=2**31, description="How many at once.")
-    reason: str = Field("", max_length=1000, description="Shown to whoever asks.")
+    reason: str = Field("", max_length=1000, description="Shown with the limit.")
 
 
 class PauseRequest(Input):
     """Why something is paused."""
 
     model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"reason": "The server is moved."}]})
-    reason: str = Field("", max_length=1000, description="Shown to whoever asks.")
+    reason: str = Field(
+        "", max_length=1000, description="Shown with the pause, and in the status of jobs that wait for its end."
+    )
 
 
 class DeadLettersQuery(Input):
@@ -207,7 +209,7 @@ class MakeKeyRequest(Input):
     )
 
     def wanted(self) -> KeyRequest:
-        """The same for whoever makes keys."""
+        """The request as the store takes it."""
         seconds = self.expires_in_seconds
         return KeyRequest(self.name, self.scope, self.owner, None if seconds is None else timedelta(seconds=seconds))
 

@@ -3,6 +3,7 @@
 A rule holds for a declaration only: what was stored before the rule existed is still read (E16).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -83,14 +84,17 @@ def filled(name: str, default: object) -> Any:  # as pydantic's Field
     return Field(default, validation_alias=f"{FILLED}{name}")
 
 
-class Rule:
+class Rule(ABC):
     """The annotation of a field whose declared value is read by `read`, and described by `schema`."""
 
-    schema: Mapping[str, Json]
+    @property
+    @abstractmethod
+    def schema(self) -> Mapping[str, Json]:
+        """The declared value as JSON Schema."""
 
+    @abstractmethod
     def read(self, value: Any) -> Any:  # any JSON in, what the field holds out
         """The field's value, or an error that says what is wrong."""
-        raise NotImplementedError
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def apply(value: Any, info: ValidationInfo) -> Any:
@@ -103,17 +107,26 @@ class Rule:
 
 
 class Check(Rule):
-    """A rule of its own."""
+    """A rule that is a function."""
 
     def __init__(self, read: Callable[[Any], Any], schema: Mapping[str, Json]) -> None:
-        self.read = read  # type: ignore[method-assign,assignment]  # the rule is this function
-        self.schema = schema
+        self._read = read
+        self._schema = schema
+
+    @property
+    def schema(self) -> Mapping[str, Json]:
+        """As JSON Schema."""
+        return self._schema
+
+    def read(self, value: Any) -> Any:  # as of any rule
+        """What the function makes of it."""
+        return self._read(value)
 
 
 class _Number(Rule):
+    @abstractmethod
     def find_mistake(self, value: Any) -> str:
         """What is wrong with a number, as the end of a sentence."""
-        raise NotImplementedError
 
     def read(self, value: Any) -> Any:
         if mistake := self.find_mistake(value):
@@ -129,7 +142,7 @@ class Whole(_Number):
     high: int = MAX_WHOLE
 
     @property
-    def schema(self) -> Mapping[str, Json]:  # type: ignore[override]  # it is computed
+    def schema(self) -> Mapping[str, Json]:
         """As JSON Schema."""
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
 
@@ -150,7 +163,7 @@ class Seconds(_Number):
     zero: bool = False
 
     @property
-    def schema(self) -> Mapping[str, Json]:  # type: ignore[override]  # it is computed
+    def schema(self) -> Mapping[str, Json]:
         """As JSON Schema."""
         return {"type": "number", "minimum" if self.zero else "exclusiveMinimum": 0, "maximum": MAX_SECONDS}
 

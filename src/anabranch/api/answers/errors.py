@@ -177,7 +177,7 @@ def for_anonymous(error: AnabranchError) -> AnabranchError:
     """An error as anonymous callers see it."""
     # Which part fails is not for those who only look whether any does.
     if isinstance(error, Unavailable | SessionGone):
-        remedy = "Try again; whoever runs it finds the cause by `anabranch doctor`."
+        remedy = "Try again; its operator finds the cause with `anabranch doctor`."
         return Unavailable("api.not_ready", "this API can't serve now", remedy=remedy)
     return error
 

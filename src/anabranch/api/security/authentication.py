@@ -70,7 +70,7 @@ class Authenticator:
             return await self._keys().find(key_id)
         except AnabranchError as error:
             log.warning("keys.unreadable", code=error.code, reason=error.message)
-            remedy = "Try again; whoever runs the API finds the cause by `anabranch doctor`."
+            remedy = "Try again; the operator of the API finds the cause with `anabranch doctor`."
             raise Unavailable("auth.unavailable", "keys can't be looked up now", remedy=remedy) from error
 
     async def _note(self, key_id: str) -> None:
