@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from anabranch.access import KeyRequest, Scope
-from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.answers.build import build_event
