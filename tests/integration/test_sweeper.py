@@ -1,7 +1,7 @@
 """The sweeper: what one act, one row or one slow round can't do keeps nothing else from being done."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -10,6 +10,7 @@ import pytest
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.adapters.postgres.store.vitals import PostgresSigns
 from anabranch.api.health.diagnosis import Part, diagnose
+from anabranch.engine.advancing import Advancer
 from anabranch.engine.child_jobs import ChildJobs, collect_children
 from anabranch.engine.filling import Definitions
 from anabranch.engine.live_session import LiveSession
@@ -190,7 +191,7 @@ async def test_e21_one_sweep_takes_over_everything_of_dead_sessions(engine: Engi
 class StuckStore(PostgresStore):
     """A store in which advancing never ends."""
 
-    async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]:
+    async def take_rights(self, session: SessionId, limit: int, before: datetime | None = None) -> list[TakenRight]:
         await asyncio.Event().wait()
         return []
 
@@ -480,6 +481,20 @@ async def test_e18_a_clock_that_steps_in_the_middle_of_a_round_ends_nothing(
     assert ask(database_url, "select outcome::text, failures from app.outcomes") == [("completed", 0)]
     assert ask(database_url, "select dead_at from app.sessions where id = %s", other) == [(None,)]
     pulse.close()
+
+
+async def test_e18_no_timer_ends_between_a_step_of_the_clock_and_the_next_round(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    watching = sweeper_of(engine)
+    advancer = Advancer(engine.store, engine.session, engine.results)
+    await engine.submit(TIMED)
+    await watching.sweep()
+    clock.advance(HOUR)
+    assert await advancer.take_free(before=watching.latest()) == 0
+    await watching.sweep()
+    assert await advancer.take_free(before=watching.latest()) == 0
+    assert ask(database_url, "select distinct until - app.now() from app.waits") == [(10 * MINUTE,)]
 
 
 async def test_tf5_a_sweeper_that_slept_moves_nothing(engine: EngineHarness, database_url: str, clock: Clock) -> None:

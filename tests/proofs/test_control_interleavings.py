@@ -197,7 +197,7 @@ class Stage(Scene):
             call("report orphans", "report", own, _reports(orphaned)),
             call("approve", "signal", self.jobs["parent"], "gate", '{"approved": true}', "ann", other),
             call("reject", "signal", self.jobs["parent"], "gate", '{"approved": false}', "bob", other),
-            call("take rights", "take_rights", other, 10),
+            call("take rights", "take_rights", other, 10, None),
             call("report old", "report", own, _reports(old)),
             call("release dead", "release_dead", 100, 0, 2**62),
             call("claim limited", "claim", own, ["limited"], 10, "{}", False),

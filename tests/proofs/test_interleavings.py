@@ -119,7 +119,7 @@ class Stage(Scene):
             call("apply", "apply", done.id, a, done.takes, done.version, _changes(completed)),
             call("apply failure", "apply", bad.id, d, bad.takes, bad.version, _changes(failed)),
             call("stage items", "stage_items", done.id, a, done.takes, "join", 0, "[1, 2]"),
-            call("take rights", "take_rights", c, 10),
+            call("take rights", "take_rights", c, 10, None),
             call("free rights", "free_rights", a, [done.id], "test", timedelta(0)),
             call("renew rights", "beat", a, "[]", [done.id], "trouble"),
             call("claim apart", "claim_apart", c, ["default"]),

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -104,14 +104,14 @@ class Advancer:
             await asyncio.sleep(pause)
         await self._free(left)
 
-    async def take_free(self, limit: int = 100) -> int:
+    async def take_free(self, limit: int = 100, before: datetime | None = None) -> int:
         """Take rights that nobody holds, and those of child jobs that ended, and spend them; answers how many were.
 
         One that can't be spent is free to take again after a time that doubles with every try, so that it keeps
-        nobody busy.
+        nobody busy. No timer ends where the server's clock has passed `before`.
         """
         applied = 0
-        for take in (partial(self._store.take_rights, self._session, limit), self.collect):
+        for take in (partial(self._store.take_rights, self._session, limit, before), self.collect):
             spent = await self.advance(await take())
             applied += spent.applied
             await self._free(spent.left)

@@ -38,17 +38,17 @@ class Orchestrator:
             asyncio.create_task(sweeper.run(), name="sweeper"),
         ]
         try:
-            await self._serve(live, stop)
+            await self._serve(live, sweeper, stop)
         finally:
             for duty in duties:
                 duty.cancel()
             await asyncio.wait(duties)
 
-    async def _serve(self, live: LiveSession, stop: asyncio.Event) -> None:
+    async def _serve(self, live: LiveSession, sweeper: Sweeper, stop: asyncio.Event) -> None:
         advancer = Advancer(self._store, live.session, self._results, live.rights)
         while not stop.is_set():
             try:
-                if not await advancer.take_free():
+                if not await advancer.take_free(before=sweeper.latest()):
                     await live.wait(POLL)
             except SessionGone:
                 raise

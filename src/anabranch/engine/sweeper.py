@@ -63,6 +63,10 @@ class Sweeper:
         if swept.expired or swept.released:
             log.warning("sweeper.took_over", sessions=swept.expired, tasks=swept.released)
 
+    def latest(self) -> datetime | None:
+        """The latest time that the server's clock can show, unless it has stepped; None before it was ever read."""
+        return self._seen.latest(self._now()) if self._seen else None
+
     async def _follow_clock(self) -> "_Read":
         """See whether the server's clock stepped since the last round: it goes on as ours, which nobody sets, does."""
         read = await self._read_clock()

@@ -180,9 +180,9 @@ class PostgresStore:
             raise NotFound("workflow.definition_missing", f"no definition has the hash {workflow_hash}")
         return read_definition(found)
 
-    async def take_rights(self, session: SessionId, limit: int) -> list[TakenRight]:
-        """Take rights that nobody holds."""
-        rows = await self._database.call("take_rights", session, limit)
+    async def take_rights(self, session: SessionId, limit: int, before: datetime | None = None) -> list[TakenRight]:
+        """Take rights that nobody holds; no timer ends where the server's clock has passed `before`."""
+        rows = await self._database.call("take_rights", session, limit, before)
         return [TakenRight(RightId(row["right_id"]), row["takes"]) for row in rows]
 
     async def free_rights(

@@ -1,7 +1,7 @@
 -- Take rights to advance that are free: never taken, given back and due again, or taken by one whose lease or session
--- ended; and those of gates and waits whose time is up.
+-- ended; and those of gates and waits whose time is up, unless the clock has passed _before: then it stepped.
 -- A dead session takes nothing (E3).
-create function app.take_rights(_session bigint, _limit integer)
+create function app.take_rights(_session bigint, _limit integer, _before timestamptz default null)
 returns table (right_id bigint, takes integer) language plpgsql as $$
 declare
     _lease interval;
@@ -11,7 +11,9 @@ begin
     if not found then
         return;
     end if;
-    perform app.end_waits(_limit);
+    if coalesce(app.now() < _before, true) then
+        perform app.end_waits(_limit);
+    end if;
     return query
     with free as (
         select r.id from app.rights r
