@@ -485,15 +485,6 @@ async def test_trouble_that_lasts_shows_in_health(engine: EngineHarness, clock: 
     assert "for 6 minutes: the disk is full" in parts["troubles"].detail
 
 
-async def test_o4_a_beat_of_the_release_before_gets_no_tokens(engine: EngineHarness, database_url: str) -> None:
-    job = await engine.submit(fan_out(1))
-    (claim,) = await engine.claim()
-    await engine.store.cancel(job.job_id, "test")
-    in_hand = encode([{"lane": claim.key.lane, "idx": claim.key.place, "attempt": 1, "started": True}])
-    (answer,) = run_sql(database_url, "select app.beat(%s, %s)", engine.session, in_hand)
-    assert answer == ([[claim.key.lane, claim.key.place, 1]],)
-
-
 async def test_a11_a_lane_that_is_alone_and_served_does_not_time_out(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:

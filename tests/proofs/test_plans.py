@@ -35,6 +35,7 @@ class Meter:
     def __init__(self, url: str) -> None:
         self.connection: Connection[TupleRow] = connect(url, None, name="meter")
         self._plans: list[dict[str, Any]] = []
+        self._tokens: dict[tuple[Any, ...], int] = {}
         self.connection.add_notice_handler(self._hear)
         self.session = self.value("open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour", [])
 
@@ -51,11 +52,17 @@ class Meter:
     def claim(self, limit: int = BATCH) -> list[Any]:
         found = self.value("claim", self.session, ["default"], limit, "{}", False) or {"tasks": [], "fresh": []}
         fresh = [(lane, idx, 1) for lane, first, count, _ in found["fresh"] for idx in range(first, first + count)]
-        return [*found["tasks"], *fresh]
+        tasks = [*found["tasks"], *fresh]
+        self._tokens |= {tuple(task[:3]): found.get("token") for task in tasks}
+        return tasks
 
     def report(self, tasks: list[Any], ended: str = "completed", **more: object) -> list[str]:
         reports = [
-            {"lane": lane, "idx": idx, "attempt": attempt, "ended": ended, "body": {"code": "x"}, "ran": 0.01, **more}
+            {
+                **{"lane": lane, "idx": idx, "attempt": attempt, "token": self._tokens[lane, idx, attempt]},
+                **{"ended": ended, "body": {"code": "x"}, "ran": 0.01},
+                **more,
+            }
             for lane, idx, attempt, *_ in tasks
         ]
         answers: list[str] = self.value("report", self.session, encode(reports))

@@ -5,7 +5,7 @@ A statement that waits for a lock is seen by `pg_blocking_pids`, left alone, and
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -186,6 +186,21 @@ class Scene:
     def wrongs(self) -> list[str]:
         """What the audit finds."""
         return [wrong for (wrong,) in self._admin.execute(AUDIT.encode()).fetchall()]
+
+    async def find_idle(self, connections: "Connections", actors: Iterable[Actor]) -> list[str]:
+        """Who changes nothing even when alone: what it meets would prove nothing."""
+        same = " and ".join(
+            f"not exists (table app.{table} except all table saved.{table})"
+            f" and (select count(*) from app.{table}) = (select count(*) from saved.{table})"
+            for table in TABLES
+        )
+        idle = []
+        for actor in actors:
+            self.put_back()
+            await connections.run([actor], [0] * actor.steps)
+            found = self._admin.execute(f"select {same}".encode()).fetchone()
+            idle += [actor.name] if found == (True,) else []
+        return idle
 
     async def attempt(self, connections: "Connections", actors: Sequence[Actor], order: Sequence[int]) -> list[str]:
         """What goes wrong in this order."""

@@ -1,12 +1,12 @@
 -- Report how a child job ended, as the task that it is: the claim it was traded for comes back, and ends in the same
 -- commit. Asked again it does nothing.
 create function app.end_child(
-    _session bigint, _child bigint, _report jsonb, _token bigint default null, out answers text[], out rights bigint[]
+    _session bigint, _child bigint, _report jsonb, _token bigint, out answers text[], out rights bigint[]
 ) language plpgsql as $$
 declare
     _task app.children;
 begin
-    delete from app.children k where k.job = _child and k.token = coalesce(_token, k.token) returning k.* into _task;
+    delete from app.children k where k.job = _child and k.token = _token returning k.* into _task;
     if not found then
         answers := '{}';
         rights := '{}';

@@ -4,13 +4,13 @@
 -- meanwhile, so that the attempt can't be taken away before this is done.
 create function app.checkpoint(
     _session bigint, _lane bigint, _idx integer, _attempt integer, _number integer, _phase text, _state jsonb,
-    _token bigint default null
+    _token bigint
 ) returns boolean language plpgsql as $$
 begin
     perform app.assert_read_committed();
     perform from app.claims c
       where c.lane = _lane and c.idx = _idx and c.attempt = _attempt and c.session + 0 = _session
-        and c.token = coalesce(_token, c.token) for no key update;
+        and c.token = _token for no key update;
     if not found or (select l.closed from app.lanes l where l.id = _lane) then
         return false;
     end if;

@@ -9,7 +9,7 @@ begin
         select c.ctid as row, h.progress
           from jsonb_to_recordset(_said) as h(lane bigint, idx integer, attempt integer, token bigint, progress jsonb)
           join app.claims c on c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session + 0 = _session
-           and c.token = coalesce(h.token, c.token)
+           and c.token = h.token
            for update of c skip locked),
     noted as (
         update app.claims c

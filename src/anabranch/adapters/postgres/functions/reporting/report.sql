@@ -46,7 +46,7 @@ begin
            select x.ctid as row, x.session, x.failures, x.crashes, x.first_at, x.claimed_at, x.started_at
              from app.claims x
             where x.lane = g.lane and x.idx = g.idx and x.attempt = g.attempt
-              and x.session + 0 = coalesce(g.session, _session) and x.token = coalesce(g.token, x.token)
+              and x.session + 0 = coalesce(g.session, _session) and x.token = g.token
             limit 1 for update) c;
     if _endings is not null then
         perform app.remove_claims(_rows);

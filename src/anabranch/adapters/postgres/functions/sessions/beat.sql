@@ -2,7 +2,7 @@
 -- from its work, and answer which tasks to stop: those that are no longer its own, and those whose lane is closed (E7).
 -- Null: the sweeper gave its tasks to others and the process must begin a new session; a dead session never comes back
 -- to life (E3).
--- _in_hand: [{lane, idx, attempt, token, started}, …]; processes of the release before have no tokens, and get none.
+-- _in_hand: [{lane, idx, attempt, token, started}, …]
 create function app.beat(
     _session bigint, _in_hand jsonb, _rights bigint[] default null, _trouble text default null
 ) returns jsonb language plpgsql as $$
@@ -23,7 +23,7 @@ begin
         select c.ctid as row
           from jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer, token bigint, started boolean)
           join app.claims c on c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session + 0 = _session
-           and c.token = coalesce(h.token, c.token)
+           and c.token = h.token
          where h.started and c.started_at is null
            for update of c skip locked)
     update app.claims c set started_at = app.now() from begun b where c.ctid = b.row;
@@ -33,12 +33,11 @@ begin
                            for update skip locked);
     end if;
     return (
-        select coalesce(jsonb_agg(jsonb_build_array(h.lane, h.idx, h.attempt)
-                                  || case when h.token is null then '[]' else to_jsonb(h.token) end), '[]')
+        select coalesce(jsonb_agg(jsonb_build_array(h.lane, h.idx, h.attempt, h.token)), '[]')
           from jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer, token bigint)
           left join app.claims c
             on c.lane = h.lane and c.idx = h.idx and c.attempt = h.attempt and c.session + 0 = _session
-           and c.token = coalesce(h.token, c.token)
+           and c.token = h.token
           left join app.lanes l on l.id = h.lane
          where c.lane is null or l.closed);
 end;

@@ -18,7 +18,7 @@ begin
                    'token', c.token, 'ended', 'lost')), '[]'))
           from app.claims c
           left join jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer, token bigint)
-            on h.lane = c.lane and h.idx = c.idx and h.attempt = c.attempt and coalesce(h.token, c.token) = c.token
+            on h.lane = c.lane and h.idx = c.idx and h.attempt = c.attempt and h.token = c.token
          where c.session = _session and c.claimed_at <= _since and h.lane is null);
     if _rights is not null then
         update app.rights r set session = null, taken_until = null

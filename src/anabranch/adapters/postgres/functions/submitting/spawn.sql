@@ -4,7 +4,7 @@
 create function app.spawn(
     _session bigint, _lane bigint, _idx integer, _attempt integer, _head text, _tail text, _scope text, _workflow text,
     _hash text, _definition jsonb, _nodes text[], _parameters jsonb, _start jsonb,
-    _token bigint default null
+    _token bigint
 ) returns table (job_id text, rights bigint[]) language plpgsql as $$
 declare
     _claim app.claims;
@@ -14,11 +14,11 @@ begin
     perform app.assert_read_committed();
     select c.* into _claim from app.claims c
      where c.lane = _lane and c.idx = _idx and c.attempt = _attempt and c.session = _session
-       and c.token = coalesce(_token, c.token) for update;
+       and c.token = _token for update;
     if not found then
         return query select j.job_id, '{}'::bigint[] from app.children k join app.jobs j on j.id = k.job
                       where k.lane = _lane and k.idx = _idx and k.attempt = _attempt
-                        and k.token = coalesce(_token, k.token);
+                        and k.token = _token;
         return;
     end if;
     perform from app.lanes l where l.id = _lane and not l.closed for update;

@@ -27,7 +27,8 @@ begin
             insert into app.claims (lane, idx, attempt, session, token, failures, crashes, first_at, claimed_at)
             select e.lane, e.idx, e.attempt, _session, 0, e.failures, e.crashes, e.first_at, app.now() from expired e)
         select coalesce(jsonb_agg(jsonb_build_object(
-                   'session', _session, 'lane', e.lane, 'idx', e.idx, 'attempt', e.attempt, 'ended', 'failed',
+                   'session', _session, 'lane', e.lane, 'idx', e.idx, 'attempt', e.attempt, 'token', 0,
+                   'ended', 'failed',
                    'body', app.total_timeout((_lane.policy ->> 'total_timeout_seconds')::float))), '[]')
           into _taken from expired e;
         select min(d.due_at) into _next from app.due d where d.lane = _lane.id;

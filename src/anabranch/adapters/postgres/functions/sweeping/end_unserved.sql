@@ -24,7 +24,8 @@ begin
         update app.lanes l set next_index = l.next_index + _take, running = l.running + _take where l.id = _lane.id;
         _ended := _ended + app.release((
             select jsonb_agg(jsonb_build_object(
-                       'session', _session, 'lane', _lane.id, 'idx', i, 'attempt', _lane.tried + 1, 'ended', 'failed',
+                       'session', _session, 'lane', _lane.id, 'idx', i, 'attempt', _lane.tried + 1, 'token', 0,
+                       'ended', 'failed',
                        'body', jsonb_build_object('code', 'task.queue_timeout', 'category', 'permanent', 'message',
                            format('no worker of queue %s took it in %s', _lane.queue, _lane.queue_timeout))))
               from generate_series(_lane.next_index, _lane.next_index + _take - 1) i));
