@@ -75,8 +75,8 @@ class Crowd:
 
 
 async def _report(connection: AsyncConnection[TupleRow], claim: Claim, session: int) -> tuple[list[str], list[int]]:
-    report = {"lane": claim.key.lane, "idx": claim.key.place, "attempt": claim.attempt, "token": claim.token}
-    report |= {"ended": "completed", "body": 1}
+    fence = {"lane": claim.key.lane, "idx": claim.key.place, "attempt": claim.attempt, "token": claim.token}
+    report = {**fence, "ended": "completed", "body": 1}
     row = await (await connection.execute(REPORT, (session, encode([report])))).fetchone()
     assert row is not None
     return row[0], row[1]
