@@ -15,6 +15,14 @@ from tests.support.stack import Stack, open_stack
 
 pytest_plugins = ["tests.support.objects", "anabranch.testing.postgres"]
 
+# The default draws every local variable of every frame, which takes seconds where one of them is an application.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 # A shell that runs the tests in the background has SIGINT ignored, and so would the programs that they interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -26,10 +26,13 @@ def nap(ctx: Context) -> None:
 """
 
 
+def blocks(page: Path, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
 def commands(page: Path) -> list[str]:
     """The commands of a page, in order, those over several lines joined."""
-    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", "").splitlines()
+    lines = "".join(blocks(page, "(?:sh|console)")).replace("\\\n", "").splitlines()
     return [line.removeprefix("$ ").split("  #")[0].strip() for line in lines if line.strip()]
 
 
@@ -79,51 +82,47 @@ def test_every_command_is_of_a_kind_that_is_checked_here() -> None:
     assert [(page, command) for page, command in all_commands() if not command.startswith(known)] == []
 
 
-def test_the_tutorial_works_as_it_is_printed(folder: Path) -> None:
-    page = ROOT / "docs" / "tutorial" / "first-job.md"
-    (source,) = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    (folder / "plugins").mkdir()
-    (folder / "plugins" / "squares.py").write_text(source)
-    steps = [command.replace("make demo", "anabranch demo") for command in commands(page)]
+def test_the_tutorials_work_as_they_are_printed_one_after_the_other(folder: Path) -> None:
+    first, second = (ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("first-job", "fix-and-retry"))
+    plugins = folder / "plugins"
+    plugins.mkdir()
+    (plugins / "squares.py").write_text(*blocks(first, "python"))
+    (plugins / "roots.py").write_text(*blocks(second, "python"))
+    (plugins / "roots.yaml").write_text(*blocks(second, "yaml"))
+    steps = [command.replace("make demo", "anabranch demo") for command in commands(first)]
     assert '"sum": 285' in run(folder, *steps, "anabranch submit squares -p n=10 --wait --json")
-
-
-def test_a_handler_is_fixed_and_its_failed_task_retried_as_it_is_printed(folder: Path) -> None:
-    page = ROOT / "docs" / "tutorial" / "fix-and-retry.md"
-    (folder / "plugins").mkdir()
-    for kind, name in (("python", "roots.py"), ("yaml", "roots.yaml")):
-        (source,) = re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-        (folder / "plugins" / name).write_text(source)
-    printed = run(folder, *commands(page))
+    printed = run(folder, *_on_running_stack(commands(second)))
     assert "math domain error" in printed
     assert '"root": null' in printed
     assert "job.retried" in printed
 
 
-@pytest.mark.parametrize(
-    ("page", "files", "expected"),
-    [
-        ("approvals", ["review"], ['"item": "atlas"', '"why": "blurred"', "gate.signalled"]),
-        ("sub-workflows", ["scene", "mosaic"], ["2 workflows are valid", '"name": "north"', "completed"]),
-    ],
-)
-def test_workflows_of_the_how_tos_work_as_they_are_printed(
-    folder: Path, page: str, files: list[str], expected: list[str]
-) -> None:
-    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text()
-    (folder / "plugins").mkdir()
-    for name, source in zip(files, re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL), strict=True):
-        (folder / "plugins" / f"{name}.yaml").write_text(source)
-    printed = run(folder, *commands(ROOT / "docs" / "howto" / f"{page}.md"))
-    assert [words for words in expected if words not in printed] == []
-
-
-def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) -> None:
-    plugins = folder / "plugins"
+def test_the_how_tos_work_as_they_are_printed(folder: Path) -> None:
+    """One after the other on one stack; what they print of files is there before it starts."""
+    plugins, how_tos = folder / "plugins", ROOT / "docs" / "howto"
     plugins.mkdir()
+    for page, names in (("approvals", ["review"]), ("sub-workflows", ["scene", "mosaic"])):
+        for name, source in zip(names, blocks(how_tos / f"{page}.md", "yaml"), strict=True):
+            (plugins / f"{name}.yaml").write_text(source)
     (plugins / "nap.yaml").write_text("workflow_id: nap\nnodes: {only: {handler: nap}}\n")
     (plugins / "nap.py").write_text(NAP)
-    run(folder, f"export ANABRANCH_PLUGINS={plugins}", "anabranch up --detach")
+    (folder / "dem.tif").write_bytes(b"data")
+    run(folder, f"export ANABRANCH_PLUGINS={plugins}", "anabranch up --detach --workers 1")
+    expected = {
+        "approvals": ['"item": "atlas"', '"why": "blurred"', "gate.signalled"],
+        "sub-workflows": ["2 workflows are valid", '"name": "north"', "completed"],
+        "storage": ["gold://copy.tif\nremoved 1\n"],
+        "retention": [
+            "jobs that would be removed: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks",
+            "rows       0",
+        ],
+    }
+    printed = {page: run(folder, *_on_running_stack(commands(how_tos / f"{page}.md"))) for page in expected}
+    assert [(page, words) for page in expected for words in expected[page] if words not in printed[page]] == []
+    _call_as_the_reference_does(folder)
+
+
+def _call_as_the_reference_does(folder: Path) -> None:
     url = json.loads(run(folder, "anabranch config show --json"))["api_url"]
     job = run(folder, "anabranch submit hello_world").strip()
     for command in commands(ROOT / "docs" / "reference" / "http.md"):
@@ -135,15 +134,7 @@ def test_the_calls_of_the_http_reference_work_as_they_are_printed(folder: Path) 
         assert answer.startswith(("{", "[", "<svg ", "retry: ")), (command, answer)
 
 
-def test_the_commands_on_storage_work_as_they_are_printed(folder: Path) -> None:
-    (folder / "dem.tif").write_bytes(b"data")
-    page = ROOT / "docs" / "howto" / "storage.md"
-    said = run(folder, "anabranch up --detach --workers 1", *commands(page))
-    assert "gold://copy.tif\nremoved 1\n" in said
-
-
-def test_the_purges_of_the_howto_work_as_they_are_printed(folder: Path) -> None:
-    page = ROOT / "docs" / "howto" / "retention.md"
-    said = run(folder, "anabranch up --detach --workers 1", "anabranch submit hello_world --wait", *commands(page))
-    assert "jobs that would be removed: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks" in said
-    assert "rows       0" in said
+def _on_running_stack(steps: list[str]) -> list[str]:
+    """A page's first `up` starts what the test has started; a later one, after a `down`, is run."""
+    first = steps.index("anabranch up --detach") if "anabranch up --detach" in steps else len(steps)
+    return steps[:first] + steps[first + 1 :]
