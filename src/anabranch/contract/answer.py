@@ -1,7 +1,7 @@
 """What all answers share: they are frozen dataclasses, and are read from JSON by the types of their fields.
 
 They are not pydantic models, because commands would start slower with pydantic imported. FastAPI serializes and
-describes dataclasses as well: the docstring under a field is its description in the OpenAPI document.
+describes dataclasses as well; the docstring under a field becomes its description in the OpenAPI document.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +31,6 @@ def answer(kind: type[Kind]) -> type[Kind]:
 class Answer:
     """An answer of the API, or a part of one."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = {"use_attribute_docstrings": True}
     __match_args__: ClassVar[tuple[str, ...]] = ()
 
     def __repr__(self) -> str:

@@ -1,13 +1,17 @@
 """The description of the API, complete with the problems that its routes answer with."""
 
+import ast
+import inspect
 from collections.abc import Sequence
 from http import HTTPStatus
+from itertools import pairwise
 from typing import Any
 
 from fastapi import FastAPI
 from pydantic import BaseModel
 
 from anabranch.api.answers.errors import MEDIA_TYPE, Problem
+from anabranch.contract import answer, control, jobs, stack, workflows
 
 __all__ = ["Api", "Responses", "body", "keyed", "problems"]
 
@@ -67,6 +71,7 @@ class Api(FastAPI):
             schemas["Problem"] = Problem.model_json_schema(ref_template=REFERENCE)
             _lift_bodies(schema["paths"], schemas)
             _lift_definitions(schemas)
+            _describe_fields(schemas)
             _add_correlation_id(schema)
         return super().openapi()
 
@@ -82,6 +87,17 @@ def _lift_bodies(paths: Schema, schemas: Schema) -> None:
 def _lift_definitions(schemas: Schema) -> None:
     for schema in list(schemas.values()):
         schemas.update(schema.pop("$defs", {}))
+
+
+def _describe_fields(schemas: Schema) -> None:
+    """By the docstrings under the fields of answers; pydantic would read them for every process that starts."""
+    for module in (answer, control, jobs, stack, workflows):
+        for kind in ast.parse(inspect.getsource(module)).body:
+            if isinstance(kind, ast.ClassDef) and kind.name in schemas:
+                for field, text in pairwise(kind.body):
+                    match field, text:
+                        case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(said))):
+                            schemas[kind.name]["properties"][name]["description"] = inspect.cleandoc(said)
 
 
 def _add_correlation_id(schema: Schema) -> None:
