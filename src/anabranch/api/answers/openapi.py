@@ -98,6 +98,8 @@ def _describe_fields(schemas: Schema) -> None:
                     match field, text:
                         case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(said))):
                             schemas[kind.name]["properties"][name]["description"] = inspect.cleandoc(said)
+                        case _:
+                            pass
 
 
 def _add_correlation_id(schema: Schema) -> None:
