@@ -206,9 +206,9 @@ async def test_every_transition_changes_something_when_alone(stage: Stage, datab
         assert await stage.find_idle(connections, stage.actors.values()) == ["tidy due"]
 
 
-@pytest.mark.parametrize("share", [2, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.slow)])
 async def test_e3_e6_e7_any_two_transitions_in_any_order(stage: Stage, database_url: str, share: int) -> None:
-    """All of them among the proofs, and every second pair in each run."""
+    """All of them among the proofs, and every fifth pair in each run."""
     pairs = list(itertools.combinations_with_replacement(stage.actors.values(), 2))[::share]
     tried, wrongs = await _try_all(stage, database_url, [(pair, list(orders(pair))) for pair in pairs])
     assert wrongs == []
@@ -217,12 +217,12 @@ async def test_e3_e6_e7_any_two_transitions_in_any_order(stage: Stage, database_
 
 async def test_e6_e7_two_transitions_that_meet_inside_their_statements(stage: Stage, database_url: str) -> None:
     """A third transaction holds a row at which both stop, so that each goes on with what it already holds."""
-    assert await _meet_at_pins(stage, database_url, CORE) == []
+    assert await _meet_at_pins(stage, database_url, CORE, share=3) == []
 
 
 @pytest.mark.slow
 async def test_e6_e7_any_two_transitions_that_meet_inside_their_statements(stage: Stage, database_url: str) -> None:
-    assert await _meet_at_pins(stage, database_url, list(stage.actors)) == []
+    assert await _meet_at_pins(stage, database_url, list(stage.actors), share=1) == []
 
 
 @pytest.mark.parametrize(
@@ -275,10 +275,9 @@ async def test_e6_reports_lock_claims_before_lanes_whatever_the_planner_knows(da
     assert run.errors == {}, run.story
 
 
-async def _meet_at_pins(stage: Stage, url: str, names: Sequence[str]) -> list[str]:
+async def _meet_at_pins(stage: Stage, url: str, names: Sequence[str], share: int) -> list[str]:
     pairs = itertools.combinations_with_replacement([stage.actors[name] for name in names], 2)
     strange = [pair for pair in pairs if {actor.name for actor in pair} != KNOWN]
-    _, wrongs = await _try_all(
-        stage, url, [((held, *pair), pinned_orders()) for held in stage.pins() for pair in strange]
-    )
+    meetings = [((held, *pair), pinned_orders()) for held in stage.pins() for pair in strange]
+    _, wrongs = await _try_all(stage, url, meetings[::share])
     return wrongs
