@@ -74,3 +74,14 @@ def test_without_a_url_nothing_is_left_behind(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "tasks_per_s" in done.stdout
     assert not list(temporary.glob("anabranch-bench-*"))
+
+
+@pytest.mark.slow
+def test_the_bench_of_cogs_compares_us_with_the_driver() -> None:
+    program = [sys.executable, "-m", "anabranch", "bench", "cog", "--size", "600", "--runs", "1", "--json"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["raw_mb"] == pytest.approx(1.1)
+    assert figures["ratio"] == pytest.approx(figures["mb_per_s"] / figures["plain_mb_per_s"], rel=0.1)
+    assert 0 < figures["peak_mb"] < 1024

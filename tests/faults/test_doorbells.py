@@ -1,4 +1,4 @@
-"""Doorbells are lost, or ring without end: that costs time and nothing else (E12)."""
+"""Doorbells are lost or ring without end: that costs time and nothing else (E12); who waits costs nothing (E14)."""
 
 import asyncio
 import time
@@ -6,12 +6,13 @@ import time
 import psycopg
 import pytest
 
-from tests.support.crew import Stage
+from tests.support.crew import Stage, until_async
 from tests.support.proxy import Proxy
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = pytest.mark.postgres
 
 
+@pytest.mark.slow
 async def test_e12_doorbells_that_ring_in_masses_change_nothing(stage: Stage) -> None:
     (worker, *_) = await stage.crew.start_ready("worker", "worker", "orchestrator")
     ringing = asyncio.create_task(ring_in_masses(stage.url))
@@ -31,6 +32,7 @@ async def ring_in_masses(url: str) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_e12_a_worker_that_hears_no_doorbell_finds_work_by_its_poll(stage: Stage) -> None:
     async with Proxy(stage.url) as proxy:
         proxy.mute = True
@@ -41,3 +43,24 @@ async def test_e12_a_worker_that_hears_no_doorbell_finds_work_by_its_poll(stage:
             # One poll until it finds the first stage; it advances the others itself.
             assert time.monotonic() - began < 10
     assert len(stage.noted("ended")) == 3 * 60
+
+
+COMMITS = "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+SECONDS = 4
+
+
+async def commits(stage: Stage) -> int:
+    """How many transactions there are in a few seconds."""
+    await asyncio.sleep(1.5)  # the server's counters lag by a second
+    before = stage.query(COMMITS)[0][0]
+    await asyncio.sleep(SECONDS)
+    return int(stage.query(COMMITS)[0][0] - before)
+
+
+async def test_e14_jobs_that_wait_cost_no_statement(stage: Stage) -> None:
+    await stage.crew.start_ready("orchestrator")
+    alone = await commits(stage)
+    for run in range(300):
+        await stage.submit("chain", run=run)
+    await until_async(lambda: stage.query("select count(*) from app.lanes where claimable") == [(300,)])
+    assert await commits(stage) <= alone * 1.3 + 10

@@ -1,12 +1,19 @@
-"""The docs build strictly and load nothing from elsewhere."""
+"""The docs build strictly, load nothing from elsewhere, and name every command, setting and notice."""
 
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from anabranch.cli import main
+from anabranch.plugins import raster
+from anabranch.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,3 +78,51 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
 
     assert result.returncode != 0
     assert "planted.md" in result.stderr
+
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def commands(command: Any, path: str = "anabranch") -> Iterator[tuple[str, Any]]:  # typer's own classes are private
+    if children := getattr(command, "commands", None):
+        for name, child in children.items():
+            yield from commands(child, f"{path} {name}")
+    else:
+        yield path, command
+
+
+def loaded_commands() -> Iterator[tuple[str, Any]]:
+    for path, command in commands(main.build()):
+        yield from commands(command.load(), path)
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands(main.build())))
+def test_the_list_of_commands_describes_each_as_its_own_help_does(path: str, command: Any) -> None:
+    assert command.help == command.load().help
+
+
+@pytest.mark.parametrize(("path", "command"), list(loaded_commands()))
+def test_every_command_is_in_the_reference_with_its_options(path: str, command: Any) -> None:
+    text = (REFERENCE / "cli.md").read_text()
+    assert f"`{path}" in text
+    options = [
+        name for parameter in command.params if not getattr(parameter, "hidden", False) for name in parameter.opts
+    ]
+    assert [name for name in options if name.startswith("-") and name not in text] == []
+
+
+@pytest.mark.parametrize(("name", "field"), list(Settings.model_fields.items()))
+def test_every_setting_is_in_the_reference_with_its_default(name: str, field: Any) -> None:
+    default = f"`{field.default}` |" if isinstance(field.default, int | float | str) else ""
+    assert f"| `{name}` | {default}" in (REFERENCE / "configuration.md").read_text()
+    assert field.description
+
+
+RASTERS = ROOT / "docs" / "explanation" / "rasters.md"
+
+
+def test_every_notice_is_on_the_page() -> None:
+    source = "".join(file.read_text() for file in Path(raster.__path__[0]).rglob("*.py"))
+    codes = set(re.findall(r'Notice\(\s*code="([a-z._]+)"', source))
+    assert len(codes) >= 8
+    assert [code for code in sorted(codes) if f"`{code}`" not in RASTERS.read_text()] == []

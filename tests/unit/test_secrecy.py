@@ -1,9 +1,13 @@
 """Secrets of known shapes are not told, and other text is told as it is."""
 
+import os
 import time
+from multiprocessing import Pipe
 
 import pytest
 
+from anabranch.access import Credential
+from anabranch.engine.worker.captured_output import Printed
 from anabranch.redaction import hide_secrets
 
 
@@ -64,3 +68,11 @@ def test_s5_long_texts_take_no_long_time(part: str) -> None:
     began = time.process_time()
     hide_secrets(part * (400_000 // len(part)))
     assert time.process_time() - began < 1
+
+
+def test_s5_a_secret_that_a_handler_prints_is_not_kept() -> None:
+    read, written = Pipe(duplex=False)
+    key = Credential.make()
+    os.write(written.fileno(), f"I have {key.text}, and postgresql://me:hunter2@there/db\n".encode())
+    kept = Printed(read).text() or ""
+    assert kept == f"I have anb_{key.key_id}_***, and postgresql://me:***@there/db\n"

@@ -12,6 +12,8 @@ import pytest
 
 from anabranch.errors import InputError
 from anabranch.geo.boxes import Box
+from anabranch.serving.stac.links import add_tiles
+from anabranch.serving.stac.queryables import find_common
 from anabranch.serving.stac.search.bounds import BOUNDS
 from anabranch.serving.stac.search.cql2 import check_filter, check_text, parse_filter
 from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
@@ -213,3 +215,26 @@ def test_the_area_of_a_box_is_cut_at_180_degrees(bbox: list[float], areas: Any) 
     assert found["type"] == "MultiPolygon"
     rings = [polygon[0] for polygon in found["coordinates"]]
     assert [(*map(min, zip(*ring, strict=True)), *map(max, zip(*ring, strict=True))) for ring in rings] == areas
+
+
+ROOT = "https://data.example.org/maps"
+
+
+def test_what_all_collections_have_of_one_type_can_be_asked_for() -> None:
+    scenes: list[dict[str, Any]] = [{"gsd": 10, "run": 7, "platform": "drone"}, {"gsd": 0.5, "run": 8}]
+    heights: list[dict[str, Any]] = [{"gsd": 30, "run": "7"}]
+    assert find_common([scenes, heights]) == {"gsd": {"title": "gsd", "type": "number"}}
+    assert list(find_common([scenes])) == ["gsd", "platform", "run"]
+    assert find_common([]) == {}
+
+
+def item(href: str) -> dict[str, Any]:
+    return {"id": "a", "collection": "b", "links": [], "assets": {"data": {"type": "image/tiff", "href": href}}}
+
+
+def test_only_rasters_of_ours_have_tiles() -> None:
+    ours, theirs = item(f"{ROOT}/files/a.tif"), item("https://elsewhere.example.org/a.tif")
+    for each in (ours, theirs):
+        add_tiles(each, ROOT)
+    assert [link["rel"] for link in ours["links"]] == ["tilejson"]
+    assert theirs["links"] == []

@@ -1,12 +1,14 @@
 """The seccomp filter, evaluated as the kernel does it, on both architectures (TS2)."""
 
 import re
+import socket
 import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from anabranch.sandbox.channel import Channel, MalformedMessage
 from anabranch.sandbox.seccomp import ALLOWED, allow_list, numbers_of
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -107,3 +109,12 @@ def test_ts2_what_is_not_known_is_absent_and_another_architecture_kills(machine:
         assert decide(machine, call) == ABSENT
     for architecture in (0x40000003, *(each for name, each in ARCHITECTURES.items() if name != machine)):
         assert decide(machine, "read", architecture=architecture) == KILL
+
+
+@pytest.mark.parametrize("line", ['{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', "[1]", "{", "[" * 50_000, "\xff"])
+def test_s4_what_is_no_message_is_garbled(line: str) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(line.encode("latin-1") + b"\n")
+        with pytest.raises(MalformedMessage):
+            list(Channel(here).receive())
