@@ -251,7 +251,7 @@ class TestGates:
         clock.advance(timedelta(minutes=2))
         await take_free(engine)
         detail = await engine.reads.job(job.job_id)
-        assert (detail.job.state, detail.job.error and detail.job.error["code"]) == (JobState.FAILED, "gate.timed_out")
+        assert (detail.job.state, detail.job.error and detail.job.error.code) == (JobState.FAILED, "gate.timed_out")
 
     async def test_a_retried_gate_asks_again(self, engine: EngineHarness) -> None:
         job = await engine.submit(gated())
@@ -389,8 +389,8 @@ class TestChildJobs:
         await fail(engine, await engine.claim())
         detail = await engine.reads.job(job)
         assert detail.job.error is not None
-        assert (detail.job.state, detail.job.error["code"]) == (JobState.FAILED, "child.failed")
-        assert second[:12] in str(detail.job.error["message"])
+        assert (detail.job.state, detail.job.error.code) == (JobState.FAILED, "child.failed")
+        assert second[:12] in str(detail.job.error.message)
 
     async def test_e7_cancel_cascades(self, engine: EngineHarness) -> None:
         job = await submit(engine, parent(3))

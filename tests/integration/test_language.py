@@ -79,8 +79,8 @@ async def test_a_job_is_run_for_each_item_and_its_result_is_the_tasks(stack: Sta
 async def test_e10_parameters_that_a_workflow_does_not_take_fail_the_task_that_runs_it(stack: Stack) -> None:
     job = await stack.run("weigh_lots", lots=[3, "many"])
     assert job.job.error is not None
-    assert (job.job.state, job.job.error["node"], job.job.error["code"]) == ("failed", "each", "job.parameters")
-    assert "count must be an integer" in str(job.job.error["message"])
+    assert (job.job.state, job.job.error.node, job.job.error.code) == ("failed", "each", "job.parameters")
+    assert "count must be an integer" in str(job.job.error.message)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_tolerated_failures_are_counted_and_the_rest_is_collected(stack: S
     assert job.job.result == {"good": [{"item": 1}, {"item": 3}, {"item": 5}], "failed": 2}
     job = await stack.run("lenient", items=[1, 2, 3, 4, 5], bad=[1, 2, 3])
     assert job.job.error is not None
-    assert (job.job.state, job.job.error["code"], job.job.error["node"]) == ("failed", "handler.permanent", "each")
+    assert (job.job.state, job.job.error.code, job.job.error.node) == ("failed", "handler.permanent", "each")
     job = await stack.run("lenient", items=[])
     assert job.job.result == {"good": [], "failed": None}
 
@@ -135,8 +135,8 @@ async def test_on_failure_continue_tells_what_failed_and_when_skips(stack: Stack
 async def test_g8_e10_a_missing_output_fails_its_job_by_name_and_no_other(stack: Stack) -> None:
     job = await stack.run("missing")
     assert job.job.error is not None
-    assert (job.job.state, job.job.error["code"], job.job.error["node"]) == ("failed", "expression.failed", "second")
-    assert "nodes.first.output.no_such" in str(job.job.error["message"])
+    assert (job.job.state, job.job.error.code, job.job.error.node) == ("failed", "expression.failed", "second")
+    assert "nodes.first.output.no_such" in str(job.job.error.message)
     await check_replay(stack, job)
 
 

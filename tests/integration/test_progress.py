@@ -81,7 +81,7 @@ async def test_a_worker_writes_about_once_a_second_whatever_its_handlers_say(
 async def test_e10_progress_that_is_no_number_is_a_bug_of_its_handler(stack: Stack, tmp_path: Path) -> None:
     job = await stack.wait(await say(stack, tmp_path, "nonsense"))
     assert job.job.error is not None
-    assert job.job.error["code"] == "handler.contract"
+    assert job.job.error.code == "handler.contract"
 
 
 async def test_e3_progress_needs_the_whole_token_of_its_attempt(engine: EngineHarness) -> None:

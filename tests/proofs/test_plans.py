@@ -59,8 +59,13 @@ class Meter:
     def report(self, tasks: list[Any], ended: str = "completed", **more: object) -> list[str]:
         reports = [
             {
-                "lane": lane, "idx": idx, "attempt": attempt, "token": self._tokens[lane, idx, attempt],
-                "ended": ended, "body": {"code": "x"}, "ran": 0.01,
+                "lane": lane,
+                "idx": idx,
+                "attempt": attempt,
+                "token": self._tokens[lane, idx, attempt],
+                "ended": ended,
+                "body": {"code": "x"},
+                "ran": 0.01,
                 **more,
             }
             for lane, idx, attempt, *_ in tasks

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from anabranch.canonical import Json
 from anabranch.engine.evaluator import plan
+from anabranch.engine.failure import Failure
 from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import TERMINAL, JobState, LimitKind, NodeState, Purpose
 from anabranch.engine.retry import Again
@@ -71,7 +72,7 @@ class Model:
     def plan(self, key: LaneKey) -> tuple[Transition, ...]:
         """What follows from a right."""
         job = self.jobs[key.job]
-        failure: dict[str, Json] | None = {"code": "test"} if NodeState.FAILED in job.nodes.values() else None
+        failure = Failure(code="test", message="") if NodeState.FAILED in job.nodes.values() else None
         facts = Facts(job.name, {}, job.nodes, {}, failure, state=job.state, kept=job.kept)
         planned = plan(job.workflow, facts, self.event_of(key))
         assert not isinstance(planned, Needs)

@@ -1,9 +1,11 @@
 """Definition, facts and event in; transitions out. Pure: no I/O, no clock, so every rule is a unit test (G10)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from anabranch.canonical import Json, encode
+from anabranch.canonical import Json, JsonObject, encode
+from anabranch.engine.failure import Failure
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import KeepLane, OpenLane, aggregate_lane, fan_in_lane, plan_lane, work_lane, work_queue
 from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
@@ -87,7 +89,7 @@ class _Step:
         self.states = dict(facts.states)
         self.taken = dict(facts.taken)
         self.failure = facts.failure
-        self.made: dict[str, dict[str, Json]] = {}
+        self.made: dict[str, JsonObject] = {}
         self.changes: list[Transition] = []
         self.needs: set[Reference] = set()
         self.sources: set[Reference] = set()
@@ -108,16 +110,14 @@ class _Step:
                 self._complete(node, {})
             else:
                 hint = f"Signal it sooner, or give {node.name} a longer timeout_seconds."
-                self._give_up(
-                    node, {"code": "gate.timed_out", "message": "nobody signalled it in time", "remedy": hint}
-                )
+                self._give_up(node, Failure(code="gate.timed_out", message="nobody signalled it in time", remedy=hint))
                 self._settle()
 
     def _end(self, node: AnyNode, event: LaneEnded) -> None:
         is_work = event.purpose is Purpose.WORK or node.kind is Kind.FAN_IN
         allowed = node.tolerate.of(event.width) if isinstance(node, FanOutNode) and is_work else 0
         if event.failed > allowed and not (is_work and node.on_failure is OnFailure.CONTINUE):
-            self._fail(node, event.error or {"code": "task.failed", "message": "a task failed"})
+            self._fail(node, event.error or Failure(code="task.failed", message="a task failed"))
         elif event.purpose is Purpose.PLAN and isinstance(node, StageNode):
             self.changes.append(work_lane(node, self.facts.parameters, planned=True))
         elif event.purpose is Purpose.WORK and isinstance(node, StageNode) and node.aggregated:
@@ -125,7 +125,7 @@ class _Step:
         else:
             self._complete(node)
 
-    def _complete(self, node: Node, output: dict[str, Json] | None = None) -> None:
+    def _complete(self, node: Node, output: JsonObject | None = None) -> None:
         self._set(node, NodeState.COMPLETED, output=output)
         self._settle()
 
@@ -166,9 +166,9 @@ class _Step:
         except _Unknown:
             return
         except ExpressionError as error:
-            self._give_up(node, {"code": "expression.failed", "message": error.message, "remedy": error.hint})
+            self._give_up(node, Failure(code="expression.failed", message=error.message, remedy=error.hint or None))
         except InputError as error:
-            self._give_up(node, {"code": error.code, "message": error.message, "remedy": error.remedy})
+            self._give_up(node, Failure(code=error.code, message=error.message, remedy=error.remedy or None))
 
     def _begin(self, node: AnyNode) -> None:
         match node:
@@ -188,13 +188,12 @@ class _Step:
         self._set(node, NodeState.RUNNING)
         self.changes.append(opened)
 
-    def _give_up(self, node: Node, given: Mapping[str, str]) -> None:
-        error: dict[str, Json] = {name: text for name, text in given.items() if text}
-        error["category"] = "permanent"
+    def _give_up(self, node: Node, failure: Failure) -> None:
+        failure = replace(failure, category="permanent")
         if (node.kind.has_tasks or node.kind.waits) and node.on_failure is OnFailure.CONTINUE:
-            self._set(node, NodeState.COMPLETED, output={"error": error})
+            self._set(node, NodeState.COMPLETED, output={"error": failure.to_json()})
         else:
-            self._fail(node, error)
+            self._fail(node, failure)
 
     def _wait(self, node: GateNode | WaitNode) -> OpenWait:
         if isinstance(node, GateNode):
@@ -261,7 +260,7 @@ class _Step:
             raise _Unknown
         return found if isinstance(found, Items) else self._value(template)
 
-    def _known(self, template: Template | None) -> dict[str, Json]:
+    def _known(self, template: Template | None) -> JsonObject:
         """The values of the outputs that a task's parameters name, for its worker to fill in."""
         if template is None:
             return {}
@@ -296,7 +295,7 @@ class _Step:
         self._require(what)
         return evaluate(what, self._resolve, subject)
 
-    def _fields(self, template: Template | None) -> dict[str, Json]:
+    def _fields(self, template: Template | None) -> JsonObject:
         value = {} if template is None else self._value(template)
         return value if isinstance(value, dict) else {}
 
@@ -328,17 +327,18 @@ class _Step:
         self,
         node: Node,
         state: NodeState,
-        error: dict[str, Json] | None = None,
-        output: dict[str, Json] | None = None,
+        error: Failure | None = None,
+        output: JsonObject | None = None,
     ) -> None:
         self.states[node.name] = state
         if output is not None:
             self.made[node.name] = output
         self.changes.append(SetNode(node.name, state, error, output))
 
-    def _fail(self, node: Node, error: dict[str, Json]) -> None:
-        self.failure = self.failure or {**error, "node": node.name}
-        self._set(node, NodeState.FAILED, {**error, "node": node.name})
+    def _fail(self, node: Node, failure: Failure) -> None:
+        failure = replace(failure, node=node.name)
+        self.failure = self.failure or failure
+        self._set(node, NodeState.FAILED, failure)
         for name, state in list(self.states.items()):
             if state is NodeState.PENDING:
                 self._set(self.workflow.node(name), NodeState.SKIPPED)
@@ -360,7 +360,7 @@ class _Step:
         except _Unknown:
             return
         except ExpressionError as error:
-            failure: dict[str, Json] = {"code": "expression.failed", "message": f"output: {error.message}"}
+            failure = Failure(code="expression.failed", message=f"output: {error.message}")
             self.changes.append(SetJob(JobState.FAILED, failure))
 
     def _balance(self) -> None:
@@ -389,7 +389,7 @@ class _Step:
                 return SetJob(JobState.COMPLETED, result=self._end_output(node.name))
         return SetJob(JobState.COMPLETED, results_of=tuple(self._last()))
 
-    def _end_output(self, name: str) -> dict[str, Json]:
+    def _end_output(self, name: str) -> JsonObject:
         whole = Reference("nodes", (name, "output"))
         if self._is_stored(whole) and whole.path not in self.values:
             self.needs.add(whole)

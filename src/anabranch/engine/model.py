@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from typing import NamedTuple, NewType
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.engine.failure import Failure
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.enums import JobState, LimitKind, NodeState, SessionKind
 
@@ -124,12 +125,12 @@ class Job:
     scope: str
     workflow: str
     workflow_hash: str
-    parameters: dict[str, Json]
+    parameters: JsonObject
     priority: int
     state: JobState
     generation: int
     result: Json | None
-    error: dict[str, Json] | None
+    error: Failure | None
     correlation_id: str
     last_event: int
     created_at: datetime
@@ -148,7 +149,7 @@ class NodeRow:
     state: NodeState
     generation: int
     output: Json | None
-    error: dict[str, Json] | None
+    error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
     kept: bool
@@ -163,7 +164,7 @@ class Event:
     at: datetime
     kind: str
     node: str | None
-    data: dict[str, Json]
+    data: JsonObject
 
     @property
     def by(self) -> str | None:
@@ -237,7 +238,7 @@ class Said(NamedTuple):
     """How far a handler says that its attempt is."""
 
     attempt: Attempt
-    progress: dict[str, Json]
+    progress: JsonObject
 
 
 @dataclass(frozen=True)
@@ -262,10 +263,10 @@ class LaneFacts:
     generation: int
     tried: int
     handler: str
-    parameters: dict[str, Json]
+    parameters: JsonObject
     policy: TaskPolicy
     shape: TaskShape
-    values: dict[str, Json] | None
+    values: JsonObject | None
 
 
 @dataclass(slots=True)  # not frozen: there is one for each task, and frozen values are slow to make
@@ -303,9 +304,9 @@ class Claim:
         }  # fmt: skip
 
     @property
-    def parameters(self) -> dict[str, Json]:
+    def parameters(self) -> JsonObject:
         """What a task without a template gets: the job's parameters, its own, and its index where the node counts."""
-        index: dict[str, Json] = {"index": self.index} if self.lane.shape.indexed else {}
+        index: JsonObject = {"index": self.index} if self.lane.shape.indexed else {}
         return {**self.lane.parameters, **(self.item if isinstance(self.item, dict) else {}), **index}
 
 
@@ -336,18 +337,18 @@ class RightView:
     job_id: str
     correlation_id: str
     workflow_hash: str
-    parameters: dict[str, Json]
+    parameters: JsonObject
     version: int
     state: JobState
     node: str
     purpose: Purpose
     width: int | None
     failed: int | None
-    error: dict[str, Json] | None
+    error: Failure | None
     states: dict[str, NodeState]
     taken: dict[str, int]
-    failure: dict[str, Json] | None
-    signal: list[dict[str, Json]] | None = None
+    failure: Failure | None
+    signal: list[JsonObject] | None = None
     kept: frozenset[str] = frozenset()
     is_child: bool = False
 
@@ -368,7 +369,7 @@ class ChildJob:
     job_id: str
     state: JobState
     result: Json | None
-    error: dict[str, Json] | None
+    error: Failure | None
     fence: Attempt
     failures: int
     policy: TaskPolicy

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from anabranch.canonical import Json
+from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
 
 __all__ = [
@@ -40,7 +41,7 @@ class NodeDetail:
     failed: int
     cancelled: int
     said: list[dict[str, Json]] | None
-    error: dict[str, Json] | None
+    error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
 
@@ -82,7 +83,7 @@ class TaskDetail:
     due_at: datetime | None
     progress: dict[str, Json] | None
     result: Json | None
-    error: dict[str, Json] | None
+    error: Failure | None
     cursor: str
 
 
@@ -111,7 +112,7 @@ class DeadLetter:
     index: int | str
     handler: str
     attempts: int
-    error: dict[str, Json] | None
+    error: Failure | None
     finished_at: datetime
     cursor: str
 

@@ -30,6 +30,7 @@ from anabranch.contract.jobs import (
 )
 from anabranch.contract.workflows import Workflow, WorkflowLinks, WorkflowSummary
 from anabranch.engine import model, views
+from anabranch.engine.failure import Failure
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.ports import Submitted
 from anabranch.workflows.drawing import Layout
@@ -184,8 +185,10 @@ def _workflow_fields(declared: Declaration) -> dict[str, Any]:  # of answers, wh
     }
 
 
-def _build_error(stored: JsonObject | None) -> JobError | None:
-    return None if stored is None else read(JobError, {"code": "unknown", "message": "", "remedy": "", **stored})
+def _build_error(failure: Failure | None) -> JobError | None:
+    if failure is None:
+        return None
+    return read(JobError, {"code": failure.code, "message": failure.message, "remedy": "", **failure.to_json()})
 
 
 def _build_progress(said: JsonObject | None) -> Progress | None:

@@ -16,6 +16,7 @@ from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
 from anabranch.canonical import Json
+from anabranch.engine.failure import Failure
 from anabranch.engine.plugin import loaded_modules
 from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.captured_output import Printed
@@ -81,10 +82,9 @@ class Overdue(Exception):
         self.permanent = permanent
 
     @property
-    def error(self) -> dict[str, Json]:
-        """What is kept of it."""
-        category = "permanent" if self.permanent else "transient"
-        return {"code": self.code, "message": str(self), "category": category}
+    def failure(self) -> Failure:
+        """What is stored of it."""
+        return Failure(code=self.code, message=str(self), category="permanent" if self.permanent else "transient")
 
 
 class Child:
@@ -302,7 +302,7 @@ class Children:
             answer = self._call(child, call, policy, listener)
         finally:
             self._doomed.discard(call.id)
-        if alone or (answer.error and answer.error.get("category") == "resource"):
+        if alone or (answer.error and answer.error.category == "resource"):
             child.kill()
         else:
             self._idle.append(child)

@@ -13,6 +13,7 @@ from anabranch.adapters.postgres.store.rows import index_of, read_definition
 from anabranch.canonical import Json
 from anabranch.contract.control import Limit, Queue, Worker
 from anabranch.contract.stack import TaskRow
+from anabranch.engine.failure import Failure
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.model import TERMINAL, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
 from anabranch.engine.views import DeadLetter, JobDetail, JobHead, NodeDetail, TaskDetail, Trace
@@ -82,7 +83,9 @@ class PostgresReads:
         """The nodes of several jobs, each one's in order, by one statement."""
         found: dict[int, list[NodeDetail]] = {job: [] for job in jobs}
         for row in await self._database.query("nodes", jobs=list(jobs)):
-            found[row.pop("job")].append(NodeDetail(**{**row, "state": NodeState(row["state"])}))
+            found[row.pop("job")].append(
+                NodeDetail(**{**row, "state": NodeState(row["state"]), "error": Failure.read(row["error"])})
+            )
         return found
 
     async def heads(self, jobs: Sequence[int]) -> list[JobHead]:
@@ -269,7 +272,7 @@ def _purged(gone: Tombstone) -> NotFound:
 
 
 def _job(row: dict[str, object]) -> Job:
-    return Job(**{**row, "state": JobState(str(row["state"]))})  # type: ignore[arg-type]  # columns are checked by `db check`
+    return Job(**{**row, "state": JobState(str(row["state"])), "error": Failure.read(row["error"])})  # type: ignore[arg-type]  # columns are checked by `db check`
 
 
 def _head(row: Row) -> JobHead:
@@ -278,13 +281,14 @@ def _head(row: Row) -> JobHead:
 
 def _task(row: dict[str, object]) -> TaskDetail:
     cursor = f"{row.pop('lane')}.{row.pop('position')}"
-    return TaskDetail(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+    known = {**row, "index": index_of(str(row["index"])), "error": Failure.read(row["error"])}
+    return TaskDetail(**known, cursor=cursor)  # type: ignore[arg-type]  # as above
 
 
 def _letter(row: Row) -> DeadLetter:
     cursor = f"{row.pop('lane')}.{row.pop('position')}"
     known = {**row, "index": index_of(str(row["index"])), "job_state": JobState(row["job_state"])}
-    return DeadLetter(**known, cursor=cursor)
+    return DeadLetter(**{**known, "error": Failure.read(row["error"])}, cursor=cursor)
 
 
 def _trace(row: dict[str, object]) -> Trace:
