@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.canonical import Json
+from anabranch.canonical import JsonObject
 from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, NodeAgain, Replay, Retry
 from anabranch.contract.jobs import JobError
 from anabranch.engine.advancing import end_orphans
-from anabranch.engine.model import TERMINAL, Job, JobState, LimitKind, RetryAnswer, SessionId, SignalAnswer
+from anabranch.engine.model import TERMINAL, Job, JobState, LimitChange, LimitKind, RetryAnswer, SessionId, SignalAnswer
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import Again, choose_again
 from anabranch.engine.views import JobDetail, NodeDetail
@@ -81,7 +81,7 @@ class Controls:
                 raise _unretryable(job, verdict.answer)
         raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
 
-    async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str) -> bool:
+    async def signal(self, job_id: str, node: str, payload: JsonObject, by: str) -> bool:
         """Give a gate its signal; False when it has received the same before, Conflict when it has another."""
         job = await self._reads.find(job_id)
         _require_gate(await self._reads.workflow(job), node)
@@ -95,7 +95,7 @@ class Controls:
             raise Conflict("gate.other", f"{gate} has received another signal before, which counts", remedy=remedy)
         raise Conflict("gate.ended", f"{gate} is over", remedy=remedy)
 
-    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
+    async def limit(self, kind: LimitKind, name: str, change: LimitChange, by: str) -> Limit | None:
         """Set, pause, resume or take away a limit; as it stands now."""
         return await self._store.limit(kind, name, change, by)
 

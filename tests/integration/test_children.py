@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.engine.model import Purpose
+from anabranch.engine.model import ProgressReport, Purpose
 from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.child import Saved
 from anabranch.engine.worker.children import Child, ChildDied, Children
@@ -137,7 +137,7 @@ class Listener:
     def end(self) -> None:
         self.ended = True
 
-    def progress(self, progress: dict[str, Json]) -> None:
+    def progress(self, progress: ProgressReport) -> None:
         pass
 
     def keep(self, saved: Saved) -> "Future[TaskError | None]":

@@ -17,7 +17,18 @@ from anabranch.api.health.diagnosis import diagnose
 from anabranch.canonical import encode
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, LimitKind, Report, Said, SessionKind
+from anabranch.engine.model import (
+    Answer,
+    Claim,
+    Ended,
+    InHand,
+    JobState,
+    LimitKind,
+    ProgressReport,
+    Report,
+    Said,
+    SessionKind,
+)
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Refused, Submission, Wanted
 from anabranch.engine.worker.reporter import Reporter
@@ -327,7 +338,7 @@ async def test_e3_tf1_what_was_claimed_in_another_history_of_the_database_is_not
     assert answers == [Answer.STALE]
     assert not await engine.store.checkpoint(engine.session, claim.fence, 1, "phase", "null")
     pulse = engine.store.pulse()
-    assert pulse.progress(engine.session, [Said(claim.fence, {"done": 1})]) == set()
+    assert pulse.progress(engine.session, [Said(claim.fence, ProgressReport(1))]) == set()
     clock.advance(timedelta(seconds=30))
     assert pulse.beat(engine.session, Hands([InHand(claim.fence, True)])) == [claim.fence]
     pulse.close()

@@ -35,6 +35,7 @@ from anabranch.engine.model import (
     Event,
     InHand,
     JobState,
+    LimitChange,
     LimitKind,
     Purpose,
     Report,
@@ -683,7 +684,7 @@ class ControlMachine(EngineMachine):
         ),
     )
     @precondition(lambda self: len(self.model.limits) < 3)
-    def limit(self, which: tuple[LimitKind, str], change: dict[str, Json]) -> None:
+    def limit(self, which: tuple[LimitKind, str], change: LimitChange) -> None:
         found = self.run(self.store.limit(*which, change, "test"))
         expected = self.model.limit(*which, change)
         assert (found and (found.most, found.paused)) == (expected and (expected.most, expected.paused))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from typing import NamedTuple, NewType
+from typing import NamedTuple, NewType, TypedDict
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.engine.failure import Failure
@@ -25,9 +25,11 @@ __all__ = [
     "JobEnd",
     "JobState",
     "LaneFacts",
+    "LimitChange",
     "LimitKind",
     "NodeRow",
     "NodeState",
+    "ProgressReport",
     "Purpose",
     "Report",
     "RetryAnswer",
@@ -173,6 +175,14 @@ class Event:
         return who if isinstance(who, str) else None
 
 
+class LimitChange(TypedDict, total=False):
+    """What changes about a limit: how many tasks may run, whether it is a pause, and why. Without `most` it lasts."""
+
+    most: int | None
+    paused: bool
+    reason: str
+
+
 @dataclass(frozen=True)
 class Tombstone:
     """A job that was purged."""
@@ -234,11 +244,20 @@ class InHand(NamedTuple):
     started: bool
 
 
+@dataclass(frozen=True)
+class ProgressReport:
+    """How far a handler is, in its own words."""
+
+    done: float
+    total: float | None = None
+    message: str = ""
+
+
 class Said(NamedTuple):
     """How far a handler says that its attempt is."""
 
     attempt: Attempt
-    progress: JsonObject
+    progress: ProgressReport
 
 
 @dataclass(frozen=True)

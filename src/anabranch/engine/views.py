@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.contract.jobs import Progress
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
 
@@ -40,7 +41,7 @@ class NodeDetail:
     completed: int
     failed: int
     cancelled: int
-    said: list[dict[str, Json]] | None
+    said: tuple[Progress, ...]
     error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
@@ -73,7 +74,7 @@ class TaskDetail:
     index: int | str
     status: str
     handler: str
-    parameters: dict[str, Json]
+    parameters: JsonObject
     attempts: int
     failures: int
     crashes: int
@@ -81,7 +82,7 @@ class TaskDetail:
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None
-    progress: dict[str, Json] | None
+    progress: Progress | None
     result: Json | None
     error: Failure | None
     cursor: str
@@ -96,7 +97,7 @@ class Trace:
     index: int | str
     attempt: int
     log: str | None
-    metrics: dict[str, Json] | None
+    metrics: JsonObject | None
     cursor: str
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.workflows import values
 from anabranch.workflows.expressions import Template, read_template
 from anabranch.workflows.mistakes import refuse
@@ -44,7 +44,7 @@ DEFAULT_QUEUE = "default"
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 Text = Annotated[str | None, Check(values.read_text, {"type": "string", "minLength": 1})]
-Mapped = Annotated[dict[str, Json] | None, Check(values.read_any, {"type": "object"})]
+Mapped = Annotated[JsonObject | None, Check(values.read_any, {"type": "object"})]
 Time = Annotated[timedelta | None, Seconds()]
 
 

@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
-from anabranch.canonical import Json
 from anabranch.engine.failure import Failure
+from anabranch.engine.model import ProgressReport
 from anabranch.engine.plugin import loaded_modules
 from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.captured_output import Printed
@@ -50,14 +50,14 @@ class Listener(Protocol):
     def end(self) -> None:
         """Note that its answer is here."""
 
-    def progress(self, progress: dict[str, Json]) -> None:
+    def progress(self, progress: ProgressReport) -> None:
         """Note how far it is."""
 
     def keep(self, saved: Saved) -> "Future[TaskError | None]":
         """Begin to keep a checkpoint; in the end, the error that the handler gets, if any."""
 
 
-Message = Outcome | Begun | Saved | dict[str, Json]
+Message = Outcome | Begun | Saved | ProgressReport
 
 
 class ChildDied(Exception):

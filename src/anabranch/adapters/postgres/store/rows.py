@@ -32,6 +32,7 @@ from anabranch.errors import Unavailable
 from anabranch.workflows.definition import Workflow
 
 __all__ = [
+    "Row",
     "index_of",
     "read_answers",
     "read_child",
