@@ -140,7 +140,7 @@ class Controls:
         if job.state not in TERMINAL:
             raise _unretryable(job, RetryAnswer.OPEN)
         workflow, nodes = await self._reads.workflow(job), await self._reads.nodes(job.id)
-        states, failed = {node.name: node.state for node in nodes}, {node.name: node.failed for node in nodes}
+        states, failed = {node.name: node.state for node in nodes}, {node.name: node.tasks.failed for node in nodes}
         again = choose_again(workflow, states, failed, nodes=wanted.nodes, from_node=wanted.from_node)
         return job, again, nodes
 
@@ -152,8 +152,9 @@ def _plan(job: Job, again: Again, nodes: Sequence[NodeDetail], *, dry_run: bool)
 
 
 def _again(node: NodeDetail, is_kept: bool) -> NodeAgain:
-    if is_kept and node.total:
-        return NodeAgain(node.name, "failed tasks", node.total - node.completed, node.completed)
+    tasks = node.tasks
+    if is_kept and tasks.total:
+        return NodeAgain(node.name, "failed tasks", tasks.total - tasks.completed, tasks.completed)
     return NodeAgain(node.name, "whole", None, 0)
 
 

@@ -109,7 +109,7 @@ async def test_e1_a_large_result_that_is_gone_fails_its_reader(stage: Stage) -> 
     await stage.crew.start_ready("worker", "orchestrator")
     file = stage.folder / "file"
     job_id = await stage.submit("aside", file=str(file))
-    await stage.until(job_id, lambda job: job.nodes[0].completed == 1)
+    await stage.until(job_id, lambda job: job.nodes[0].tasks.completed == 1)
     for result in (stage.folder / "home" / "work").rglob("*.json"):
         result.unlink()
     file.touch()
@@ -123,7 +123,7 @@ async def test_e1_a_large_result_that_is_gone_fails_its_reader(stage: Stage) -> 
 async def test_e7_a_handler_that_ignores_cancel_gives_its_slot_back_after_the_grace(stage: Stage, act: str) -> None:
     await stage.crew.start_ready("worker", "orchestrator", slots=1)
     job_id = await stage.submit("endless", act=act)
-    await stage.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stage.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     await stage.gateway.controls.cancel(job_id, "test", "test")
     await stage.complete(await stage.submit("mixed", plain=1), 45)
 
@@ -156,7 +156,7 @@ async def test_w4_a_worker_whose_loop_is_blocked_for_good_makes_room_for_another
 async def test_a21_a_worker_leaves_after_the_grace_though_an_async_handler_hears_nothing(stage: Stage) -> None:
     (_, worker) = await stage.crew.start_ready("orchestrator", "worker")
     job_id = await stage.submit("endless", act="async deaf")
-    await stage.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stage.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     worker.send(signal.SIGTERM)
     await worker.ended(120)
     assert stage.query("select ended, attempt from app.attempts") == [("handed_back", 1)]

@@ -50,7 +50,7 @@ async def retry(engine: EngineHarness, job_id: str, **choice: object) -> RetryAn
     """Retry a job as the API does; the verdict."""
     job = await engine.reads.find(job_id)
     workflow, nodes = await engine.reads.workflow(job), await engine.reads.nodes(job.id)
-    states, failed = {n.name: n.state for n in nodes}, {n.name: n.failed for n in nodes}
+    states, failed = {n.name: n.state for n in nodes}, {n.name: n.tasks.failed for n in nodes}
     again = choose_again(workflow, states, failed, **choice)  # type: ignore[arg-type]  # its keywords
     verdict = await engine.store.retry(job_id, job.last_event, again, engine.session)
     if verdict.right:

@@ -55,7 +55,7 @@ async def test_a_wait_holds_no_worker_and_goes_on_when_its_time_is_up(database_u
     async with open_stack(database_url, tmp_path, [PLUGINS], orchestrated=True) as stack:
         job_id = await stack.submit("pause", text="hi", seconds=0.5)
         waiting = await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
-        assert {node.name: node.running for node in waiting.nodes} == {"first": 0, "rest": 0, "again": 0}
+        assert {node.name: node.tasks.running for node in waiting.nodes} == {"first": 0, "rest": 0, "again": 0}
         job = await stack.wait(job_id)
         assert (job.job.error, job.job.result) == (None, {"text": "hi, again"})
         times = {node.name: (node.opened_at, node.finished_at) for node in job.nodes}["rest"]
@@ -160,7 +160,7 @@ async def test_e16_a_job_keeps_the_definition_it_was_submitted_with(database_url
     file.write_text(steps + "  say: {handler: echo, params: {said: before}}\n")
     async with open_stack(database_url, tmp_path / "one", [str(plugins)]) as stack:
         job_id = await stack.submit("changing")
-        await stack.until(job_id, lambda job: job.nodes[0].running)
+        await stack.until(job_id, lambda job: job.nodes[0].tasks.running)
     file.write_text(steps + "  say: {handler: echo, params: {said: after}}\n")
     async with open_stack(database_url, tmp_path / "one", [str(plugins)]) as stack:
         assert (await stack.wait(job_id)).job.result == {"say": {"said": "before"}}

@@ -227,14 +227,14 @@ async def test_e7_a_cancel_ends_the_work_at_once(stack: Stack, bronze: Path, cat
     noise = np.random.default_rng(5).normal(size=(1, 6000, 6000)).astype("float32")
     make_raster(bronze / "noise.tif", noise)
     job_id = await stack.submit("process_raster", source="bronze://in/noise.tif", raster_type="continuous")
-    await stack.until(job_id, lambda job: next(node for node in job.nodes if node.name == "cogs").running)
+    await stack.until(job_id, lambda job: next(node for node in job.nodes if node.name == "cogs").tasks.running)
 
     await stack.gateway.controls.cancel(job_id, "changed my mind", "test")
 
     while any(stack.scratch.rglob("*.tif")):  # the folder of an attempt goes with it
         await asyncio.sleep(0.05)
     cogs = next(node for node in (await stack.gateway.reads.job(job_id)).nodes if node.name == "cogs")
-    assert (cogs.state, cogs.completed) == (NodeState.CANCELLED, 0), "it did not run to its end"
+    assert (cogs.state, cogs.tasks.completed) == (NodeState.CANCELLED, 0), "it did not run to its end"
     assert published(catalog_url) == []
 
 

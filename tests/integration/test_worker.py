@@ -161,7 +161,7 @@ async def test_w6_scratch_belongs_to_one_attempt_and_is_removed(stack: Stack) ->
 async def test_e7_a_cancelled_handler_is_told(stack: Stack, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     job_id = await stack.submit("long", acts=["patient"], file=str(heard))
-    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     assert (await stack.gateway.controls.cancel(job_id, "test", "test")).job.state is JobState.CANCELLED
     while not heard.exists():
         await asyncio.sleep(0.02)
@@ -172,7 +172,7 @@ async def test_e7_a_cancelled_handler_is_told(stack: Stack, tmp_path: Path) -> N
 async def test_w2_an_async_handler_that_ignores_cancel_is_ended_after_the_grace(stack: Stack) -> None:
     for seconds in (600, 601):
         job_id = await stack.submit("endless", seconds=seconds)
-        await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+        await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
         await stack.gateway.controls.cancel(job_id, "test", "test")
     job = await stack.run("endless", seconds=0)
     assert job.job.state is JobState.COMPLETED
@@ -180,7 +180,7 @@ async def test_w2_an_async_handler_that_ignores_cancel_is_ended_after_the_grace(
 
 async def test_w2_a_handler_that_ignores_cancel_is_killed_after_the_grace(stack: Stack) -> None:
     job_id = await stack.submit("long", acts=["loop", "loop"])
-    await stack.until(job_id, lambda job: job.nodes[0].running == 2)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 2)
     await stack.gateway.controls.cancel(job_id, "test", "test")
     job = await stack.run("long", acts=["fine"])
     assert job.job.state is JobState.COMPLETED
@@ -188,7 +188,7 @@ async def test_w2_a_handler_that_ignores_cancel_is_killed_after_the_grace(stack:
 
 async def test_w3_sigterm_tells_handlers_and_what_ends_in_time_counts(stack: Stack) -> None:
     job_id = await stack.submit("long", acts=["patient", "patient", "fine"])
-    await stack.until(job_id, lambda job: job.nodes[0].running == 2)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 2)
     stack.stop.set()
     await stack.serving
     job = await stack.gateway.reads.job(job_id)
@@ -220,7 +220,7 @@ async def test_w3_an_answer_that_is_here_before_the_hand_back_counts(
 async def test_a21_a_worker_leaves_though_an_async_handler_hears_nothing(stack: Stack, tmp_path: Path) -> None:
     file = tmp_path / "file"
     job_id = await stack.submit("deaf", file=str(file))
-    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     stack.stop.set()
     await asyncio.wait_for(stack.serving, 60)
     (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "wait")
@@ -230,7 +230,7 @@ async def test_a21_a_worker_leaves_though_an_async_handler_hears_nothing(stack: 
 
 async def test_w3_what_does_not_end_in_time_is_handed_back_free_of_charge(stack: Stack) -> None:
     job_id = await stack.submit("long", acts=["block"])
-    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     stack.stop.set()
     await stack.serving
     (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "act")

@@ -252,7 +252,7 @@ class Stage:
 
     async def reach(self, job_id: str, completed: int, seconds: float = PATIENCE) -> None:
         """Wait until so many tasks of a job's first node have completed."""
-        await self.until(job_id, lambda job: job.nodes[0].completed >= completed, seconds)
+        await self.until(job_id, lambda job: job.nodes[0].tasks.completed >= completed, seconds)
 
     async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
         """The tasks of a node."""

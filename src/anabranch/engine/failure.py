@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
 
-from anabranch.canonical import JsonObject, encode
+from anabranch.canonical import Json, encode
 from anabranch.errors import AnabranchError, ContractViolationError, TaskError, Throttled
 from anabranch.redaction import hide_secrets
 from anabranch.workflows.work import Backoff, Retry
@@ -57,7 +57,7 @@ class Failure:
         known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
         return cls(**{"code": "unknown", "message": "", **known, "cause": cls.read(known.get("cause"))})
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> dict[str, Json]:
         """The failure as it is stored and shown."""
         known = {name: value for name, value in vars(self).items() if value is not None}
         return {**known, "cause": self.cause.to_json()} if self.cause else known

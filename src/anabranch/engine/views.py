@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from anabranch.canonical import Json, JsonObject
-from anabranch.contract.jobs import Progress
+from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
 
@@ -34,13 +34,7 @@ class NodeDetail:
 
     name: str
     state: NodeState
-    total: int
-    ready: int
-    running: int
-    due: int
-    completed: int
-    failed: int
-    cancelled: int
+    tasks: TaskCounts
     said: tuple[Progress, ...]
     error: Failure | None
     opened_at: datetime | None

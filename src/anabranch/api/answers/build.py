@@ -121,7 +121,7 @@ def build_job(detail: views.JobDetail) -> JobStatus:
 
 def count_tasks(*nodes: views.NodeDetail) -> TaskCounts:
     """The tasks of nodes by status."""
-    return TaskCounts(**{one.name: sum(getattr(node, one.name) for node in nodes) for one in fields(TaskCounts)})
+    return TaskCounts(**{one.name: sum(getattr(node.tasks, one.name) for node in nodes) for one in fields(TaskCounts)})
 
 
 def build_task(task: views.TaskDetail) -> Task:
@@ -191,8 +191,8 @@ def _build_error(failure: Failure | None) -> JobError | None:
 
 
 def _build_node(node: views.NodeDetail) -> Node:
-    said = node.said[0] if node.said and node.total == 1 else None
-    return build(Node, node, tasks=count_tasks(node), progress=said, error=_build_error(node.error))
+    said = node.said[0] if node.said and node.tasks.total == 1 else None
+    return build(Node, node, progress=said, error=_build_error(node.error))
 
 
 def _stage(detail: views.JobDetail) -> int:

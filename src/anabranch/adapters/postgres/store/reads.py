@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.store.rows import Row, index_of, read_definitio
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, Queue, Worker
-from anabranch.contract.jobs import Progress
+from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.contract.stack import TaskRow
 from anabranch.engine.failure import Failure
 from anabranch.engine.filling import Definitions, Given, fill_in
@@ -278,8 +278,10 @@ def _head(row: Row) -> JobHead:
 
 
 def _node(row: Row) -> NodeDetail:
-    said = tuple(read(Progress, one) for one in row["said"] or ())
-    return NodeDetail(**{**row, "state": NodeState(row["state"]), "said": said, "error": Failure.read(row["error"])})
+    tasks = TaskCounts(*(row.pop(name) for name in TaskCounts.__match_args__))
+    said = tuple(read(Progress, one) for one in row.pop("said") or ())
+    state, error = NodeState(row.pop("state")), Failure.read(row.pop("error"))
+    return NodeDetail(**row, state=state, tasks=tasks, said=said, error=error)
 
 
 def _task(row: Row) -> TaskDetail:
