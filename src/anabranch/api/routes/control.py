@@ -96,11 +96,7 @@ async def replay_dead_letters(given: JsonBody, caller: CurrentCaller, gateway: C
     """Retry the jobs of dead letters, each for its nodes that have some."""
     wanted = check_body(ReplayRequest, given)
     if not (wanted.jobs or wanted.workflow or wanted.handler or wanted.code):
-        raise InputError(
-            "replay.choice",
-            "nothing says which dead letters to replay",
-            remedy="Name jobs, a workflow, a handler or a code.",
-        )
+        raise InputError("replay.choice", "nothing says which dead letters to replay")
     replayed = await gateway.controls.replay(
         workflow=wanted.workflow,
         handler=wanted.handler,

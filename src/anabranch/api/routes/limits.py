@@ -109,6 +109,4 @@ async def _warn(gateway: Gateway, kind: LimitKind, name: str) -> str | None:
 
 
 def _no_limit(kind: LimitKind, name: str) -> NotFound:
-    return NotFound(
-        "limit.not_found", f"the {kind} {name!r} has no limit", remedy="List them with `anabranch limits list`."
-    )
+    return NotFound("limit.not_found", f"the {kind} {name!r} has no limit")
