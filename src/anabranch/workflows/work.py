@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass
@@ -23,7 +23,6 @@ from anabranch.workflows.rules import (
     Seconds,
     Whole,
     declared,
-    declared_keys,
     filled,
 )
 
@@ -36,6 +35,7 @@ __all__ = [
     "Retry",
     "Text",
     "Time",
+    "Timeouts",
     "Work",
     "WorkflowWork",
 ]
@@ -54,6 +54,14 @@ class Backoff(StrEnum):
     FIXED = "fixed"
     LINEAR = "linear"
     EXPONENTIAL = "exponential"
+
+
+class Timeouts(NamedTuple):
+    """The timeouts that a task may have besides that of one attempt."""
+
+    queue_timeout: timedelta | None = None
+    heartbeat_timeout: timedelta | None = None
+    total_timeout: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -134,10 +142,9 @@ class HandlerWork(Work):
         return self.handler
 
     @property
-    def timeouts(self) -> dict[str, timedelta]:
-        """The timeouts that it has, by the keys of a file."""
-        held = ((key, getattr(self, name)) for key, name in declared_keys(HandlerWork).items())
-        return {key: value for key, value in held if isinstance(value, timedelta)}
+    def timeouts(self) -> Timeouts:
+        """The timeouts besides that of one attempt."""
+        return Timeouts(self.queue_timeout, self.heartbeat_timeout, self.total_timeout)
 
 
 @dataclass(frozen=True, kw_only=True)
