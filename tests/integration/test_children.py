@@ -60,7 +60,7 @@ async def main(*plugins):
     load_plugins(plugins)
     children = Children(1, plugins)
     await children.warm()
-    await asyncio.sleep(1)  # for whoever else would greet
+    await asyncio.sleep(1)  # for another child that would greet
     told = []
     for n in range(3):
         facts = TaskFacts("job", f"task {n}", "node", n, 1, {"message": n}, "id", None, f"scratch{n}")

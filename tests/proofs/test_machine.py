@@ -172,7 +172,7 @@ ends = st.sampled_from([Ended.COMPLETED, Ended.COMPLETED, Ended.FAILED, Ended.RE
 
 
 class EngineMachine(RuleBasedStateMachine):
-    """Two workers and a sweeper. A worker believes to hold what it claimed until it reported it, whoever has it now."""
+    """Two workers and a sweeper. A worker keeps what it claimed until its report, also when another has it by now."""
 
     shapes: ClassVar[tuple[str, ...]] = ("fan_out", "diamond", "window", "lenient", "planned")
     patience: ClassVar[int] = 0
@@ -739,7 +739,7 @@ class ControlMachine(EngineMachine):
         return [attempt for attempt in self.in_hand if self.model.lanes[attempt.lane].is_of_jobs]
 
     def _spawn(self, attempt: Attempt) -> None:
-        """Whoever holds the claim no more gets nothing, or the job that it was traded for before."""
+        """A worker that has lost the claim gets nothing, or the job that it was traded for before."""
         self._read()
         name, lane = f"{attempt.lane!r}[{attempt.idx}]#{attempt.number}", self.model.lanes[attempt.lane]
         node = self.model.jobs[attempt.lane.job].workflow.node(lane.key.node)

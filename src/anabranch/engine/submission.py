@@ -90,7 +90,7 @@ class Submission:
 
     @cached_property
     def start(self) -> tuple[Transition, ...] | None:
-        """What follows when the first job of this identity starts; None where whoever starts it must find out."""
+        """What follows when the first job of this identity starts; None where the starter must find out."""
         if not self.begins:
             return None
         head, tail = self.identity

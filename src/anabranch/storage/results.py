@@ -129,7 +129,7 @@ class Results:
         """A file of these pieces that is gone when it is closed."""
         if self._spool:
             self._spool.mkdir(parents=True, exist_ok=True)
-        file = tempfile.TemporaryFile(dir=self._spool)  # noqa: SIM115  # whoever asked closes it
+        file = tempfile.TemporaryFile(dir=self._spool)  # noqa: SIM115  # the caller closes it
         for piece in pieces:
             file.write(piece)
         file.flush()

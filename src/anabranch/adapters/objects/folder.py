@@ -134,7 +134,7 @@ class Folder:
         return True
 
     def _in_folder(self, path: Path, act: Callable[[], object]) -> None:
-        """Act in the folder of a path, and make that durable; whoever deletes may remove the folder meanwhile."""
+        """Act in the folder of a path, and make that durable; a delete may remove the folder meanwhile."""
         for tries in count(1):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)

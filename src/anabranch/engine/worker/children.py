@@ -334,7 +334,7 @@ class Children:
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a process that this one started is gone; it is left for whoever waits for it."""
+    """Whether a process that this one started is gone; it is not reaped."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:

@@ -307,7 +307,7 @@ class Runner:
 
     def _died(self, held: HeldTask, error: ChildDied, seconds: float) -> Report:
         claim = held.claim
-        if held.given_up or held.stopping:  # whoever stops the worker may end its children first
+        if held.given_up or held.stopping:  # what stops the worker may end its children first
             return Report(claim.fence, Ended.HANDED_BACK, log=error.log)
         log.error("task.crashed", **claim.ids, reason=str(error), orphaned=error.orphaned)
         last = claim.crashes + 1 >= CRASH_LIMIT
