@@ -69,7 +69,7 @@ class KeyRequest:
 
 @dataclass(frozen=True)
 class Credential:
-    """The two halves of a key. Whoever has it may act, so it is never shown by accident (S5)."""
+    """The two halves of a key. It gives access to anybody who has it, so it is never shown by accident (S5)."""
 
     key_id: str
     secret: str

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -158,7 +158,7 @@ def keep(settings: Settings) -> Keep:
 
 def purge(settings: Settings, database_url: str, store: PostgresStore, jobs: timedelta | None) -> Purge:
     """What removes jobs that ended so long ago, with all that they left."""
-    leftovers = Leftovers(partial(open_tiers, settings), partial(PostgresRecords, database_url))
+    leftovers = Leftovers(partial(open_tiers, settings), lambda: closing(PostgresRecords(database_url)))
     return Purge(store.retention(), open_results(settings), replace(keep(settings), jobs=jobs), leftovers.remove)
 
 

@@ -7,9 +7,10 @@ import re
 
 from typing_extensions import TypeAliasType
 
-__all__ = ["Json", "canonical", "decode", "encode", "sha256"]
+__all__ = ["Json", "JsonObject", "canonical", "decode", "encode", "sha256"]
 
 Json = TypeAliasType("Json", "bool | int | float | str | list[Json] | dict[str, Json] | None")
+JsonObject = dict[str, Json]  # of no fixed shape: parameters, outputs, JSON Schemas, STAC documents
 
 MAX_DEPTH = 64
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.canonical import Json
+from anabranch.canonical import JsonObject
 from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, NodeAgain, Replay, Retry
 from anabranch.contract.jobs import JobError
 from anabranch.engine.advancing import end_orphans
-from anabranch.engine.model import TERMINAL, Job, JobState, LimitKind, RetryAnswer, SessionId, SignalAnswer
+from anabranch.engine.model import TERMINAL, Job, JobState, LimitChange, LimitKind, RetryAnswer, SessionId, SignalAnswer
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import Again, choose_again
 from anabranch.engine.views import JobDetail, NodeDetail
@@ -81,7 +81,7 @@ class Controls:
                 raise _unretryable(job, verdict.answer)
         raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
 
-    async def signal(self, job_id: str, node: str, payload: dict[str, Json], by: str) -> bool:
+    async def signal(self, job_id: str, node: str, payload: JsonObject, by: str) -> bool:
         """Give a gate its signal; False when it has received the same before, Conflict when it has another."""
         job = await self._reads.find(job_id)
         _require_gate(await self._reads.workflow(job), node)
@@ -95,7 +95,7 @@ class Controls:
             raise Conflict("gate.other", f"{gate} has received another signal before, which counts", remedy=remedy)
         raise Conflict("gate.ended", f"{gate} is over", remedy=remedy)
 
-    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
+    async def limit(self, kind: LimitKind, name: str, change: LimitChange, by: str) -> Limit | None:
         """Set, pause, resume or take away a limit; as it stands now."""
         return await self._store.limit(kind, name, change, by)
 
@@ -140,7 +140,7 @@ class Controls:
         if job.state not in TERMINAL:
             raise _unretryable(job, RetryAnswer.OPEN)
         workflow, nodes = await self._reads.workflow(job), await self._reads.nodes(job.id)
-        states, failed = {node.name: node.state for node in nodes}, {node.name: node.failed for node in nodes}
+        states, failed = {node.name: node.state for node in nodes}, {node.name: node.tasks.failed for node in nodes}
         again = choose_again(workflow, states, failed, nodes=wanted.nodes, from_node=wanted.from_node)
         return job, again, nodes
 
@@ -152,8 +152,9 @@ def _plan(job: Job, again: Again, nodes: Sequence[NodeDetail], *, dry_run: bool)
 
 
 def _again(node: NodeDetail, is_kept: bool) -> NodeAgain:
-    if is_kept and node.total:
-        return NodeAgain(node.name, "failed tasks", node.total - node.completed, node.completed)
+    tasks = node.tasks
+    if is_kept and tasks.total:
+        return NodeAgain(node.name, "failed tasks", tasks.total - tasks.completed, tasks.completed)
     return NodeAgain(node.name, "whole", None, 0)
 
 

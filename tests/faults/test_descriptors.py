@@ -66,8 +66,8 @@ async def test_tf2_an_async_handler_that_leaks_descriptors_fails_in_the_end(stag
     in_loop, in_child = await stage.tasks(job, "act")
     assert in_loop.error is not None
     assert in_child.error is not None
-    assert (in_loop.error["code"], in_loop.failures) == ("handler.resource", 2)
-    assert (in_child.error["code"], in_child.attempts) == ("handler.resource", 2)
+    assert (in_loop.error.code, in_loop.failures) == ("handler.resource", 2)
+    assert (in_child.error.code, in_child.attempts) == ("handler.resource", 2)
 
 
 def test_tf4_an_api_without_descriptors_answers_whom_it_knows_and_does_not_fill_its_log(

@@ -54,7 +54,7 @@ async def test_a_full_disk_of_scratch_and_results_fails_the_task_as_resource_and
     acts = ["plain large", "plain scratch", "plain fine", "heavy scratch", "async fine", "quick fine"]
     job = await stage.finish(await stage.submit("acts", acts=list[Json](acts), megabytes=16))
     tasks = await stage.tasks(job, "act")
-    ended = [(task.status, task.error and task.error["category"], task.attempts) for task in tasks]
+    ended = [(task.status, task.error and task.error.category, task.attempts) for task in tasks]
     full, fine = ("failed", "resource", 2), ("completed", None, 1)
     assert ended == [fine, full, fine, full, fine, fine]
     assert "No space left" in str(tasks[1].error)

@@ -53,7 +53,7 @@ async def test_tf1_a_result_of_another_history_is_not_taken_for_one_of_this(fold
                 ),
                 what="an answer to its report, or a session of this history",
             )
-            assert (await stage.job(job_id)).nodes[0].completed == 0, "a result of the other history was accepted"
+            assert (await stage.job(job_id)).nodes[0].tasks.completed == 0, "a result of the other history was accepted"
             await survivor.started(sessions=2)
             files[1].touch()
             await stage.finish(job_id)

@@ -67,7 +67,7 @@ async def test_e4_a_report_whose_reply_was_lost_is_repeated_and_answered_duplica
     # A report that is lost twice is answered so twice.
     assert proxy.count_answers("turn", "duplicate") >= reported >= 5
     assert worker.said("report.stale") == []
-    assert job.nodes[0].completed == 80
+    assert job.nodes[0].tasks.completed == 80
     # A result that was lost on its way is not worked out again.
     assert len(stage.noted("ended")) == 80
 
@@ -90,7 +90,7 @@ async def test_e6_a_right_whose_holder_never_heard_of_it_is_taken_over(stage: St
     job_id = await stage.submit("chain")
     await asyncio.wait_for(trap.sprung.wait(), 30)
     began = time.monotonic()
-    await stage.until(job_id, lambda job: job.nodes[1].total)
+    await stage.until(job_id, lambda job: job.nodes[1].tasks.total)
     assert time.monotonic() - began < LEASE + 2 * SWEEP
     await stage.finish(job_id)
     assert stage.query("select count(*) from app.outcomes") == [(60,)]
@@ -105,7 +105,7 @@ async def test_e6_a_worker_killed_between_the_report_and_the_advance(stage: Stag
     await asyncio.wait_for(trap.sprung.wait(), 30)
     worker.kill()
     began = time.monotonic()
-    await stage.until(job_id, lambda job: job.nodes[1].total)
+    await stage.until(job_id, lambda job: job.nodes[1].tasks.total)
     assert time.monotonic() - began < LEASE + 2 * SWEEP
     await stage.crew.start_ready("worker")
     await stage.finish(job_id)
@@ -199,7 +199,7 @@ async def test_e12_a_claim_that_commits_long_after_its_connection_broke_is_found
     worker = await start_behind(stage, proxy)
     proxy.stall()
     job_id = await stage.submit("chain")
-    await stage.until(job_id, lambda job: job.nodes[0].total)
+    await stage.until(job_id, lambda job: job.nodes[0].tasks.total)
     with psycopg.connect(stage.url) as holder:
         holder.execute("select from app.lanes for update")
         proxy.heal()

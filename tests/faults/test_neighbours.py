@@ -37,7 +37,7 @@ BAD = {
 async def run_acts(stage: Stage, acts: list[str], seconds: float = 60) -> list[tuple[str, Json]]:
     """How each act ended: its status, and its error's code."""
     job = await stage.finish(await stage.submit("acts", acts=list[Json](acts)), seconds=seconds)
-    return [(task.status, (task.error or {}).get("code")) for task in await stage.tasks(job, "act")]
+    return [(task.status, task.error.code if task.error else None) for task in await stage.tasks(job, "act")]
 
 
 async def test_e10_bad_handlers_end_alone_and_their_neighbours_finish(stage: Stage) -> None:
@@ -78,7 +78,7 @@ async def test_e10_a_handler_that_kills_its_worker_ends_after_a_few(stage: Stage
     tasks = await stage.tasks(job, "act")
     assert [task.status for task in tasks] == ["failed", "completed", "completed"]
     assert tasks[0].error is not None
-    assert tasks[0].error["code"] == "handler.crashed"
+    assert tasks[0].error.code == "handler.crashed"
 
 
 async def test_children_that_died_while_they_were_idle_cost_the_next_tasks_nothing(stage: Stage) -> None:
@@ -109,13 +109,13 @@ async def test_e1_a_large_result_that_is_gone_fails_its_reader(stage: Stage) -> 
     await stage.crew.start_ready("worker", "orchestrator")
     file = stage.folder / "file"
     job_id = await stage.submit("aside", file=str(file))
-    await stage.until(job_id, lambda job: job.nodes[0].completed == 1)
+    await stage.until(job_id, lambda job: job.nodes[0].tasks.completed == 1)
     for result in (stage.folder / "home" / "work").rglob("*.json"):
         result.unlink()
     file.touch()
     job = await stage.until(job_id, lambda job: job.job.state == "failed", 20)
     assert job.job.error is not None
-    assert job.job.error["code"] == "storage.not_found"
+    assert job.job.error.code == "storage.not_found"
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ async def test_e1_a_large_result_that_is_gone_fails_its_reader(stage: Stage) -> 
 async def test_e7_a_handler_that_ignores_cancel_gives_its_slot_back_after_the_grace(stage: Stage, act: str) -> None:
     await stage.crew.start_ready("worker", "orchestrator", slots=1)
     job_id = await stage.submit("endless", act=act)
-    await stage.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stage.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     await stage.gateway.controls.cancel(job_id, "test", "test")
     await stage.complete(await stage.submit("mixed", plain=1), 45)
 
@@ -134,7 +134,7 @@ async def test_e10_a_plan_that_the_database_refuses_fails_its_job_alone(stage: S
     await stage.complete(await stage.submit("chain"))
     job = await stage.until(job_id, lambda job: job.job.state == "failed", 20)
     assert job.job.error is not None
-    assert "index row size" in str(job.job.error["message"])
+    assert "index row size" in str(job.job.error.message)
     assert not worker.said("worker.interrupted") + orchestrator.said("orchestrator.interrupted")
 
 
@@ -150,13 +150,13 @@ async def test_w4_a_worker_whose_loop_is_blocked_for_good_makes_room_for_another
     tasks = await stage.tasks(job, "act")
     assert [task.status for task in tasks] == ["failed", "completed", "completed"]
     assert tasks[0].error is not None
-    assert tasks[0].error["code"] == "task.timed_out"
+    assert tasks[0].error.code == "task.timed_out"
 
 
 async def test_a21_a_worker_leaves_after_the_grace_though_an_async_handler_hears_nothing(stage: Stage) -> None:
     (_, worker) = await stage.crew.start_ready("orchestrator", "worker")
     job_id = await stage.submit("endless", act="async deaf")
-    await stage.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stage.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     worker.send(signal.SIGTERM)
     await worker.ended(120)
     assert stage.query("select ended, attempt from app.attempts") == [("handed_back", 1)]

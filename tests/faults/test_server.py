@@ -97,8 +97,8 @@ async def test_e21_connections_ended_five_times_a_second(stage: Stage) -> None:
     assert ended > 50
     await stage.finish(*jobs)
     job, chain = [await stage.job(job_id) for job_id in jobs]
-    assert job.nodes[0].completed == 386
-    assert [node.completed for node in chain.nodes] == [3] * 20
+    assert job.nodes[0].tasks.completed == 386
+    assert [node.tasks.completed for node in chain.nodes] == [3] * 20
     assert all(member.process.poll() is None for member in stage.crew.members)
 
 

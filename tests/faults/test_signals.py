@@ -61,12 +61,12 @@ async def test_w3_all_workers_told_at_once_hand_everything_back(stage: Stage) ->
         worker.send(signal.SIGTERM)
     assert await asyncio.gather(*(worker.ended(GRACE) for worker in told)) == [0, 0]
     job = await stage.job(job_id)
-    assert (job.nodes[0].running, job.nodes[0].completed) == (0, len(stage.noted("ended")))
+    assert (job.nodes[0].tasks.running, job.nodes[0].tasks.completed) == (0, len(stage.noted("ended")))
     assert stage.query("select count(*) from app.sessions where kind = 'worker' and dead_at is null") == [(0,)]
 
     await stage.crew.start_ready("worker")
     job = await stage.finish(job_id)
-    assert len(stage.noted("ended")) == job.nodes[0].completed == 166
+    assert len(stage.noted("ended")) == job.nodes[0].tasks.completed == 166
 
 
 @pytest.mark.slow

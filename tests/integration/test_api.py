@@ -752,7 +752,7 @@ async def test_s1_beyond_loopback_probes_answer(settings: Settings, database_url
 
 
 async def ask_again(api: httpx.AsyncClient, path: str) -> tuple[httpx.Response, httpx.Response]:
-    """An answer, and the answer to whoever has it."""
+    """An answer, and the answer to a client that has it."""
     first = await api.get(path, headers={"Accept-Encoding": "identity"})  # that of compressed bytes is a weak one
     tag = first.headers["etag"]
     assert tag.startswith('"')

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,7 @@ async def published(catalog_url: str, tmp_path: Path) -> Any:  # the job's resul
 
 def audit(url: str, home: Path) -> tuple[dict[str, Fault], Callable[[timedelta], int]]:
     """What is found, and how to sweep it."""
-    with PostgresRecords(url) as records:
+    with closing(PostgresRecords(url)) as records:
         made = Audit(open_tiers(Settings(home=home)), records)
         found = list(made.find())
     return {one.address: one.fault for one in found}, partial(made.sweep, found)
@@ -83,7 +84,7 @@ async def test_bytes_that_changed_are_found_by_their_checksum(catalog_url: str, 
     cog = published["outputs"][0]
     place = tmp_path / cog["href"].replace("://", "/")
     place.write_bytes(bytes(cog["size"]))
-    with PostgresRecords(catalog_url) as records:
+    with closing(PostgresRecords(catalog_url)) as records:
         made = Audit(open_tiers(Settings(home=tmp_path)), records)
         assert list(made.find()) == []
         assert [(found.fault, found.address) for found in made.find(checksums=True)] == [(Fault.DAMAGED, cog["href"])]

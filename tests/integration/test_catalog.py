@@ -89,7 +89,7 @@ def test_c1_an_interval_and_a_box_across_the_antimeridian_survive(
     sent = publication("far", footprint={"type": "MultiPolygon", "coordinates": parts}, **times)
     publish(handler, "heights", JOB, [sent])
     found = only(login.execute("select get_item('far')"))
-    found["properties"].setdefault("datetime", None)  # pgstac keeps no nulls: whoever serves it puts this one back
+    found["properties"].setdefault("datetime", None)  # pgstac keeps no nulls: our API puts this one back
     assert found == sent.document
     assert check(login) == []
     assert extent(login)["spatial"] == {"bbox": [[179, 0, -179, 1]]}

@@ -58,8 +58,8 @@ async def test_e10_what_can_not_be_a_checkpoint_is_a_bug_of_its_handler(stack: S
         "async forget and go on",
     )
     errors = [task.error for task in await acts(stack, *bad)]
-    assert {str(error and error["code"]) for error in errors} == {"handler.contract"}
-    said = [str(error and error["message"]) for error in errors]
+    assert {str(error and error.code) for error in errors} == {"handler.contract"}
+    said = [str(error and error.message) for error in errors]
     assert "64000" in said[0]
     assert "quick=True" in said[3]
     assert "await" in said[4]
@@ -129,7 +129,7 @@ async def test_e9_a_handler_that_stops_though_nobody_told_it_is_charged(stack: S
     (task,) = await acts(stack, "plain and stop")
     assert (task.status, task.failures) == ("failed", 3)
     assert task.error is not None
-    assert task.error["code"] == "handler.interrupted"
+    assert task.error.code == "handler.interrupted"
 
 
 async def test_e8_a_handler_that_waits_for_its_checkpoint_is_not_silent(stack: Stack, database_url: str) -> None:
@@ -170,4 +170,4 @@ async def test_a_checkpoint_that_the_database_refuses_is_a_failure_that_is_tried
     with psycopg.connect(database_url) as connection:
         connection.execute("alter table app.checkpoints add check (phase <> 'second')")
     (task,) = await acts(stack, "plain twice")
-    assert (task.failures, task.error and task.error["code"]) == (3, "task.checkpoint_refused")
+    assert (task.failures, task.error and task.error.code) == (3, "task.checkpoint_refused")

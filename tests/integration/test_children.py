@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.engine.model import Purpose
+from anabranch.engine.model import ProgressReport, Purpose
 from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.child import Saved
 from anabranch.engine.worker.children import Child, ChildDied, Children
@@ -60,7 +60,7 @@ async def main(*plugins):
     load_plugins(plugins)
     children = Children(1, plugins)
     await children.warm()
-    await asyncio.sleep(1)  # for whoever else would greet
+    await asyncio.sleep(1)  # for another child that would greet
     told = []
     for n in range(3):
         facts = TaskFacts("job", f"task {n}", "node", n, 1, {"message": n}, "id", None, f"scratch{n}")
@@ -137,7 +137,7 @@ class Listener:
     def end(self) -> None:
         self.ended = True
 
-    def progress(self, progress: dict[str, Json]) -> None:
+    def progress(self, progress: ProgressReport) -> None:
         pass
 
     def keep(self, saved: Saved) -> "Future[TaskError | None]":

@@ -50,7 +50,7 @@ async def retry(engine: EngineHarness, job_id: str, **choice: object) -> RetryAn
     """Retry a job as the API does; the verdict."""
     job = await engine.reads.find(job_id)
     workflow, nodes = await engine.reads.workflow(job), await engine.reads.nodes(job.id)
-    states, failed = {n.name: n.state for n in nodes}, {n.name: n.failed for n in nodes}
+    states, failed = {n.name: n.state for n in nodes}, {n.name: n.tasks.failed for n in nodes}
     again = choose_again(workflow, states, failed, **choice)  # type: ignore[arg-type]  # its keywords
     verdict = await engine.store.retry(job_id, job.last_event, again, engine.session)
     if verdict.right:
@@ -251,7 +251,7 @@ class TestGates:
         clock.advance(timedelta(minutes=2))
         await take_free(engine)
         detail = await engine.reads.job(job.job_id)
-        assert (detail.job.state, detail.job.error and detail.job.error["code"]) == (JobState.FAILED, "gate.timed_out")
+        assert (detail.job.state, detail.job.error and detail.job.error.code) == (JobState.FAILED, "gate.timed_out")
 
     async def test_a_retried_gate_asks_again(self, engine: EngineHarness) -> None:
         job = await engine.submit(gated())
@@ -389,8 +389,8 @@ class TestChildJobs:
         await fail(engine, await engine.claim())
         detail = await engine.reads.job(job)
         assert detail.job.error is not None
-        assert (detail.job.state, detail.job.error["code"]) == (JobState.FAILED, "child.failed")
-        assert second[:12] in str(detail.job.error["message"])
+        assert (detail.job.state, detail.job.error.code) == (JobState.FAILED, "child.failed")
+        assert second[:12] in str(detail.job.error.message)
 
     async def test_e7_cancel_cascades(self, engine: EngineHarness) -> None:
         job = await submit(engine, parent(3))

@@ -49,7 +49,7 @@ async def test_the_handlers_of_seed_003_run_as_printed(database_url: str, tmp_pa
         assert job.job.result == {"validate": {"crs": "EPSG:4326", "bounds": [0, 0, 1, 1], "size_mb": 150}}
         failed = await stack.run("validate_raster")
         assert failed.job.error is not None
-        assert failed.job.error["message"] == "there is no blob_path"
+        assert failed.job.error.message == "there is no blob_path"
 
 
 async def test_the_job_structure_of_seed_004_runs_as_printed(database_url: str, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ async def test_a_returned_failure_fails_its_task_and_a_dict_with_more_keys_is_da
     async with opened(database_url, tmp_path, PLUGINS / "forms") as stack:
         job = await stack.run("forms", forms=["failed", "retried", "data", "refused", "wrong"])
         tasks = {str(task.index): task for task in await stack.tasks(job, "form")}
-    told = {name: task.error and (task.error["code"], task.error["message"]) for name, task in tasks.items()}
+    told = {name: task.error and (task.error.code, task.error.message) for name, task in tasks.items()}
     assert told["failed"] == ("handler.error", "no such file")
     assert told["refused"] == ("handler.error", "not a raster")
     assert told["wrong"] == ("handler.contract", "form.wrong returned a object; return a dict or a model")

@@ -17,7 +17,18 @@ from anabranch.api.health.diagnosis import diagnose
 from anabranch.canonical import encode
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.filling import Definitions
-from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, LimitKind, Report, Said, SessionKind
+from anabranch.engine.model import (
+    Answer,
+    Claim,
+    Ended,
+    InHand,
+    JobState,
+    LimitKind,
+    ProgressReport,
+    Report,
+    Said,
+    SessionKind,
+)
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Refused, Submission, Wanted
 from anabranch.engine.worker.reporter import Reporter
@@ -101,7 +112,7 @@ async def test_a4_a_report_that_the_server_always_breaks_off_keeps_no_other_wait
 ) -> None:
     with failing(database_url, "outcomes", "XX000", of="when (new.idx = 3)"):
         job = await stack.submit("tricky", acts=["fine"] * 8)
-        await stack.until(job, lambda job: job.nodes[0].completed == 7)
+        await stack.until(job, lambda job: job.nodes[0].tasks.completed == 7)
     assert (await stack.wait(job)).job.state is JobState.COMPLETED
 
 
@@ -327,7 +338,7 @@ async def test_e3_tf1_what_was_claimed_in_another_history_of_the_database_is_not
     assert answers == [Answer.STALE]
     assert not await engine.store.checkpoint(engine.session, claim.fence, 1, "phase", "null")
     pulse = engine.store.pulse()
-    assert pulse.progress(engine.session, [Said(claim.fence, {"done": 1})]) == set()
+    assert pulse.progress(engine.session, [Said(claim.fence, ProgressReport(1))]) == set()
     clock.advance(timedelta(seconds=30))
     assert pulse.beat(engine.session, Hands([InHand(claim.fence, True)])) == [claim.fence]
     pulse.close()
@@ -362,10 +373,10 @@ async def test_b4_what_was_claimed_since_the_hands_were_read_is_not_lost(
 
 async def test_b7_planning_does_not_wait_for_handlers(stack: Stack) -> None:
     busy = await stack.submit("long", acts=["block", "block"])
-    await stack.until(busy, lambda job: job.nodes[0].running == 2)
+    await stack.until(busy, lambda job: job.nodes[0].tasks.running == 2)
     planned = await stack.submit("tricky", acts=["fine"])
-    job = await stack.until(planned, lambda job: job.nodes[0].total == 1)
-    assert job.nodes[0].running == 0
+    job = await stack.until(planned, lambda job: job.nodes[0].tasks.total == 1)
+    assert job.nodes[0].tasks.running == 0
     await stack.gateway.controls.cancel(busy, "test", "test")
     assert (await stack.wait(planned)).job.state is JobState.COMPLETED
 
@@ -373,7 +384,7 @@ async def test_b7_planning_does_not_wait_for_handlers(stack: Stack) -> None:
 async def test_a9_what_was_taken_ahead_goes_back_when_its_handlers_turn_slow(stack: Stack, database_url: str) -> None:
     """Only those that run stay claimed: an idle worker can take the others."""
     job_id = await stack.submit("fickle", n=104)
-    await stack.until(job_id, lambda job: job.nodes[0].completed == 100 and job.nodes[0].running <= 2)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.completed == 100 and job.nodes[0].tasks.running <= 2)
     held = run_sql(database_url, "select count(*) from app.claims")
     assert held <= [(2,)]
     await stack.wait(job_id)

@@ -313,7 +313,7 @@ def chosen_seed(config: pytest.Config, default: int | None = None) -> int:
     """The seed, which is printed: pytest shows it where the test fails."""
     given: int | None = config.getoption("--seed")
     seed = given or default or secrets.randbelow(10**6)
-    print(f"replay with --seed {seed}")  # noqa: T201  # for whoever replays it
+    print(f"replay with --seed {seed}")  # noqa: T201  # to replay it
     return seed
 
 

@@ -48,8 +48,8 @@ async def test_too_much_is_a_bug_of_the_handler(stack: Stack) -> None:
     job = await stack.run("hand_much")
     first, _ = await stack.tasks(job, "first")
     assert first.error is not None
-    assert first.error["code"] == "handler.contract"
-    assert "at most 64000 are kept" in str(first.error["message"])
+    assert first.error.code == "handler.contract"
+    assert "at most 64000 are kept" in str(first.error.message)
 
 
 async def test_where_nothing_was_handed_over_nothing_is_looked_for(stack: Stack, database_url: str) -> None:

@@ -59,7 +59,8 @@ async def test_what_can_not_be_fetched_is_told_by_its_code(stack: Stack) -> None
         ({"source": "bronze://in.txt", "sha256": "0" * 64}, "storage.checksum"),
     ):
         (task,) = await tasks(stack, ["plain"], **params)
-        assert (task.error or {})["code"] == code
+        assert task.error is not None
+        assert task.error.code == code
         assert task.attempts == 1
 
 

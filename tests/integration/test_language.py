@@ -55,7 +55,7 @@ async def test_a_wait_holds_no_worker_and_goes_on_when_its_time_is_up(database_u
     async with open_stack(database_url, tmp_path, [PLUGINS], orchestrated=True) as stack:
         job_id = await stack.submit("pause", text="hi", seconds=0.5)
         waiting = await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
-        assert {node.name: node.running for node in waiting.nodes} == {"first": 0, "rest": 0, "again": 0}
+        assert {node.name: node.tasks.running for node in waiting.nodes} == {"first": 0, "rest": 0, "again": 0}
         job = await stack.wait(job_id)
         assert (job.job.error, job.job.result) == (None, {"text": "hi, again"})
         times = {node.name: (node.opened_at, node.finished_at) for node in job.nodes}["rest"]
@@ -79,8 +79,8 @@ async def test_a_job_is_run_for_each_item_and_its_result_is_the_tasks(stack: Sta
 async def test_e10_parameters_that_a_workflow_does_not_take_fail_the_task_that_runs_it(stack: Stack) -> None:
     job = await stack.run("weigh_lots", lots=[3, "many"])
     assert job.job.error is not None
-    assert (job.job.state, job.job.error["node"], job.job.error["code"]) == ("failed", "each", "job.parameters")
-    assert "count must be an integer" in str(job.job.error["message"])
+    assert (job.job.state, job.job.error.node, job.job.error.code) == ("failed", "each", "job.parameters")
+    assert "count must be an integer" in str(job.job.error.message)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_tolerated_failures_are_counted_and_the_rest_is_collected(stack: S
     assert job.job.result == {"good": [{"item": 1}, {"item": 3}, {"item": 5}], "failed": 2}
     job = await stack.run("lenient", items=[1, 2, 3, 4, 5], bad=[1, 2, 3])
     assert job.job.error is not None
-    assert (job.job.state, job.job.error["code"], job.job.error["node"]) == ("failed", "handler.permanent", "each")
+    assert (job.job.state, job.job.error.code, job.job.error.node) == ("failed", "handler.permanent", "each")
     job = await stack.run("lenient", items=[])
     assert job.job.result == {"good": [], "failed": None}
 
@@ -135,8 +135,8 @@ async def test_on_failure_continue_tells_what_failed_and_when_skips(stack: Stack
 async def test_g8_e10_a_missing_output_fails_its_job_by_name_and_no_other(stack: Stack) -> None:
     job = await stack.run("missing")
     assert job.job.error is not None
-    assert (job.job.state, job.job.error["code"], job.job.error["node"]) == ("failed", "expression.failed", "second")
-    assert "nodes.first.output.no_such" in str(job.job.error["message"])
+    assert (job.job.state, job.job.error.code, job.job.error.node) == ("failed", "expression.failed", "second")
+    assert "nodes.first.output.no_such" in str(job.job.error.message)
     await check_replay(stack, job)
 
 
@@ -160,7 +160,7 @@ async def test_e16_a_job_keeps_the_definition_it_was_submitted_with(database_url
     file.write_text(steps + "  say: {handler: echo, params: {said: before}}\n")
     async with open_stack(database_url, tmp_path / "one", [str(plugins)]) as stack:
         job_id = await stack.submit("changing")
-        await stack.until(job_id, lambda job: job.nodes[0].running)
+        await stack.until(job_id, lambda job: job.nodes[0].tasks.running)
     file.write_text(steps + "  say: {handler: echo, params: {said: after}}\n")
     async with open_stack(database_url, tmp_path / "one", [str(plugins)]) as stack:
         assert (await stack.wait(job_id)).job.result == {"say": {"said": "before"}}

@@ -116,13 +116,13 @@ async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(
     with pytest.raises(InputError, match="a step to another folder"):
         await publish(stack, "../secret.tif")
     draft = await stack.run("process_raster", source="silver://jobs/a/b/0/1-00000000/c.tif")
-    assert "raster.draft" in str((draft.job.error or {}).get("message"))
+    assert "raster.draft" in str(draft.job.error)
 
     jobs = await asyncio.gather(*(publish(stack, name) for name in wanted))
 
-    found = {name: str((job.job.error or {}).get("code")) for name, job in zip(wanted, jobs, strict=True)}
+    found = {name: job.job.error and job.job.error.code for name, job in zip(wanted, jobs, strict=True)}
     assert found == wanted
-    assert all((job.job.error or {}).get("remedy") for job in jobs)
+    assert all(job.job.error and job.job.error.remedy for job in jobs)
     assert published(catalog_url) == []
     assert rows(catalog_url, "select * from app.outputs") == []
     assert not (tmp_path / "silver").exists() or not any((tmp_path / "silver").rglob("*.tif"))
@@ -182,7 +182,9 @@ async def test_an_answer_that_is_neither_yes_nor_no_fails_the_job(stack: Stack, 
     job_id = await stack.submit("process_raster", source="bronze://in/map.tif", approval=True)
     await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
     await stack.gateway.controls.signal(job_id, "review", {"aproved": True}, "a reviewer")
-    assert ((await stack.wait(job_id)).job.error or {})["code"] == "raster.unclear_answer"
+    error = (await stack.wait(job_id)).job.error
+    assert error is not None
+    assert error.code == "raster.unclear_answer"
     assert published(catalog_url) == []
 
 
@@ -225,14 +227,14 @@ async def test_e7_a_cancel_ends_the_work_at_once(stack: Stack, bronze: Path, cat
     noise = np.random.default_rng(5).normal(size=(1, 6000, 6000)).astype("float32")
     make_raster(bronze / "noise.tif", noise)
     job_id = await stack.submit("process_raster", source="bronze://in/noise.tif", raster_type="continuous")
-    await stack.until(job_id, lambda job: next(node for node in job.nodes if node.name == "cogs").running)
+    await stack.until(job_id, lambda job: next(node for node in job.nodes if node.name == "cogs").tasks.running)
 
     await stack.gateway.controls.cancel(job_id, "changed my mind", "test")
 
     while any(stack.scratch.rglob("*.tif")):  # the folder of an attempt goes with it
         await asyncio.sleep(0.05)
     cogs = next(node for node in (await stack.gateway.reads.job(job_id)).nodes if node.name == "cogs")
-    assert (cogs.state, cogs.completed) == (NodeState.CANCELLED, 0), "it did not run to its end"
+    assert (cogs.state, cogs.tasks.completed) == (NodeState.CANCELLED, 0), "it did not run to its end"
     assert published(catalog_url) == []
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from anabranch.api.answers.build import build_job, build_task
-from anabranch.engine.model import Said
+from anabranch.engine.model import ProgressReport, Said
 from anabranch.engine.views import JobDetail, TaskDetail
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
@@ -38,7 +38,7 @@ async def say(stack: Stack, folder: Path, *kinds: str) -> str:
 
 async def heard(stack: Stack, job_id: str, count: int) -> tuple[JobDetail, list[TaskDetail]]:
     """The job and its tasks, once so many of them were heard of."""
-    job = await stack.until(job_id, lambda job: len(job.nodes[0].said or []) == count)
+    job = await stack.until(job_id, lambda job: len(job.nodes[0].said) == count)
     return job, await stack.tasks(job, "say")
 
 
@@ -81,14 +81,14 @@ async def test_a_worker_writes_about_once_a_second_whatever_its_handlers_say(
 async def test_e10_progress_that_is_no_number_is_a_bug_of_its_handler(stack: Stack, tmp_path: Path) -> None:
     job = await stack.wait(await say(stack, tmp_path, "nonsense"))
     assert job.job.error is not None
-    assert job.job.error["code"] == "handler.contract"
+    assert job.job.error.code == "handler.contract"
 
 
 async def test_e3_progress_needs_the_whole_token_of_its_attempt(engine: EngineHarness) -> None:
     await engine.submit(fan_out(2))
     first, second = await engine.claim()
     other, pulse = await engine.new_session(), engine.store.pulse()
-    said = [Said(first.fence, {"done": 1}), Said(second.fence._replace(number=2), {"done": 1})]
+    said = [Said(first.fence, ProgressReport(1)), Said(second.fence._replace(number=2), ProgressReport(1))]
     assert pulse.progress(other, said) == set()
     assert pulse.progress(engine.session, said) == {first.key}
     pulse.close()

@@ -277,7 +277,7 @@ def test_tiles_and_files_are_sent_as_they_are(local: Served, path: str) -> None:
 
 
 @pytest.mark.parametrize("accepted", ["gzip;q=0, identity", "gzip;q=0, *", "*;q=0.5, gzip; q=0.0", "identity"])
-def test_whoever_refuses_gzip_gets_none(local: Served, accepted: str) -> None:
+def test_a_client_that_refuses_gzip_gets_none(local: Served, accepted: str) -> None:
     answer, body = raw(local, "/errors", **{"Accept-Encoding": accepted})
     assert answer.getheader("Content-Encoding") is None
     assert json.loads(body)

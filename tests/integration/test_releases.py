@@ -102,7 +102,7 @@ def test_a8_a_release_that_can_t_use_the_database_is_refused(
 
 
 def test_a8_a_file_that_changes_without_a_new_number_is_deployed(small: str, schema: SmallSchema) -> None:
-    """Whoever works on a function sees it at the next start."""
+    """A developer sees a changed function at the next start."""
     schema.edit("functions/step.sql", "1", "5")
     assert migrate(small, files=schema.files) == Applied((), redeployed=True)
     assert run(small, "select app.step()") == [(5,)]

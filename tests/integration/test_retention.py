@@ -336,7 +336,7 @@ async def test_o5_purges_at_once_take_each_job_once(
 async def test_o5_a_job_that_another_holds_waits_for_the_next_round(
     engine: EngineHarness, purge: Purge, clock: Clock, database_url: str
 ) -> None:
-    """Whoever holds the job's row, as a retry does, moves on undisturbed."""
+    """A transaction that holds the job's row, as a retry does, goes on undisturbed."""
     job_id = await run(engine)
     clock.advance(91 * DAY)
     with psycopg.connect(database_url) as other:

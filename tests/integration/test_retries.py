@@ -159,7 +159,7 @@ async def test_tf9_sys_exit_reads_as_what_it_is(stack: Stack) -> None:
     job = await stack.run("by_category", acts=["exit"])
     (task,) = await stack.tasks(job, "act")
     assert task.error is not None
-    assert (task.error["code"], task.error["message"]) == ("handler.exited", "the handler called sys.exit(3)")
+    assert (task.error.code, task.error.message) == ("handler.exited", "the handler called sys.exit(3)")
 
 
 async def test_tf7_an_exception_of_any_length_is_no_timeout(stack: Stack) -> None:
@@ -167,4 +167,4 @@ async def test_tf7_an_exception_of_any_length_is_no_timeout(stack: Stack) -> Non
     job = await stack.run("hurried", acts=["shout"])
     (task,) = await stack.tasks(job, "act")
     assert task.error is not None
-    assert task.error["code"] == "handler.error"
+    assert task.error.code == "handler.error"

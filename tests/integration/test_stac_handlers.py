@@ -81,8 +81,8 @@ async def test_what_is_no_item_fails_the_job_with_a_code(
 ) -> None:
     job = await stack.run("catalogue", collection=collection, items=[raster_facts() | changes])
     assert job.job.state is JobState.FAILED
-    assert isinstance(job.job.error, dict)
-    assert job.job.error["code"] == code
+    assert job.job.error is not None
+    assert job.job.error.code == code
 
 
 async def test_e7_a_job_that_was_cancelled_meanwhile_publishes_nothing(stack: Stack, catalog_url: str) -> None:

@@ -280,7 +280,7 @@ async def test_more_streams_than_allowed_are_refused_until_one_ends(
     assert refused.headers["retry-after"] == "1"
 
 
-async def test_whoever_leaves_is_forgotten_and_nobody_looks_any_more(
+async def test_a_client_that_leaves_is_forgotten_and_nothing_is_queried_any_more(
     api: httpx.AsyncClient, app: FastAPI, engine: EngineHarness
 ) -> None:
     job_id = await submit(engine)

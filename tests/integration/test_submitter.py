@@ -93,7 +93,9 @@ async def test_e10_in_a_batch_each_is_answered_for_itself(gateway: Gateway) -> N
     assert told == ["made", "workflow.not_found", "database.refused", "job.parameters", "made"]
 
 
-async def test_e10_a_start_that_cannot_be_stored_leaves_the_job_to_whoever_starts_it(engine: EngineHarness) -> None:
+async def test_e10_a_start_that_cannot_be_stored_leaves_the_job_to_its_starter(
+    engine: EngineHarness,
+) -> None:
     submission = Submission(fan_out(2), {}, "test", 5, rerun=False, correlation_id="c", begins=True)
     assert submission.start
     broken = [replace(one, tolerated=2**40) if isinstance(one, OpenLane) else one for one in submission.start]

@@ -231,7 +231,7 @@ async def test_a12_a_task_that_takes_its_worker_with_it_fails(engine: EngineHarn
     assert await engine.claim() == []
     await engine.advance(await engine.store.take_rights(engine.session, 10))
     found = (await engine.reads.job(job.job_id)).job
-    assert (found.state, found.error and found.error["code"]) == (JobState.FAILED, "worker.died")
+    assert (found.state, found.error and found.error.code) == (JobState.FAILED, "worker.died")
 
 
 async def test_a12_one_that_kills_before_it_is_known_to_have_begun_fails_too(engine: EngineHarness) -> None:

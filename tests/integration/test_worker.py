@@ -31,7 +31,7 @@ async def test_a_bad_result_or_error_fails_its_own_task_alone(stack: Stack) -> N
     job = await stack.run("tricky", acts=["nan", "fine", "object", "raise"])
     tasks = await stack.tasks(job, "act")
     assert [task.status for task in tasks] == ["failed", "completed", "failed", "failed"]
-    assert [task.error and task.error["code"] for task in tasks] == [
+    assert [task.error and task.error.code for task in tasks] == [
         "handler.contract",
         None,
         "handler.contract",
@@ -44,7 +44,7 @@ async def test_w2_a_handler_that_blocks_is_killed_at_its_timeout_and_its_neighbo
     job = await stack.run("tricky", acts=["block", "fine", "fine"])
     first, second, third = await stack.tasks(job, "act")
     assert first.error is not None
-    assert first.error["code"] == "task.timed_out"
+    assert first.error.code == "task.timed_out"
     assert second.status == third.status == "completed"
 
 
@@ -52,21 +52,21 @@ async def test_a_handler_that_aborts_its_process_fails_after_three_crashes(stack
     job = await stack.run("tricky", acts=["abort", "fine"])
     crashed, fine = await stack.tasks(job, "act")
     assert crashed.error is not None
-    assert (crashed.status, crashed.attempts, crashed.error["code"]) == ("failed", 3, "handler.crashed")
-    assert "SIGABRT" in str(crashed.error["message"])
-    assert crashed.error["type"] == "SIGABRT"
-    assert re.search(r"tricky\.py:\d+ in act$", str(crashed.error["where"]))
+    assert (crashed.status, crashed.attempts, crashed.error.code) == ("failed", 3, "handler.crashed")
+    assert "SIGABRT" in str(crashed.error.message)
+    assert crashed.error.type == "SIGABRT"
+    assert re.search(r"tricky\.py:\d+ in act$", str(crashed.error.where))
     assert fine.status == "completed"
 
 
 async def test_whatever_a_handler_raises_is_kept_with_its_type_and_place(stack: Stack) -> None:
     job = await stack.run("tricky", acts=["exit", "interrupt", "fine"])
     *failed, fine = await stack.tasks(job, "act")
-    assert [(task.attempts, task.error and task.error["type"]) for task in failed] == [
+    assert [(task.attempts, task.error and task.error.type) for task in failed] == [
         (1, "SystemExit"),
         (1, "KeyboardInterrupt"),
     ]
-    assert all(re.search(r"tricky\.py:\d+ in act$", str(task.error and task.error["where"])) for task in failed)
+    assert all(re.search(r"tricky\.py:\d+ in act$", str(task.error and task.error.where)) for task in failed)
     assert fine.status == "completed"
 
 
@@ -96,15 +96,15 @@ async def test_w2_a_handler_that_eats_memory_fails_alone(stack: Stack) -> None:
     job = await stack.run("tricky", acts=["memory", "fine"])
     eater, fine = await stack.tasks(job, "act")
     assert eater.error is not None
-    assert (eater.error["category"], fine.status) == ("resource", "completed")
+    assert (eater.error.category, fine.status) == ("resource", "completed")
 
 
 async def test_e9_a_handler_that_prints_without_end_fails_alone_and_once(stack: Stack) -> None:
     job = await stack.run("long", acts=["print"])
     (task,) = await stack.tasks(job, "act")
     assert task.error is not None
-    assert (task.error["code"], task.error["category"], task.attempts) == ("handler.output", "permanent", 1)
-    assert "256 MB" in str(task.error["message"])
+    assert (task.error.code, task.error.category, task.attempts) == ("handler.output", "permanent", 1)
+    assert "256 MB" in str(task.error.message)
 
 
 async def test_e20_a_large_result_is_read_like_any_other(stack: Stack, database_url: str, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_what_a_task_prints_logs_and_measures_is_kept_with_its_attempt(sta
 async def test_e10_what_a_handler_says_or_throws_can_not_stop_its_worker(stack: Stack) -> None:
     job = await stack.run("tricky", acts=["bad progress", "bad error", "throttled", "exit", "posing", "fine"])
     tasks = await stack.tasks(job, "act")
-    codes = [task.error and task.error["code"] for task in tasks]
+    codes = [task.error and task.error.code for task in tasks]
     assert codes[:2] == ["handler.contract", "handler.error"]
     assert codes[3:5] == ["handler.exited", "handler.contract"]
     assert [tasks[2].status, tasks[5].status] == ["completed", "completed"]
@@ -139,7 +139,7 @@ async def test_w2_what_a_handler_started_ends_with_it(stack: Stack, tmp_path: Pa
     job = await stack.run("tricky", acts=["leaves a process"])
     (task,) = await stack.tasks(job, "act")
     assert task.error is not None
-    assert task.error["code"] == "task.timed_out"
+    assert task.error.code == "task.timed_out"
     assert not _runs(b"sleep\x004321\x00")
 
 
@@ -161,7 +161,7 @@ async def test_w6_scratch_belongs_to_one_attempt_and_is_removed(stack: Stack) ->
 async def test_e7_a_cancelled_handler_is_told(stack: Stack, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     job_id = await stack.submit("long", acts=["patient"], file=str(heard))
-    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     assert (await stack.gateway.controls.cancel(job_id, "test", "test")).job.state is JobState.CANCELLED
     while not heard.exists():
         await asyncio.sleep(0.02)
@@ -172,7 +172,7 @@ async def test_e7_a_cancelled_handler_is_told(stack: Stack, tmp_path: Path) -> N
 async def test_w2_an_async_handler_that_ignores_cancel_is_ended_after_the_grace(stack: Stack) -> None:
     for seconds in (600, 601):
         job_id = await stack.submit("endless", seconds=seconds)
-        await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+        await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
         await stack.gateway.controls.cancel(job_id, "test", "test")
     job = await stack.run("endless", seconds=0)
     assert job.job.state is JobState.COMPLETED
@@ -180,7 +180,7 @@ async def test_w2_an_async_handler_that_ignores_cancel_is_ended_after_the_grace(
 
 async def test_w2_a_handler_that_ignores_cancel_is_killed_after_the_grace(stack: Stack) -> None:
     job_id = await stack.submit("long", acts=["loop", "loop"])
-    await stack.until(job_id, lambda job: job.nodes[0].running == 2)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 2)
     await stack.gateway.controls.cancel(job_id, "test", "test")
     job = await stack.run("long", acts=["fine"])
     assert job.job.state is JobState.COMPLETED
@@ -188,7 +188,7 @@ async def test_w2_a_handler_that_ignores_cancel_is_killed_after_the_grace(stack:
 
 async def test_w3_sigterm_tells_handlers_and_what_ends_in_time_counts(stack: Stack) -> None:
     job_id = await stack.submit("long", acts=["patient", "patient", "fine"])
-    await stack.until(job_id, lambda job: job.nodes[0].running == 2)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 2)
     stack.stop.set()
     await stack.serving
     job = await stack.gateway.reads.job(job_id)
@@ -220,7 +220,7 @@ async def test_w3_an_answer_that_is_here_before_the_hand_back_counts(
 async def test_a21_a_worker_leaves_though_an_async_handler_hears_nothing(stack: Stack, tmp_path: Path) -> None:
     file = tmp_path / "file"
     job_id = await stack.submit("deaf", file=str(file))
-    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     stack.stop.set()
     await asyncio.wait_for(stack.serving, 60)
     (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "wait")
@@ -230,7 +230,7 @@ async def test_a21_a_worker_leaves_though_an_async_handler_hears_nothing(stack: 
 
 async def test_w3_what_does_not_end_in_time_is_handed_back_free_of_charge(stack: Stack) -> None:
     job_id = await stack.submit("long", acts=["block"])
-    await stack.until(job_id, lambda job: job.nodes[0].running == 1)
+    await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     stack.stop.set()
     await stack.serving
     (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "act")
@@ -240,7 +240,7 @@ async def test_w3_what_does_not_end_in_time_is_handed_back_free_of_charge(stack:
 async def test_e8_a_handler_that_falls_silent_is_ended(stack: Stack) -> None:
     job = await stack.run("silent", act="silent")
     assert job.job.error is not None
-    assert job.job.error["code"] == "task.silent"
+    assert job.job.error.code == "task.silent"
 
 
 async def test_w4_a_quick_handler_that_blocks_runs_alone_next_time_and_its_worker_makes_room_for_another(

@@ -35,6 +35,7 @@ from anabranch.engine.model import (
     Event,
     InHand,
     JobState,
+    LimitChange,
     LimitKind,
     Purpose,
     Report,
@@ -171,7 +172,7 @@ ends = st.sampled_from([Ended.COMPLETED, Ended.COMPLETED, Ended.FAILED, Ended.RE
 
 
 class EngineMachine(RuleBasedStateMachine):
-    """Two workers and a sweeper. A worker believes to hold what it claimed until it reported it, whoever has it now."""
+    """Two workers and a sweeper. A worker keeps what it claimed until its report, also when another has it by now."""
 
     shapes: ClassVar[tuple[str, ...]] = ("fan_out", "diamond", "window", "lenient", "planned")
     patience: ClassVar[int] = 0
@@ -683,7 +684,7 @@ class ControlMachine(EngineMachine):
         ),
     )
     @precondition(lambda self: len(self.model.limits) < 3)
-    def limit(self, which: tuple[LimitKind, str], change: dict[str, Json]) -> None:
+    def limit(self, which: tuple[LimitKind, str], change: LimitChange) -> None:
         found = self.run(self.store.limit(*which, change, "test"))
         expected = self.model.limit(*which, change)
         assert (found and (found.most, found.paused)) == (expected and (expected.most, expected.paused))
@@ -738,7 +739,7 @@ class ControlMachine(EngineMachine):
         return [attempt for attempt in self.in_hand if self.model.lanes[attempt.lane].is_of_jobs]
 
     def _spawn(self, attempt: Attempt) -> None:
-        """Whoever holds the claim no more gets nothing, or the job that it was traded for before."""
+        """A worker that has lost the claim gets nothing, or the job that it was traded for before."""
         self._read()
         name, lane = f"{attempt.lane!r}[{attempt.idx}]#{attempt.number}", self.model.lanes[attempt.lane]
         node = self.model.jobs[attempt.lane.job].workflow.node(lane.key.node)

@@ -55,7 +55,7 @@ async def test_e8_tasks_that_nobody_takes_in_time_fail(engine: EngineHarness, cl
     await engine.finish([served])
     await settle(engine)
     found = (await engine.reads.job(job.job_id)).job
-    assert (found.state, found.error and found.error["code"]) == (JobState.FAILED, "task.queue_timeout")
+    assert (found.state, found.error and found.error.code) == (JobState.FAILED, "task.queue_timeout")
 
 
 async def test_e8_a_window_that_is_full_is_served_and_fails_nobody(engine: EngineHarness, clock: Clock) -> None:
@@ -93,7 +93,7 @@ async def test_e9_running_too_long_counts_as_an_attempt(engine: EngineHarness, c
     await let_pass(engine, clock, 2 * MINUTE, held, started=True)
     await settle(engine)
     found = (await engine.reads.job(job.job_id)).job
-    assert (found.state, found.error and found.error["code"]) == (JobState.FAILED, "task.timed_out")
+    assert (found.state, found.error and found.error.code) == (JobState.FAILED, "task.timed_out")
 
 
 async def test_e8_the_total_counts_from_the_first_attempt(engine: EngineHarness, clock: Clock) -> None:
@@ -108,7 +108,7 @@ async def test_e8_the_total_counts_from_the_first_attempt(engine: EngineHarness,
     await let_pass(engine, clock, 2 * MINUTE, second, started=True)
     await settle(engine)
     found = (await engine.reads.job(job.job_id)).job
-    assert (found.state, found.error and found.error["code"]) == (JobState.FAILED, "task.total_timeout")
+    assert (found.state, found.error and found.error.code) == (JobState.FAILED, "task.total_timeout")
 
 
 async def test_e18_nothing_ends_while_the_databases_clock_stands(engine: EngineHarness, clock: Clock) -> None:

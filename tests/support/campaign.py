@@ -412,7 +412,7 @@ class Campaign:
         state, result, error = found.state, found.result, found.error
         is_cancelled = job.plan.act == "cancel"
         if state != ("cancelled" if is_cancelled else "completed"):
-            self.problems.wrong.append(f"{job.plan.workflow} {job.job_id} is {state}: {json.dumps(error)[:600]}")
+            self.problems.wrong.append(f"{job.plan.workflow} {job.job_id} is {state}: {str(error)[:600]}")
         elif not is_cancelled and _without_runs(result) != job.plan.expected:
             self.problems.wrong.append(f"{job.plan.workflow} {job.job_id} gave {result}, not {job.plan.expected}")
 

@@ -192,7 +192,7 @@ class Crew:
         end(lambda: marked("ANABRANCH_HOME", str(self._start.folder / "home")), (signal.SIGKILL, 5.0))
 
     def last_words(self) -> str:
-        """The end of each log, for whoever asks why a test failed."""
+        """The end of each log, to find out why a test failed."""
         return "\n".join(f"--- {m.log.name}\n" + "\n".join(m.log.read_text().splitlines()[-15:]) for m in self.members)
 
 
@@ -252,7 +252,7 @@ class Stage:
 
     async def reach(self, job_id: str, completed: int, seconds: float = PATIENCE) -> None:
         """Wait until so many tasks of a job's first node have completed."""
-        await self.until(job_id, lambda job: job.nodes[0].completed >= completed, seconds)
+        await self.until(job_id, lambda job: job.nodes[0].tasks.completed >= completed, seconds)
 
     async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
         """The tasks of a node."""

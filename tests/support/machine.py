@@ -3,13 +3,14 @@
 Times are seconds since the model began. Nothing here talks to a database.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from anabranch.canonical import Json
 from anabranch.engine.evaluator import plan
+from anabranch.engine.failure import Failure
 from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import TERMINAL, JobState, LimitKind, NodeState, Purpose
+from anabranch.engine.model import TERMINAL, JobState, LimitChange, LimitKind, NodeState, Purpose
 from anabranch.engine.retry import Again
 from anabranch.engine.transitions import (
     Event,
@@ -71,7 +72,7 @@ class Model:
     def plan(self, key: LaneKey) -> tuple[Transition, ...]:
         """What follows from a right."""
         job = self.jobs[key.job]
-        failure: dict[str, Json] | None = {"code": "test"} if NodeState.FAILED in job.nodes.values() else None
+        failure = Failure(code="test", message="") if NodeState.FAILED in job.nodes.values() else None
         facts = Facts(job.name, {}, job.nodes, {}, failure, state=job.state, kept=job.kept)
         planned = plan(job.workflow, facts, self.event_of(key))
         assert not isinstance(planned, Needs)
@@ -205,13 +206,13 @@ class Model:
         """Whether a child job runs for a task that is over."""
         return job.task is not None and job.state not in TERMINAL and self.lanes[job.task.lane].closed
 
-    def limit(self, kind: LimitKind, name: str, change: Mapping[str, Json]) -> Limit | None:
+    def limit(self, kind: LimitKind, name: str, change: LimitChange) -> Limit | None:
         """Set, change or take away a limit."""
         known = self.limits.pop((kind, name), Limit(None, paused=False))
         most, paused = change.get("most", known.most), change.get("paused", known.paused)
         if most is None and not paused:
             return None
-        limit = self.limits[kind, name] = Limit(most if isinstance(most, int) else None, paused is True)
+        limit = self.limits[kind, name] = Limit(most, paused)
         return limit
 
     def allowed(self, lane: Lane) -> int:

@@ -1,4 +1,4 @@
-"""Numbers have the same bounds in YAML and in Python, and whoever exceeds one is shown it."""
+"""Numbers have the same bounds in YAML and in Python, and the error shows the bound."""
 
 import re
 from datetime import timedelta

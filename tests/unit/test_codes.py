@@ -38,7 +38,7 @@ CLASSES: Mapping[str, type[AnabranchError]] = {
     for name, found in vars(module).items()
     if isinstance(found, type) and issubclass(found, AnabranchError)
 }
-ALIKE = {"Overdue", "_overdue"}  # not errors of ours by class; what they say becomes a task's error
+ALIKE = {"Failure", "Overdue", "_overdue"}  # not errors of ours by class; what they say becomes a task's error
 
 
 @cache
@@ -172,7 +172,7 @@ def make(kind: type[AnabranchError], code: str) -> AnabranchError | None:
     "error", [ValueError("x"), TimeoutError(), MemoryError(), errors.Throttled("x"), errors.ContractViolationError("x")]
 )
 def test_o6_what_a_handler_raises_has_a_code_of_the_list(error: Exception) -> None:
-    assert find_code(str(describe_error(error)["code"]))
+    assert find_code(str(describe_error(error).code))
 
 
 def test_o6_a_problem_without_a_remedy_of_its_own_has_that_of_its_code() -> None:

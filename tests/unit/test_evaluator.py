@@ -6,6 +6,7 @@ import pytest
 
 from anabranch.canonical import Json
 from anabranch.engine import evaluator
+from anabranch.engine.failure import Failure
 from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import JobState, NodeState, Purpose
 from anabranch.engine.transitions import (
@@ -29,7 +30,7 @@ from anabranch.workflows.nodes import AnyNode, Branch, Kind, OnFailure, Spread, 
 from anabranch.workflows.yaml import load_yaml
 from tests.support.nodes import make_node
 
-ERROR: dict[str, Json] = {"code": "handler.permanent", "message": "no"}
+ERROR = Failure(code="handler.permanent", message="no")
 
 
 def workflow(*nodes: AnyNode) -> Workflow:
@@ -69,7 +70,7 @@ class Story:
         self.inputs = inputs
         self.states = dict.fromkeys(workflow.names, NodeState.PENDING)
         self.taken: dict[str, int] = {}
-        self.failure: dict[str, Json] | None = None
+        self.failure: Failure | None = None
         self.outputs: dict[str, Json] = {}
         self.lanes: dict[str, OpenLane] = {}
         self.waits: dict[str, OpenWait] = {}
@@ -79,7 +80,7 @@ class Story:
 
     def end(self, node: str, result: Json = None, failed: int = 0, width: int = 1) -> "Story":
         """The node's lane ends; many tasks may have been in it, and some may have failed."""
-        self.outputs[node] = {"error": ERROR} if failed else result
+        self.outputs[node] = {"error": ERROR.to_json()} if failed else result
         return self.tell(LaneEnded(node, self.lanes[node].purpose, failed, ERROR if failed else None, width))
 
     def tell(self, event: Event) -> "Story":
@@ -126,7 +127,7 @@ class Story:
         """What a node failed of."""
         error = self.moves[node].error
         assert error is not None
-        return str(error["message"])
+        return str(error.message)
 
 
 def task(name: str, *after: str, **more: object) -> AnyNode:
@@ -189,7 +190,7 @@ def test_e1_a_failed_node_ends_the_job_and_every_node_behind_it() -> None:
     result = plan(
         two_stages(), {}, states(first="running", second="pending"), LaneEnded("first", Purpose.WORK, 1, ERROR)
     )
-    error = {**ERROR, "node": "first"}
+    error = replace(ERROR, node="first")
     assert result == (
         SetNode("first", NodeState.FAILED, error),
         SetNode("second", NodeState.SKIPPED),
@@ -311,7 +312,7 @@ def test_g8_a_missing_reference_fails_the_node_and_names_what_is_missing() -> No
     assert story.error_of("b") == "nodes.a.output.tiles is missing"
     assert story.job.error == story.moves["b"].error
     assert story.job.error is not None
-    assert (story.job.error["node"], story.job.error["code"]) == ("b", "expression.failed")
+    assert (story.job.error.node, story.job.error.code) == ("b", "expression.failed")
 
 
 @pytest.mark.parametrize(
@@ -347,7 +348,7 @@ def test_a_lane_carries_no_more_than_a_megabyte() -> None:
     story = Story(workflow(task("a"), task("b", "a", params={"x": "{{ nodes.a.output }}"}))).end("a", "x" * 1_000_000)
     assert story.of("failed") == ["b"]
     assert story.moves["b"].error is not None
-    assert story.moves["b"].error["remedy"] == "Write large data to storage and hand over its address."
+    assert story.moves["b"].error.remedy == "Write large data to storage and hand over its address."
 
 
 def test_what_is_needed_is_asked_for_by_path() -> None:
@@ -439,14 +440,14 @@ def test_on_failure_finish_lets_what_runs_go_on_and_begins_nothing() -> None:
     assert story.end("b").lanes["b"].purpose is Purpose.AGGREGATE
     assert story.job.state is JobState.RUNNING
     assert story.end("b").of("completed") == ["b"]
-    assert story.job == SetJob(JobState.FAILED, {**ERROR, "node": "a"})
+    assert story.job == SetJob(JobState.FAILED, replace(ERROR, node="a"))
 
 
 def test_on_failure_finish_ends_when_another_fails_for_good() -> None:
     mixed = workflow(task("a", on_failure=OnFailure.FINISH), task("b"), task("c"))
     story = Story(mixed).end("a", failed=1).end("b", failed=1)
     assert (story.of("failed"), story.of("cancelled")) == (["a", "b"], ["c"])
-    assert story.job.error == {**ERROR, "node": "a"}
+    assert story.job.error == replace(ERROR, node="a")
 
 
 def test_on_failure_continue_hands_on_what_failed() -> None:
@@ -455,7 +456,7 @@ def test_on_failure_continue_hands_on_what_failed() -> None:
     )
     story = Story(lenient).end("a", failed=1)
     assert story.of("completed") == ["a"]
-    assert story.lanes["b"].values == {"nodes.a.output.error.code": ERROR["code"]}
+    assert story.lanes["b"].values == {"nodes.a.output.error.code": ERROR.code}
     assert story.end("b").job.state is JobState.COMPLETED
 
 
@@ -520,7 +521,7 @@ def test_the_output_of_the_workflow_is_the_result_before_that_of_an_end() -> Non
 def test_e10_an_output_that_is_missing_fails_the_job() -> None:
     story = Story(Workflow("w", (task("a"),), output={"v": "{{ nodes.a.output.v }}"})).end("a", {})
     assert story.job.state is JobState.FAILED
-    assert story.job.error == {"code": "expression.failed", "message": "output: nodes.a.output.v is missing"}
+    assert story.job.error == Failure(code="expression.failed", message="output: nodes.a.output.v is missing")
 
 
 def test_without_an_output_the_last_nodes_that_ran_give_the_result() -> None:
@@ -621,7 +622,7 @@ def test_a_gate_that_nobody_signals_in_time_fails_the_job() -> None:
     story.tell(TimeUp("g"))
     assert (story.of("failed"), story.of("skipped"), story.job.state) == (["g"], ["a"], JobState.FAILED)
     assert story.job.error is not None
-    assert (story.job.error["code"], story.job.error["node"]) == ("gate.timed_out", "g")
+    assert (story.job.error.code, story.job.error.node) == ("gate.timed_out", "g")
 
 
 def test_on_failure_continue_goes_on_after_a_gate_that_nobody_signalled() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from anabranch.canonical import Json
 from anabranch.engine.evaluator import plan
+from anabranch.engine.failure import Failure
 from anabranch.engine.lanes import OpenLane
 from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
 from anabranch.engine.transitions import (
@@ -50,7 +51,7 @@ from tests.support.nodes import make_node
 Thing = TypeVar("Thing")
 MOST_NODES = 9
 ENDED = frozenset(NodeState) - {NodeState.PENDING, NodeState.RUNNING}
-ERROR: dict[str, Json] = {"code": "handler.permanent", "message": "no"}
+ERROR = Failure(code="handler.permanent", message="no")
 LANES = {Purpose.PLAN: 0, Purpose.WORK: 1, Purpose.AGGREGATE: 2, Purpose.GATE: 0}
 KINDS = (
     *[Kind.TASK] * 4,
@@ -89,7 +90,7 @@ class Run:
         self.workflow = case.workflow
         self.states = dict.fromkeys(case.workflow.names, NodeState.PENDING)
         self.taken: dict[str, int] = {}
-        self.failure: dict[str, Json] | None = None
+        self.failure: Failure | None = None
         self.job = JobState.PENDING
         self.end: SetJob | None = None
         self.outputs: dict[str, Json] = {}
@@ -110,7 +111,7 @@ class Run:
     def meaning(self) -> Meaning:
         """How it ended, in the interpreter's words."""
         assert self.end is not None
-        blamed = None if self.end.error is None else self.end.error.get("node")
+        blamed = None if self.end.error is None else self.end.error.node
         assert blamed is None or isinstance(blamed, str)
         done = frozenset(self.end.results_of)
         return Meaning(self.states, self.ended, self.taken, self.end.state, blamed, self.end.result, done)

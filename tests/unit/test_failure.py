@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from anabranch import ContractViolationError, Permanent, Resource, TaskError, Throttled, Transient
-from anabranch.engine.failure import describe_error, next_delay
+from anabranch.engine.failure import Failure, describe_error, next_delay
 from anabranch.workflows.work import Backoff, Retry
 
 FIXED = Retry(None, Backoff.FIXED, timedelta(seconds=10), timedelta(seconds=60))
@@ -35,29 +35,33 @@ FIXED = Retry(None, Backoff.FIXED, timedelta(seconds=10), timedelta(seconds=60))
 )
 def test_an_error_keeps_its_code_and_category(error: BaseException, category: str, code: str) -> None:
     described = describe_error(error)
-    assert (described["category"], described["code"]) == (category, code)
+    assert (described.category, described.code) == (category, code)
 
 
 def test_an_error_that_cannot_be_stored_is_made_storable() -> None:
     described = describe_error(ValueError("a\x00b\ud800" + "x" * 10_000))
-    assert isinstance(described["message"], str)
-    assert described["message"].startswith("a\\x00b\\ud800")
-    assert len(described["message"]) < 5_000
+    assert isinstance(described.message, str)
+    assert described.message.startswith("a\\x00b\\ud800")
+    assert len(described.message) < 5_000
+
+
+def failed(category: str) -> Failure:
+    return Failure(code="handler.error", message="no", category=category)
 
 
 def test_e9_permanent_errors_are_not_retried() -> None:
-    assert next_delay(replace(FIXED, max_attempts=5), 0, {"category": "permanent"}) is None
-    assert next_delay(replace(FIXED, max_attempts=5), 0, {"category": "bug"}) is None
+    assert next_delay(replace(FIXED, max_attempts=5), 0, failed("permanent")) is None
+    assert next_delay(replace(FIXED, max_attempts=5), 0, failed("bug")) is None
 
 
 def test_e9_max_attempts_counts_attempts() -> None:
-    assert next_delay(replace(FIXED, max_attempts=1), 0, {"category": "transient"}) is None
-    assert next_delay(replace(FIXED, max_attempts=2), 0, {"category": "transient"}) is not None
-    assert next_delay(replace(FIXED, max_attempts=2), 1, {"category": "transient"}) is None
+    assert next_delay(replace(FIXED, max_attempts=1), 0, failed("transient")) is None
+    assert next_delay(replace(FIXED, max_attempts=2), 0, failed("transient")) is not None
+    assert next_delay(replace(FIXED, max_attempts=2), 1, failed("transient")) is None
 
 
 def test_e9_without_a_policy_the_category_decides() -> None:
-    tried = [next_delay(FIXED, failures, {"category": "transient"}) is not None for failures in range(4)]
+    tried = [next_delay(FIXED, failures, failed("transient")) is not None for failures in range(4)]
     assert tried == [True, True, False, False]
 
 
@@ -66,13 +70,13 @@ def test_e9_without_a_policy_the_category_decides() -> None:
 )
 def test_e9_backoff_is_obeyed_with_jitter(backoff: Backoff, expected: float) -> None:
     retry = replace(FIXED, backoff=backoff, max_attempts=9)
-    delay = next_delay(retry, 2, {"category": "transient"})
+    delay = next_delay(retry, 2, failed("transient"))
     assert delay is not None
     assert expected * 0.8 <= delay.total_seconds() <= expected
 
 
 def test_e9_the_delay_has_a_ceiling() -> None:
-    delay = next_delay(replace(FIXED, backoff=Backoff.EXPONENTIAL, max_attempts=99), 50, {"category": "transient"})
+    delay = next_delay(replace(FIXED, backoff=Backoff.EXPONENTIAL, max_attempts=99), 50, failed("transient"))
     assert delay is not None
     assert delay.total_seconds() <= 60
 
@@ -85,7 +89,7 @@ def test_e9_a_throttled_error_says_when() -> None:
 @pytest.mark.parametrize("category", ["error", "transient", "throttled", "resource", "child"])
 def test_e9_a_declared_number_of_attempts_bounds_every_failure_that_is_not_permanent(category: str) -> None:
     retry = replace(FIXED, max_attempts=4)
-    tried = [next_delay(retry, failures, {"category": category}) is not None for failures in range(5)]
+    tried = [next_delay(retry, failures, failed(category)) is not None for failures in range(5)]
     assert tried == [True, True, True, False, False]
 
 
@@ -121,7 +125,7 @@ class ApiError(Exception):
 )
 def test_e9_an_error_that_says_429_or_rate_limit_is_throttling(error: Exception) -> None:
     described = describe_error(error)
-    assert (described["category"], described["code"]) == ("throttled", "handler.throttled")
+    assert (described.category, described.code) == ("throttled", "handler.throttled")
     assert [next_delay(FIXED, failures, described) is not None for failures in range(6)] == [True] * 4 + [False] * 2
 
 
@@ -137,7 +141,7 @@ def test_e9_an_error_that_says_429_or_rate_limit_is_throttling(error: Exception)
     ],
 )
 def test_e9_what_only_looks_like_throttling_is_not(error: Exception, category: str) -> None:
-    assert describe_error(error)["category"] == category
+    assert describe_error(error).category == category
 
 
 class Nosy(Exception):
@@ -153,7 +157,7 @@ class Nosy(Exception):
 
 def test_e10_an_exception_that_raises_when_it_is_described_is_described_by_its_type() -> None:
     described = describe_error(Nosy())
-    assert (described["message"], described["category"]) == ("Nosy", "error")
+    assert (described.message, described.category) == ("Nosy", "error")
 
 
 @pytest.mark.parametrize(
@@ -167,14 +171,24 @@ def test_e10_an_exception_that_raises_when_it_is_described_is_described_by_its_t
     ],
 )
 def test_tf9_what_would_end_the_process_is_told_as_what_it_is(error: BaseException, message: str) -> None:
-    assert describe_error(error)["message"] == message
+    assert describe_error(error).message == message
 
 
 def test_tf7_codes_and_types_of_any_length_are_cut() -> None:
     error = type("E" * 100_000, (TaskError,), {})("x" * 50_000_000, code="a\x00" * 10_000_000, remedy="y" * 50_000_000)
-    assert all(len(str(value)) < 5_000 for value in describe_error(error).values())
+    assert all(len(str(value)) < 5_000 for value in describe_error(error).to_json().values())
 
 
 def test_e9_a_delay_that_nobody_can_wait_for_is_cut() -> None:
     delay = next_delay(FIXED, 0, describe_error(Throttled("no", retry_after=1e300)))
     assert delay == timedelta(days=30)
+
+
+def test_o5_a_failure_is_read_as_it_was_written_and_shown_as_it_is_stored() -> None:
+    child = Failure(code="handler.error", message="no", where="tile.py:3 in act", category="error", node="tiles")
+    failure = Failure(code="child.failed", message="job 1 failed", category="child", job_id="1", cause=child)
+    written = failure.to_json()
+    assert Failure.read(written) == failure
+    assert list(written) == sorted(written, key=lambda name: (len(name), name))  # the order of jsonb
+    assert Failure.read({**written, "later": True}) == failure
+    assert Failure.read(None) is None

@@ -15,6 +15,7 @@ from anabranch import (
     handler,
 )
 from anabranch.canonical import Json
+from anabranch.contract.workflows import HandlerRetry
 from anabranch.engine.worker.handler import call_handler, check_result, describe_handler, handlers_in
 from anabranch.errors import TaskError
 from anabranch.testing import FakeContext
@@ -190,26 +191,15 @@ def test_an_object_is_no_result_in_any_form() -> None:
 def test_a_handler_is_described_with_the_schemas_of_its_models() -> None:
     retry = Retry(max_attempts=4, initial_delay=timedelta(seconds=1))
     found = describe_handler(declared(measure, queue="light", timeout_seconds=60, retry=retry, quick=True))
-    parameters, result = found.pop("parameters"), found.pop("result")
-    assert found == {
-        "name": "test",
-        "summary": "Measure a size.",
-        "queue": "light",
-        "timeout_seconds": 60,
-        "retry": {
-            "max_attempts": 4,
-            "backoff": "exponential",
-            "initial_delay_seconds": 1,
-            "max_delay_seconds": 300,
-        },
-        "runs": "in the worker's thread for short ones",
-    }
-    assert isinstance(parameters, dict)
-    assert isinstance(result, dict)
-    assert (parameters["required"], result["title"]) == (["width"], "Area")
+    assert (found.name, found.summary, found.queue, found.timeout_seconds) == ("test", "Measure a size.", "light", 60)
+    assert found.retry == HandlerRetry(4, "exponential", 1, 300)
+    assert found.runs == "in the worker's thread for short ones"
+    assert found.parameters is not None
+    assert found.result is not None
+    assert (found.parameters["required"], found.result["title"]) == (["width"], "Area")
 
 
 def test_a_handler_without_models_is_described_without_schemas() -> None:
     found = describe_handler(declared(lambda params: None))
-    assert (found["summary"], found["parameters"], found["result"]) == ("", None, None)
-    assert describe_handler(declared(Measuring))["summary"] == "Measures."
+    assert (found.summary, found.parameters, found.result) == ("", None, None)
+    assert describe_handler(declared(Measuring)).summary == "Measures."

@@ -10,7 +10,18 @@ import pytest
 
 from anabranch.engine.heartbeat import Heartbeat
 from anabranch.engine.live_session import HeldTask, LiveSession, Rang, SessionLost, StopAttempts
-from anabranch.engine.model import Attempt, Claim, InHand, LaneFacts, Purpose, RightId, Said, SessionId, TaskKey
+from anabranch.engine.model import (
+    Attempt,
+    Claim,
+    InHand,
+    LaneFacts,
+    ProgressReport,
+    Purpose,
+    RightId,
+    Said,
+    SessionId,
+    TaskKey,
+)
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.engine.ports import Hands, Refused, SessionGone
 
@@ -105,14 +116,14 @@ async def test_a_beat_says_what_is_in_hand_and_what_keeps_the_process_from_its_w
 async def test_progress_is_reported_once_also_where_it_is_refused(refuses: bool) -> None:
     live, connection = LiveSession(SESSION), Connection(refuses=refuses)
     held = hold(live)
-    held.progress = {"done": 1}
+    held.progress = ProgressReport(1)
     async with beating(connection, live):
         while held.stored_progress is not held.progress:
             await asyncio.sleep(0.01)
         beats = len(connection.beats)
         while len(connection.beats) < beats + 3:
             await asyncio.sleep(0.01)
-    assert connection.said == [Said(ATTEMPT, {"done": 1})]
+    assert connection.said == [Said(ATTEMPT, ProgressReport(1))]
 
 
 async def test_w4_a_loop_that_does_not_turn_for_two_leases_is_noticed() -> None:

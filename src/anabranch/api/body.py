@@ -11,17 +11,17 @@ from pydantic import BaseModel, ValidationError
 from anabranch.access import holds_key
 from anabranch.api.answers.errors import InvalidRequest
 from anabranch.api.deps import CurrentSettings
-from anabranch.canonical import Json, decode
+from anabranch.canonical import Json, JsonObject, decode
 from anabranch.errors import InputError
 
-__all__ = ["YAML_TYPES", "JsonObject", "YamlText", "check_body", "check_media_type", "parse_object", "too_large"]
+__all__ = ["YAML_TYPES", "JsonBody", "YamlText", "check_body", "check_media_type", "parse_object", "too_large"]
 
 Model = TypeVar("Model", bound=BaseModel)
 JSON_TYPES = ("application/json",)
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
 
-async def read_object(request: Request, settings: CurrentSettings) -> dict[str, Json]:
+async def read_object(request: Request, settings: CurrentSettings) -> JsonObject:
     """The JSON object in the body; no body is the empty one."""
     body = await _read(request, settings.max_body_bytes)
     if not body:
@@ -46,7 +46,7 @@ def check_body(model: type[Model], given: Mapping[str, Json]) -> Model:
         raise InvalidRequest.of(error.errors(), "body") from error
 
 
-JsonObject = Annotated[dict[str, Json], Depends(read_object)]
+JsonBody = Annotated[JsonObject, Depends(read_object)]
 YamlText = Annotated[bytes, Depends(read_yaml)]
 
 
@@ -69,7 +69,7 @@ def check_media_type(request: Request, wanted: Sequence[str], remedy: str) -> No
         raise InputError("request.media_type", f"the body is said to be {given or 'of no type'!r}", remedy=remedy)
 
 
-def parse_object(body: bytes) -> dict[str, Json]:
+def parse_object(body: bytes) -> JsonObject:
     """The object that is written in JSON; InputError when it is not one that can be stored."""
     _refuse_keys(body)
     value = _parse(body)

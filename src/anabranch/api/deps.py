@@ -59,52 +59,11 @@ class Caller:
         return self.principal.owner
 
 
-async def get_gateway(request: Request) -> Gateway:
-    """What the API serves from."""
-    gateway: Gateway = request.app.state.gateway
-    return gateway
+def _state(name: str) -> Any:  # what FastAPI takes for a dependency
+    async def get(request: Request) -> object:
+        return getattr(request.app.state, name)
 
-
-async def get_settings(request: Request) -> Settings:
-    """The settings of this process."""
-    settings: Settings = request.app.state.settings
-    return settings
-
-
-async def get_tick(request: Request) -> Tick:
-    """The beat of the event loop."""
-    tick: Tick = request.app.state.tick
-    return tick
-
-
-async def get_monitor(request: Request) -> Monitor:
-    """What this process watches."""
-    monitor: Monitor = request.app.state.monitor
-    return monitor
-
-
-async def get_requests(request: Request) -> Requests:
-    """The count of this process's requests."""
-    requests: Requests = request.app.state.requests
-    return requests
-
-
-async def get_limits(request: Request) -> Limits:
-    """What callers may ask for."""
-    limits: Limits = request.app.state.limits
-    return limits
-
-
-async def get_job_watcher(request: Request) -> JobWatcher:
-    """The watch over jobs that callers stream."""
-    job_watcher: JobWatcher = request.app.state.job_watcher
-    return job_watcher
-
-
-async def get_serving(request: Request) -> Serving:
-    """What readers are served by."""
-    serving: Serving = request.app.state.serving
-    return serving
+    return Depends(get)
 
 
 async def get_caller(request: Request) -> Caller:
@@ -117,21 +76,19 @@ async def get_idempotency_key(request: Request) -> str | None:
     given = request.headers.getlist("Idempotency-Key")
     if given and (len(given) > 1 or not re.fullmatch(IDEMPOTENCY_KEY, given[0])):
         raise InputError(
-            "idempotency.key",
-            "an Idempotency-Key must be one line of 1 to 255 printable ASCII characters",
-            remedy="Send a fresh UUID for each new request, and the same one when you repeat it.",
+            "idempotency.key", "an Idempotency-Key must be one line of 1 to 255 printable ASCII characters"
         )
     return given[0] if given else None
 
 
-CurrentGateway = Annotated[Gateway, Depends(get_gateway)]
-CurrentSettings = Annotated[Settings, Depends(get_settings)]
-CurrentMonitor = Annotated[Monitor, Depends(get_monitor)]
-CurrentRequests = Annotated[Requests, Depends(get_requests)]
-CurrentLimits = Annotated[Limits, Depends(get_limits)]
-CurrentJobWatcher = Annotated[JobWatcher, Depends(get_job_watcher)]
-CurrentServing = Annotated[Serving, Depends(get_serving)]
-CurrentTick = Annotated[Tick, Depends(get_tick)]
+CurrentGateway = Annotated[Gateway, _state("gateway")]
+CurrentSettings = Annotated[Settings, _state("settings")]
+CurrentMonitor = Annotated[Monitor, _state("monitor")]
+CurrentRequests = Annotated[Requests, _state("requests")]
+CurrentLimits = Annotated[Limits, _state("limits")]
+CurrentJobWatcher = Annotated[JobWatcher, _state("job_watcher")]
+CurrentServing = Annotated[Serving, _state("serving")]
+CurrentTick = Annotated[Tick, _state("tick")]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
 GivenKey = Annotated[str | None, Depends(get_idempotency_key)]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from anabranch.bench.cluster import make_temporary_folder, open_database
 from anabranch.bench.processes import BenchProcesses, run_processes, write_plugin
 from anabranch.bench.workflows import ONE
-from anabranch.canonical import Json
+from anabranch.canonical import JsonObject
 from anabranch.client import Client
 from anabranch.embedded.listener import api_url, listen
 from anabranch.errors import AnabranchError, Unavailable
@@ -141,7 +141,7 @@ class _Bench:
         )
 
 
-def _body(salt: str, number: int) -> dict[str, Json]:
+def _body(salt: str, number: int) -> JsonObject:
     return {"workflow": ONE, "parameters": {"salt": salt, "number": number}}
 
 

@@ -13,7 +13,7 @@ from anabranch.bench.pictures import make_pictures
 from anabranch.bench.processes import BenchProcesses
 from anabranch.bench.statistics import StatisticsReader
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
@@ -137,7 +137,7 @@ class Bench:
         token = _token()
         for number, picture in enumerate(make_pictures(count + WARM_RASTERS, size)):
             await asyncio.to_thread(bronze.put, f"{token}/{number}.tif", picture, if_absent=True)
-        sources: list[dict[str, Json]] = [
+        sources: list[JsonObject] = [
             {"source": f"bronze://{token}/{number}.tif", "collection": token} for number in range(count + WARM_RASTERS)
         ]
         await self._run_all(RASTER, sources[count:])
@@ -171,7 +171,7 @@ class Bench:
         for parameters in left:
             await self._gateway.submit(workflow, parameters, scope=scope, by="bench", correlation_id=scope)
 
-    async def _run(self, workflow: str, parameters: dict[str, Json]) -> tuple[float, float, str]:
+    async def _run(self, workflow: str, parameters: JsonObject) -> tuple[float, float, str]:
         """Submit a job and wait for its end; returns its start time, its duration and its id."""
         token = _token()
         begun = time.monotonic()

@@ -81,10 +81,9 @@ def http(
     json: Json = False,
 ) -> None:
     """Measure the submission and reading of jobs through HTTP, with few and with many jobs in the table."""
-    prepare(quiet=True)
-    with interrupt_on_signals():
-        figures = run_http_bench(database_url, workers=workers, jobs=jobs, connections=connections, seconds=seconds)
-    _show(asdict(figures), json)
+    _run(
+        lambda: run_http_bench(database_url, workers=workers, jobs=jobs, connections=connections, seconds=seconds), json
+    )
 
 
 def tiles(
@@ -101,10 +100,7 @@ def tiles(
     json: Json = False,
 ) -> None:
     """Measure tiles of 512 pixels through HTTP, over one connection and over eight, compared with plain titiler."""
-    prepare(quiet=True)
-    with interrupt_on_signals():
-        figures = run_tile_bench(size, rounds=rounds, peer=peer)
-    _show(asdict(figures), json)
+    _run(lambda: run_tile_bench(size, rounds=rounds, peer=peer), json)
 
 
 def cog(
@@ -114,10 +110,7 @@ def cog(
     json: Json = False,
 ) -> None:
     """Measure the writing of a COG, compared with GDAL's COG driver on all cores."""
-    prepare(quiet=True)
-    with interrupt_on_signals():
-        figures = run_cog_bench(size, runs=runs, memory_mb=memory)
-    _show(asdict(figures), json)
+    _run(lambda: run_cog_bench(size, runs=runs, memory_mb=memory), json)
 
 
 def _measure(
@@ -129,13 +122,13 @@ def _measure(
     *,
     with_catalog: bool = False,
 ) -> None:
+    _run(lambda: run_bench(measure, url=url, workers=workers, steps=steps, with_catalog=with_catalog), json)
+
+
+def _run(measure: Callable[[], Any], json: bool) -> None:  # a dataclass of figures
     prepare(quiet=True)
     with interrupt_on_signals():
-        figures = run_bench(measure, url=url, workers=workers, steps=steps, with_catalog=with_catalog)
-    _show(asdict(figures), json)
-
-
-def _show(figures: dict[str, Any], json: bool) -> None:  # figures by name, and figures in them
+        figures = asdict(measure())
     if json:
         print_json(figures)
         return

@@ -1,6 +1,6 @@
 """`storage`: the objects of the tiers; needs only the settings, no running stack."""
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import chain, islice
 from mimetypes import guess_type
 from pathlib import Path
@@ -110,9 +110,9 @@ def audit(
     """Compare the tiers with the database: find missing and unreferenced objects."""
     age = parse_duration(older_than)
     if sweep and not yes:
-        raise UsageError("storage.unconfirmed", "`--sweep` removes objects permanently", remedy="Confirm with `--yes`.")
+        raise UsageError("storage.unconfirmed", "`--sweep` removes objects permanently")
     settings = prepare(quiet=True)
-    with PostgresRecords(database_url(settings)) as records:
+    with closing(PostgresRecords(database_url(settings))) as records:
         checking = Audit(open_tiers(settings), records)
         found = list(checking.find(checksums=checksums))
     swept = checking.sweep(found, age) if sweep else 0
@@ -122,11 +122,7 @@ def audit(
 def adopt(yes: Yes = False, json: Json = False) -> None:
     """Register the configured tiers and work area as those of the database, after they were moved or emptied."""
     if not yes:
-        raise UsageError(
-            "storage.unconfirmed",
-            "after `adopt`, processes that use another store can't start",
-            remedy="Confirm with `--yes`.",
-        )
+        raise UsageError("storage.unconfirmed", "after `adopt`, processes that use another store can't start")
     settings = prepare(quiet=True)
     done = adopt_storage(*open_marks(settings, database_url(settings)))
     if json:
@@ -145,11 +141,7 @@ def _report(found: list[Finding], swept: int, *, json: bool) -> None:
         note(f"{len(found)} findings, {swept} swept" if found else "the database and the tiers agree")
     lost = sum(not one.can_go for one in found)
     if lost:
-        raise Conflict(
-            "storage.lost",
-            f"published objects or task results that are missing or damaged: {lost}",
-            remedy="Restore them from a backup, or publish their sources again with `--rerun`.",
-        )
+        raise Conflict("storage.lost", f"published objects or task results that are missing or damaged: {lost}")
 
 
 def _open() -> Storage:
@@ -187,7 +179,7 @@ def _upload(storage: Storage, file: Path, target: str, *, overwrite: bool) -> tu
     try:
         stored = storage.upload(target, file, if_absent=not overwrite, media_type=guess_type(target)[0])
     except FileNotFoundError:
-        raise NotFound("file.not_found", f"there is no file {file}", remedy="Name an existing file.") from None
+        raise NotFound("file.not_found", f"there is no file {file}") from None
     except OSError as error:
         raise InputError("upload.unreadable", f"{file} can't be read: {error.strerror}") from None
     return stored.size, stored.sha256

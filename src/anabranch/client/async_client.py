@@ -1,6 +1,7 @@
 """The asyncio client of the HTTP API: the methods of `Client`, as coroutines."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -314,7 +315,7 @@ class AsyncClient(AsyncRequests):
 
     async def upload(self, file: str | Path, *, name: str | None = None) -> Uploaded:
         """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
-        with FileBody(Path(file)) as body:
+        with closing(FileBody(Path(file))) as body:
             return body.check(await self._transport.call(operations.upload(body, name)))
 
     async def dead_letters(

@@ -1,6 +1,7 @@
 """The client of the HTTP API, with one method per operation."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from time import sleep
@@ -311,7 +312,7 @@ class Client(Requests):
 
     def upload(self, file: str | Path, *, name: str | None = None) -> Uploaded:
         """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
-        with FileBody(Path(file)) as body:
+        with closing(FileBody(Path(file))) as body:
             return body.check(self._transport.call(operations.upload(body, name)))
 
     def dead_letters(

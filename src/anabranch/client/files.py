@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from anabranch.contract.jobs import Uploaded
 from anabranch.errors import InputError
@@ -62,12 +61,8 @@ class FileBody:
             raise InputError("upload.checksum", message, remedy="Send it again.")
         return uploaded
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "Reloaded",
     "Verdict",
     "Workflow",
+    "WorkflowFields",
     "WorkflowLinks",
     "WorkflowMistake",
     "WorkflowSummary",
@@ -40,7 +41,7 @@ class WorkflowLinks(Answer):
 
 @answer
 class WorkflowFields(Answer):
-    """What every answer about a workflow has."""
+    """What is said of a workflow wherever it is shown."""
 
     workflow_id: str
     name: str = field(repr=False)
@@ -51,12 +52,13 @@ class WorkflowFields(Answer):
     """The module that declares it, or the name of its file."""
     hash: str
     """The hash of its definition: jobs are pinned to it."""
-    links: WorkflowLinks = field(repr=False)
 
 
 @answer
 class WorkflowSummary(WorkflowFields):
     """A workflow in a list."""
+
+    links: WorkflowLinks = field(repr=False)
 
     @property
     def inputs(self) -> None:
@@ -71,6 +73,7 @@ class WorkflowSummary(WorkflowFields):
 class Workflow(WorkflowFields):
     """A workflow with its definition."""
 
+    links: WorkflowLinks = field(repr=False)
     inputs: JsonObject
     """The JSON Schema of its inputs."""
     definition: JsonObject

@@ -20,6 +20,7 @@ from anabranch.embedded.postmaster import Mode, clear_leftovers, drop_stale_lock
 from anabranch.embedded.processes import Process
 from anabranch.embedded.server_user import ServerUser, choose_server_user
 from anabranch.errors import Conflict, Unavailable
+from anabranch.storage.fsync import fsync
 
 __all__ = ["Cluster"]
 
@@ -133,7 +134,7 @@ class Cluster:
         user.hand_over(new)
         self._initdb(binaries, user, new)
         new.rename(data)
-        _sync(data.parent)
+        fsync(data.parent)
         return binaries
 
     def _initdb(self, binaries: Binaries, user: ServerUser, folder: Path) -> None:
@@ -219,11 +220,3 @@ def _already_runs(data: Path, server: Process) -> Conflict:
         f"a server is already running on {data}: pid {server.pid}",
         remedy="Stop it with `anabranch down`.",
     )
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

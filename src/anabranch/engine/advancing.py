@@ -9,12 +9,11 @@ from functools import partial
 
 import structlog
 
-from anabranch.canonical import Json
 from anabranch.engine.bell import Bell
 from anabranch.engine.child_jobs import collect_children
 from anabranch.engine.environment import exhausted
 from anabranch.engine.evaluator import plan
-from anabranch.engine.failure import describe_error
+from anabranch.engine.failure import Failure, describe_error
 from anabranch.engine.filling import Definitions
 from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import TERMINAL, ApplyResult, JobState, NodeState, Purpose, RightId, RightView, SessionId
@@ -245,12 +244,12 @@ def _event(view: RightView) -> Event:
             return LaneEnded(view.node, view.purpose, view.failed or 0, view.error, view.width or 0)
 
 
-def _fail_job(view: RightView, error: dict[str, Json]) -> tuple[Transition, ...]:
+def _fail_job(view: RightView, failure: Failure) -> tuple[Transition, ...]:
     if view.state in TERMINAL:
         return ()
     open_nodes = (name for name, state in view.states.items() if state in (NodeState.PENDING, NodeState.RUNNING))
-    nodes = (SetNode(name, _fate(view, name), error if name == view.node else None) for name in open_nodes)
-    return (*nodes, SetJob(JobState.FAILED, error))
+    nodes = (SetNode(name, _fate(view, name), failure if name == view.node else None) for name in open_nodes)
+    return (*nodes, SetJob(JobState.FAILED, failure))
 
 
 def _fate(view: RightView, name: str) -> NodeState:

@@ -1,11 +1,11 @@
-"""Tasks whose work is a job: begun by the worker that claims one, reported by whoever sees that it ended."""
+"""Tasks whose work is a job: begun by the worker that claims one, reported by the process that sees it end."""
 
 import asyncio
 
 import structlog
 
-from anabranch.canonical import Json, encode
-from anabranch.engine.failure import describe_error, next_delay
+from anabranch.canonical import JsonObject
+from anabranch.engine.failure import Failure, describe_error, next_delay
 from anabranch.engine.filling import Definitions
 from anabranch.engine.model import ChildJob, Claim, Ended, JobState, Report, SessionId
 from anabranch.engine.plugin import Registry
@@ -37,7 +37,7 @@ class ChildJobs:
         self._definitions = definitions
         self._session = session
 
-    async def spawn(self, claim: Claim, params: dict[str, Json]) -> Spawned | None:
+    async def spawn(self, claim: Claim, params: JsonObject) -> Spawned | None:
         """Trade a claim for the job it asks for; None when the claim was lost, InputError when it can't be."""
         lane = claim.lane
         workflow = await self._definitions.get(lane.shape.workflow or "")
@@ -83,7 +83,7 @@ async def _end_child(store: JobStore, child: ChildJob, report: Report, session: 
 
 def _report(child: ChildJob, results: Results) -> Report:
     if child.state is not JobState.COMPLETED:
-        return _failed(child, _error(child))
+        return _failed(child, _failure(child))
     try:
         return _completed(child, results)
     except OSError:
@@ -100,16 +100,17 @@ def _completed(child: ChildJob, results: Results) -> Report:
     return Report(child.fence, Ended.COMPLETED, body)
 
 
-def _failed(child: ChildJob, error: dict[str, Json]) -> Report:
-    delay = next_delay(child.policy.retry, child.failures, error)
-    return Report(child.fence, Ended.FAILED if delay is None else Ended.RETRY, encode(error), delay)
+def _failed(child: ChildJob, failure: Failure) -> Report:
+    delay = next_delay(child.policy.retry, child.failures, failure)
+    return Report(child.fence, Ended.FAILED if delay is None else Ended.RETRY, failure.to_text(), delay)
 
 
-def _error(child: ChildJob) -> dict[str, Json]:
+def _failure(child: ChildJob) -> Failure:
     """Why a task failed whose job did; it is tried as often as the node says, unless somebody cancelled the job."""
-    cause, name = dict(child.error or {}), f"job {child.job_id[:12]}"
-    more: dict[str, Json] = {"job_id": child.job_id, "cause": cause}
-    if child.state is JobState.CANCELLED:
-        return {"code": "child.cancelled", "message": f"{name} was cancelled", "category": "permanent", **more}
-    message = f"{name} failed: {cause.get('message', '')}"
-    return {"code": "child.failed", "message": message, "category": "child", **more}
+    name, reason = f"job {child.job_id[:12]}", child.error.message if child.error else ""
+    code, message, category = (
+        ("child.cancelled", f"{name} was cancelled", "permanent")
+        if child.state is JobState.CANCELLED
+        else ("child.failed", f"{name} failed: {reason}", "child")
+    )
+    return Failure(code=code, message=message, category=category, job_id=child.job_id, cause=child.error)

@@ -23,7 +23,7 @@ def is_exhausted(error: BaseException, *, in_handler: bool) -> bool:
     """Whether an error is the worker's own and not the handler's.
 
     What the engine's own code meets always is. A handler that runs in the worker's process shares its descriptors, and
-    whoever asks for the one too many is not the one who holds them; all else that a handler meets is its own.
+    the one that asks for one too many is not the one that holds them; all else that a handler meets is its own.
     """
     if in_handler:
         return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)

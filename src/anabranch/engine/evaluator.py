@@ -1,16 +1,16 @@
 """Definition, facts and event in; transitions out. Pure: no I/O, no clock, so every rule is a unit test (G10)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from anabranch.canonical import Json, encode
+from anabranch.canonical import Json, JsonObject, encode
+from anabranch.engine.failure import Failure
 from anabranch.engine.items import Items
+from anabranch.engine.known_values import KnownValues, Unknown
 from anabranch.engine.lanes import KeepLane, OpenLane, aggregate_lane, fan_in_lane, plan_lane, work_lane, work_queue
 from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
 from anabranch.engine.transitions import (
-    ABSENT,
-    MOST_LOOKED_INTO,
-    Absent,
     Event,
     Facts,
     LaneEnded,
@@ -20,24 +20,12 @@ from anabranch.engine.transitions import (
     SetNode,
     Signalled,
     Started,
-    TooLarge,
     Transition,
     Values,
 )
 from anabranch.errors import InputError
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.expressions import (
-    Condition,
-    Expression,
-    ExpressionError,
-    Missing,
-    Reference,
-    Template,
-    evaluate,
-    references,
-    sole_reference,
-    walk,
-)
+from anabranch.workflows.expressions import ExpressionError
 from anabranch.workflows.nodes import (
     AnyNode,
     ConditionalNode,
@@ -58,7 +46,6 @@ from anabranch.workflows.rules import MAX_TASKS
 
 __all__ = ["plan"]
 
-MOST_VALUES = 1_000_000
 MOST_SECONDS = 10**9
 MOST_KEY = 255
 OPEN = (NodeState.PENDING, NodeState.RUNNING)
@@ -70,11 +57,8 @@ def plan(
     """What follows from an event; nothing when the job has ended or the node has been decided."""
     step = _Step(workflow, facts, values or {})
     step.take(event)
-    return Needs(frozenset(step.needs), frozenset(step.sources)) if step.needs else tuple(step.changes)
-
-
-class _Unknown(Exception):
-    """An expression names outputs whose values were not given; they are noted."""
+    known = step.known
+    return Needs(frozenset(known.needs), frozenset(known.sources)) if known.needs else tuple(step.changes)
 
 
 class _Step:
@@ -83,14 +67,12 @@ class _Step:
     def __init__(self, workflow: Workflow, facts: Facts, values: Values) -> None:
         self.workflow = workflow
         self.facts = facts
-        self.values = values
         self.states = dict(facts.states)
         self.taken = dict(facts.taken)
         self.failure = facts.failure
-        self.made: dict[str, dict[str, Json]] = {}
+        self.made: dict[str, JsonObject] = {}
         self.changes: list[Transition] = []
-        self.needs: set[Reference] = set()
-        self.sources: set[Reference] = set()
+        self.known = KnownValues(facts, values, self.states, self.made)
 
     def take(self, event: Event) -> None:
         """Work out an event."""
@@ -108,16 +90,14 @@ class _Step:
                 self._complete(node, {})
             else:
                 hint = f"Signal it sooner, or give {node.name} a longer timeout_seconds."
-                self._give_up(
-                    node, {"code": "gate.timed_out", "message": "nobody signalled it in time", "remedy": hint}
-                )
+                self._give_up(node, Failure(code="gate.timed_out", message="nobody signalled it in time", remedy=hint))
                 self._settle()
 
     def _end(self, node: AnyNode, event: LaneEnded) -> None:
         is_work = event.purpose is Purpose.WORK or node.kind is Kind.FAN_IN
         allowed = node.tolerate.of(event.width) if isinstance(node, FanOutNode) and is_work else 0
         if event.failed > allowed and not (is_work and node.on_failure is OnFailure.CONTINUE):
-            self._fail(node, event.error or {"code": "task.failed", "message": "a task failed"})
+            self._fail(node, event.error or Failure(code="task.failed", message="a task failed"))
         elif event.purpose is Purpose.PLAN and isinstance(node, StageNode):
             self.changes.append(work_lane(node, self.facts.parameters, planned=True))
         elif event.purpose is Purpose.WORK and isinstance(node, StageNode) and node.aggregated:
@@ -125,7 +105,7 @@ class _Step:
         else:
             self._complete(node)
 
-    def _complete(self, node: Node, output: dict[str, Json] | None = None) -> None:
+    def _complete(self, node: Node, output: JsonObject | None = None) -> None:
         self._set(node, NodeState.COMPLETED, output=output)
         self._settle()
 
@@ -159,16 +139,16 @@ class _Step:
 
     def _reach(self, node: AnyNode) -> None:
         try:
-            if node.condition is not None and not self._value(node.condition):
+            if node.condition is not None and not self.known.value(node.condition):
                 self._set(node, NodeState.SKIPPED)
             else:
                 self._begin(node)
-        except _Unknown:
+        except Unknown:
             return
         except ExpressionError as error:
-            self._give_up(node, {"code": "expression.failed", "message": error.message, "remedy": error.hint})
+            self._give_up(node, Failure(code="expression.failed", message=error.message, remedy=error.hint or None))
         except InputError as error:
-            self._give_up(node, {"code": error.code, "message": error.message, "remedy": error.remedy})
+            self._give_up(node, Failure(code=error.code, message=error.message, remedy=error.remedy or None))
 
     def _begin(self, node: AnyNode) -> None:
         match node:
@@ -177,7 +157,7 @@ class _Step:
             case StartNode():
                 self._set(node, NodeState.COMPLETED)
             case EndNode():
-                output = None if node.output_template is None else self._fields(node.output_template)
+                output = None if node.output_template is None else self.known.fields(node.output_template)
                 self._set(node, NodeState.COMPLETED, output=output)
             case GateNode() | WaitNode():
                 self._run(node, self._wait(node))
@@ -188,18 +168,17 @@ class _Step:
         self._set(node, NodeState.RUNNING)
         self.changes.append(opened)
 
-    def _give_up(self, node: Node, given: Mapping[str, str]) -> None:
-        error: dict[str, Json] = {name: text for name, text in given.items() if text}
-        error["category"] = "permanent"
+    def _give_up(self, node: Node, failure: Failure) -> None:
+        failure = replace(failure, category="permanent")
         if (node.kind.has_tasks or node.kind.waits) and node.on_failure is OnFailure.CONTINUE:
-            self._set(node, NodeState.COMPLETED, output={"error": error})
+            self._set(node, NodeState.COMPLETED, output={"error": failure.to_json()})
         else:
-            self._fail(node, error)
+            self._fail(node, failure)
 
     def _wait(self, node: GateNode | WaitNode) -> OpenWait:
         if isinstance(node, GateNode):
             return OpenWait(node.name, is_gate=True, seconds=node.timeout.total_seconds() if node.timeout else None)
-        time = self._value(node.time_template)
+        time = self.known.value(node.time_template)
         if node.until is not None:
             return OpenWait(node.name, is_gate=False, until=_read_time(node, time))
         if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time <= MOST_SECONDS:
@@ -207,9 +186,9 @@ class _Step:
         return OpenWait(node.name, is_gate=False, seconds=time)
 
     def _branch(self, node: ConditionalNode) -> None:
-        subject = None if node.subject_template is None else self._value(node.subject_template)
+        subject = None if node.subject_template is None else self.known.value(node.subject_template)
         for number, branch in enumerate(node.branches):
-            if branch.is_default or self._value(branch.test, subject):
+            if branch.is_default or self.known.value(branch.test, subject):
                 self.taken[node.name] = number
                 self._set(node, NodeState.COMPLETED, output={"branch": number, "next": list(branch.next)})
                 return
@@ -222,13 +201,13 @@ class _Step:
         if isinstance(node, StageNode) and node.planned and node.spread is not Spread.FAN_IN:
             return plan_lane(self.workflow, node)
         items = self._items(node) if isinstance(node, FanOutNode) else None
-        known, key = self._known(node.work.template), self._limit_key(node)
+        known, key = self.known.outputs_named(node.work.template), self._limit_key(node)
         return work_lane(node, self.facts.parameters, items=items, values=known, limit_key=key)
 
     def _limit_key(self, node: WorkingNode) -> str | None:
         if node.work.limit_template is None:
             return None
-        key = self._value(node.work.limit_template)
+        key = self.known.value(node.work.limit_template)
         if not isinstance(key, str) or not 0 < len(key) <= MOST_KEY:
             raise ExpressionError(f"the limit of {node.name} is not a text of 1 to {MOST_KEY} characters")
         return key
@@ -237,7 +216,7 @@ class _Step:
         return next(name for name in node.parents if self.workflow.node(name).kind is Kind.FAN_OUT)
 
     def _items(self, node: FanOutNode) -> Sequence[Json]:
-        found = self._source(node.source_template)
+        found = self.known.source(node.source_template)
         if not isinstance(found, list | Items):
             raise ExpressionError(f"the source of {node.name} is not an array")
         most = node.max_items or MAX_TASKS
@@ -249,96 +228,22 @@ class _Step:
             return [found[start : start + node.batch_size] for start in range(0, len(found), node.batch_size)]
         return found
 
-    def _source(self, template: Template) -> Json | Items:
-        """The value of a fan-out's source: an output that it names alone goes by reference where it is large."""
-        reference = sole_reference(template)
-        if reference is None or reference.root != "nodes" or not self._is_stored(reference):
-            return self._value(template)
-        found = self.values.get(reference.path)
-        if reference.path not in self.values or isinstance(found, TooLarge):
-            self.needs.add(reference)
-            self.sources.add(reference)
-            raise _Unknown
-        return found if isinstance(found, Items) else self._value(template)
-
-    def _known(self, template: Template | None) -> dict[str, Json]:
-        """The values of the outputs that a task's parameters name, for its worker to fill in."""
-        if template is None:
-            return {}
-        named = self._require(template)
-        known = {str(Reference(ref.root, ref.path)): self._look_up(ref) for ref in sorted(named, key=str)}
-        found = {name: value for name, value in known.items() if not isinstance(value, Absent)}
-        if (size := len(encode(found))) > MOST_VALUES:
-            raise ExpressionError(
-                f"the outputs that its parameters name have {size:,} characters; at most {MOST_VALUES:,} fit",
-                hint="Write large data to storage and hand over its address.",
-            )
-        return found
-
-    def _look_up(self, reference: Reference) -> Json | Absent:
-        try:
-            return self._output(reference)
-        except Missing:
-            if reference.optional:
-                return ABSENT
-            raise
-
-    def _require(self, what: Expression | Condition | Template) -> set[Reference]:
-        """The outputs that an expression names; those that were not given are noted, and nothing goes on."""
-        named = {reference for reference in references(what) if reference.root == "nodes"}
-        unknown = {reference for reference in named if self._is_stored(reference) and reference.path not in self.values}
-        if unknown:
-            self.needs |= unknown
-            raise _Unknown
-        return named
-
-    def _value(self, what: Expression | Condition | Template, subject: Json = None) -> Json:
-        self._require(what)
-        return evaluate(what, self._resolve, subject)
-
-    def _fields(self, template: Template | None) -> dict[str, Json]:
-        value = {} if template is None else self._value(template)
-        return value if isinstance(value, dict) else {}
-
-    def _resolve(self, reference: Reference) -> Json:
-        if reference.root == "inputs":
-            return walk(dict(self.facts.parameters), reference.path, reference)
-        return self.facts.job_id if reference.root == "job" else self._output(reference)
-
-    def _is_stored(self, reference: Reference) -> bool:
-        """Whether an output is in the store: those of nodes that completed, but not in this step."""
-        name = str(reference.path[0])
-        return self.states.get(name) is NodeState.COMPLETED and name not in self.made
-
-    def _output(self, reference: Reference) -> Json:
-        name = str(reference.path[0])
-        if name in self.made:
-            return walk(self.made[name], reference.path[2:], reference)
-        found = self.values.get(reference.path, ABSENT)
-        if isinstance(found, Absent):
-            raise Missing(reference)
-        if isinstance(found, TooLarge | Items):
-            raise ExpressionError(
-                f"nodes.{name}.output has {found.size:,} bytes; expressions may look into at most {MOST_LOOKED_INTO:,}",
-                hint="Return what other nodes need as a small result, and write large data to storage.",
-            )
-        return found
-
     def _set(
         self,
         node: Node,
         state: NodeState,
-        error: dict[str, Json] | None = None,
-        output: dict[str, Json] | None = None,
+        error: Failure | None = None,
+        output: JsonObject | None = None,
     ) -> None:
         self.states[node.name] = state
         if output is not None:
             self.made[node.name] = output
         self.changes.append(SetNode(node.name, state, error, output))
 
-    def _fail(self, node: Node, error: dict[str, Json]) -> None:
-        self.failure = self.failure or {**error, "node": node.name}
-        self._set(node, NodeState.FAILED, {**error, "node": node.name})
+    def _fail(self, node: Node, failure: Failure) -> None:
+        failure = replace(failure, node=node.name)
+        self.failure = self.failure or failure
+        self._set(node, NodeState.FAILED, failure)
         for name, state in list(self.states.items()):
             if state is NodeState.PENDING:
                 self._set(self.workflow.node(name), NodeState.SKIPPED)
@@ -347,7 +252,7 @@ class _Step:
         self._finish()
 
     def _finish(self) -> None:
-        if self.needs or self._has_finished():
+        if self.known.needs or self._has_finished():
             return
         if any(state in OPEN for state in self.states.values()):
             self._balance()
@@ -357,10 +262,10 @@ class _Step:
             return
         try:
             self.changes.append(self._completed())
-        except _Unknown:
+        except Unknown:
             return
         except ExpressionError as error:
-            failure: dict[str, Json] = {"code": "expression.failed", "message": f"output: {error.message}"}
+            failure = Failure(code="expression.failed", message=f"output: {error.message}")
             self.changes.append(SetJob(JobState.FAILED, failure))
 
     def _balance(self) -> None:
@@ -383,19 +288,11 @@ class _Step:
 
     def _completed(self) -> SetJob:
         if self.workflow.output is not None:
-            return SetJob(JobState.COMPLETED, result=self._fields(self.workflow.output_template))
+            return SetJob(JobState.COMPLETED, result=self.known.fields(self.workflow.output_template))
         for node in self.workflow.nodes:
             if isinstance(node, EndNode) and node.output is not None and self.states[node.name] is NodeState.COMPLETED:
-                return SetJob(JobState.COMPLETED, result=self._end_output(node.name))
+                return SetJob(JobState.COMPLETED, result=self.known.output_of(node.name))
         return SetJob(JobState.COMPLETED, results_of=tuple(self._last()))
-
-    def _end_output(self, name: str) -> dict[str, Json]:
-        whole = Reference("nodes", (name, "output"))
-        if self._is_stored(whole) and whole.path not in self.values:
-            self.needs.add(whole)
-            raise _Unknown
-        output = self._output(whole)
-        return output if isinstance(output, dict) else {}
 
     def _last(self) -> Iterator[str]:
         """The nodes with tasks that ran, and after which no other did."""

@@ -1,19 +1,20 @@
-"""From an exception to an error that is kept, and from that to the next attempt."""
+"""Why attempts, nodes and jobs fail: from an exception to the failure that is stored, and to the next attempt."""
 
 import errno
 import math
 import random
 import re
 import traceback
-from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import timedelta
+from typing import Any
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, encode
 from anabranch.errors import AnabranchError, ContractViolationError, TaskError, Throttled
 from anabranch.redaction import hide_secrets
 from anabranch.workflows.work import Backoff, Retry
 
-__all__ = ["CRASH_LIMIT", "describe_error", "next_delay"]
+__all__ = ["CRASH_LIMIT", "Failure", "describe_error", "next_delay"]
 
 CRASH_LIMIT = 3
 _ATTEMPTS = {"transient": 3, "throttled": 5, "resource": 2}
@@ -30,34 +31,66 @@ _THROTTLED = re.compile(
 )
 
 
-def describe_error(error: BaseException) -> dict[str, Json]:
-    """What is kept of a handler's failure: code, message, category, remedy and where it was raised."""
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why an attempt, a node or a job failed. `cause` is why the job failed that ran for a task, `job_id` names it.
+
+    The fields are in the order of the keys in jsonb, so that a failure that was read is shown as it is stored.
+    """
+
+    code: str
+    node: str | None = None
+    type: str | None = None
+    cause: "Failure | None" = None
+    where: str | None = None
+    job_id: str | None = None
+    remedy: str | None = None
+    message: str
+    category: str | None = None
+    retry_after_seconds: float | None = None
+
+    @classmethod
+    def read(cls, stored: Any) -> "Failure | None":  # JSON of a row, perhaps of another release
+        """The failure that a row has, if it has one."""
+        if stored is None:
+            return None
+        known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
+        return cls(**{"code": "unknown", "message": "", **known, "cause": cls.read(known.get("cause"))})
+
+    def to_json(self) -> dict[str, Json]:
+        """The failure as it is stored and shown."""
+        known = {name: value for name, value in vars(self).items() if value is not None}
+        return {**known, "cause": self.cause.to_json()} if self.cause else known
+
+    def to_text(self) -> str:
+        """The same as JSON text."""
+        return encode(self.to_json())
+
+
+def describe_error(error: BaseException) -> Failure:
+    """What is stored of an exception."""
     message = _message(error)
     category = _category(error, message)
-    described: dict[str, Json] = {
-        "code": _storable(_code(error, category), _MAX_NAME),
-        "message": _storable(message),
-        "category": category,
-        "type": _storable(type(error).__name__, _MAX_NAME),
-    }
-    if isinstance(error, AnabranchError) and error.remedy:
-        described["remedy"] = _storable(error.remedy)
-    if isinstance(error, Throttled) and error.retry_after is not None:
-        described["retry_after_seconds"] = _in_seconds(error.retry_after)
-    if frames := traceback.extract_tb(error.__traceback__):
-        described["where"] = _storable(f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}")
-    return described
+    frames = traceback.extract_tb(error.__traceback__)
+    retry_after = error.retry_after if isinstance(error, Throttled) else None
+    return Failure(
+        code=_storable(_code(error, category), _MAX_NAME),
+        type=_storable(type(error).__name__, _MAX_NAME),
+        where=_storable(f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}") if frames else None,
+        remedy=_storable(error.remedy) if isinstance(error, AnabranchError) and error.remedy else None,
+        message=_storable(message),
+        category=category,
+        retry_after_seconds=None if retry_after is None else _in_seconds(retry_after),
+    )
 
 
-def next_delay(retry: Retry, failures: int, error: Mapping[str, Json]) -> timedelta | None:
+def next_delay(retry: Retry, failures: int, failure: Failure) -> timedelta | None:
     """How long to wait before the next attempt, with jitter; None when this failure was the last (E9)."""
-    category = str(error.get("category"))
-    allowed = _ATTEMPTS.get(category, 1) if retry.max_attempts is None else retry.max_attempts
-    if category in _NEVER_RETRIED or failures + 1 >= allowed:
+    allowed = _ATTEMPTS.get(failure.category or "", 1) if retry.max_attempts is None else retry.max_attempts
+    if failure.category in _NEVER_RETRIED or failures + 1 >= allowed:
         return None
-    asked = error.get("retry_after_seconds")
-    if isinstance(asked, int | float):
-        return timedelta(seconds=min(asked, _MAX_DELAY.total_seconds()))
+    if failure.retry_after_seconds is not None:
+        return timedelta(seconds=min(failure.retry_after_seconds, _MAX_DELAY.total_seconds()))
     growth = {Backoff.FIXED: 1, Backoff.LINEAR: failures + 1}.get(retry.backoff, 2.0 ** min(failures, 30))
     longest = min(retry.initial_delay.total_seconds() * growth, retry.max_delay.total_seconds())
     return timedelta(seconds=longest * random.uniform(0.8, 1.0))  # noqa: S311  # spread, not secrecy

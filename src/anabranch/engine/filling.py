@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Protocol
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Missing, Reference, evaluate, walk
 from anabranch.workflows.nodes import Node
@@ -43,13 +43,13 @@ class Given:
     """What expressions of a task may name: the job, its inputs, values of nodes' outputs, the item and its index."""
 
     job_id: str
-    inputs: dict[str, Json]
+    inputs: JsonObject
     values: Json
     item: Json
     index: int | str
 
 
-def fill_in(node: Node, given: Given) -> dict[str, Json]:
+def fill_in(node: Node, given: Given) -> JsonObject:
     """The parameters of one task of a node that has a template."""
 
     def resolve(reference: Reference) -> Json:

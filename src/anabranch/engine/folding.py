@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.errors import Permanent
 from anabranch.workflows.nodes import Folding
 from anabranch.workflows.values import Fold
@@ -10,10 +10,10 @@ from anabranch.workflows.values import Fold
 __all__ = ["fold_results"]
 
 
-def fold_results(results: Iterable[Json], folding: Sequence[Folding]) -> dict[str, Json]:
+def fold_results(results: Iterable[Json], folding: Sequence[Folding]) -> JsonObject:
     """The output of a fan-in: how many tasks completed, how many failed if any did, and each folding by its name."""
     count, failed = 0, 0
-    begun: dict[str, Json] = {part.name: None for part in folding}
+    begun: JsonObject = {part.name: None for part in folding}
     for ended in results:
         if not isinstance(ended, Mapping) or ended["status"] != "completed":
             failed += 1

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Purpose
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.errors import InputError
@@ -65,7 +65,7 @@ class OpenLane:
     source: Source
     policy: TaskPolicy
     shape: TaskShape
-    values: dict[str, Json] | None = None
+    values: JsonObject | None = None
     with_parameters: bool = True
     tolerated: int = 0
     max_running: int | None = None

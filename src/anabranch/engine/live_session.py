@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from anabranch.canonical import Json
-from anabranch.engine.model import Attempt, Claim, InHand, RightId, SessionId, TaskKey
+from anabranch.engine.model import Attempt, Claim, InHand, ProgressReport, RightId, SessionId, TaskKey
 from anabranch.engine.ports import Hands, SessionGone, TakenRight
 from anabranch.errors import AnabranchError
 from anabranch.workflows.definition import Workflow
@@ -48,8 +47,8 @@ class HeldTask:
     given_up: bool = False
     cancelled: bool = False
     stopping: bool = False
-    progress: dict[str, Json] | None = None
-    stored_progress: dict[str, Json] | None = None
+    progress: ProgressReport | None = None
+    stored_progress: ProgressReport | None = None
     begun: float = 0.0
     rights: tuple[TakenRight, ...] = ()
 

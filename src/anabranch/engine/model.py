@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from typing import NamedTuple, NewType
+from typing import NamedTuple, NewType, TypedDict
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.engine.failure import Failure
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.enums import JobState, LimitKind, NodeState, SessionKind
 
@@ -24,9 +25,11 @@ __all__ = [
     "JobEnd",
     "JobState",
     "LaneFacts",
+    "LimitChange",
     "LimitKind",
     "NodeRow",
     "NodeState",
+    "ProgressReport",
     "Purpose",
     "Report",
     "RetryAnswer",
@@ -124,12 +127,12 @@ class Job:
     scope: str
     workflow: str
     workflow_hash: str
-    parameters: dict[str, Json]
+    parameters: JsonObject
     priority: int
     state: JobState
     generation: int
     result: Json | None
-    error: dict[str, Json] | None
+    error: Failure | None
     correlation_id: str
     last_event: int
     created_at: datetime
@@ -148,7 +151,7 @@ class NodeRow:
     state: NodeState
     generation: int
     output: Json | None
-    error: dict[str, Json] | None
+    error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
     kept: bool
@@ -163,13 +166,21 @@ class Event:
     at: datetime
     kind: str
     node: str | None
-    data: dict[str, Json]
+    data: JsonObject
 
     @property
     def by(self) -> str | None:
         """Who did it, where a caller did, as the engine wrote it: data of other kinds may be a caller's own (P7)."""
         who = (self.data.get("by") or self.data.get("sender")) if self.kind in ACTS else None
         return who if isinstance(who, str) else None
+
+
+class LimitChange(TypedDict, total=False):
+    """What changes about a limit: how many tasks may run, whether it is a pause, and why. Without `most` it lasts."""
+
+    most: int | None
+    paused: bool
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -233,11 +244,20 @@ class InHand(NamedTuple):
     started: bool
 
 
+@dataclass(frozen=True)
+class ProgressReport:
+    """How far a handler is, in its own words."""
+
+    done: float
+    total: float | None = None
+    message: str = ""
+
+
 class Said(NamedTuple):
     """How far a handler says that its attempt is."""
 
     attempt: Attempt
-    progress: dict[str, Json]
+    progress: ProgressReport
 
 
 @dataclass(frozen=True)
@@ -262,10 +282,10 @@ class LaneFacts:
     generation: int
     tried: int
     handler: str
-    parameters: dict[str, Json]
+    parameters: JsonObject
     policy: TaskPolicy
     shape: TaskShape
-    values: dict[str, Json] | None
+    values: JsonObject | None
 
 
 @dataclass(slots=True)  # not frozen: there is one for each task, and frozen values are slow to make
@@ -303,9 +323,9 @@ class Claim:
         }  # fmt: skip
 
     @property
-    def parameters(self) -> dict[str, Json]:
+    def parameters(self) -> JsonObject:
         """What a task without a template gets: the job's parameters, its own, and its index where the node counts."""
-        index: dict[str, Json] = {"index": self.index} if self.lane.shape.indexed else {}
+        index: JsonObject = {"index": self.index} if self.lane.shape.indexed else {}
         return {**self.lane.parameters, **(self.item if isinstance(self.item, dict) else {}), **index}
 
 
@@ -336,18 +356,18 @@ class RightView:
     job_id: str
     correlation_id: str
     workflow_hash: str
-    parameters: dict[str, Json]
+    parameters: JsonObject
     version: int
     state: JobState
     node: str
     purpose: Purpose
     width: int | None
     failed: int | None
-    error: dict[str, Json] | None
+    error: Failure | None
     states: dict[str, NodeState]
     taken: dict[str, int]
-    failure: dict[str, Json] | None
-    signal: list[dict[str, Json]] | None = None
+    failure: Failure | None
+    signal: list[JsonObject] | None = None
     kept: frozenset[str] = frozenset()
     is_child: bool = False
 
@@ -368,7 +388,7 @@ class ChildJob:
     job_id: str
     state: JobState
     result: Json | None
-    error: dict[str, Json] | None
+    error: Failure | None
     fence: Attempt
     failures: int
     policy: TaskPolicy

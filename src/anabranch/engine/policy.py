@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 from anabranch.canonical import Json
 from anabranch.workflows.nodes import Folding
 from anabranch.workflows.values import Fold
-from anabranch.workflows.work import DEFAULT_TIMEOUT, Backoff, HandlerWork, Retry, Work
+from anabranch.workflows.work import DEFAULT_TIMEOUT, Backoff, HandlerWork, Retry, Timeouts, Work
 
 __all__ = ["TaskPolicy", "TaskShape"]
 
 Span = TypeVar("Span", timedelta, None)
 Rules = TypeVar("Rules", "TaskPolicy", "TaskShape")
-_LIMITS = ("queue_timeout", "heartbeat_timeout", "total_timeout")
 _POLICY_KEYS = (
     "timeout_seconds", "max_attempts", "backoff", "initial_delay_seconds", "max_delay_seconds",
-    *(f"{name}_seconds" for name in _LIMITS),
+    *(f"{name}_seconds" for name in Timeouts._fields),
 )  # fmt: skip
 _SHAPE_KEYS = ("lineage", "previous", "workflow", "single", "indexed")
 _BACKOFFS = {str(backoff): backoff for backoff in Backoff}
 _DEFAULT_RETRY = Retry()
+_NO_TIMEOUTS = Timeouts()
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,7 @@ class TaskPolicy:
 
     timeout: timedelta = DEFAULT_TIMEOUT
     retry: Retry = _DEFAULT_RETRY
-    queue_timeout: timedelta | None = None
-    heartbeat_timeout: timedelta | None = None
-    total_timeout: timedelta | None = None
+    timeouts: Timeouts = _NO_TIMEOUTS
 
     @classmethod
     def of(cls, work: Work) -> "TaskPolicy":
@@ -41,7 +39,7 @@ class TaskPolicy:
         retry = work.retry or _DEFAULT_RETRY
         if not isinstance(work, HandlerWork):
             return cls(retry=retry)
-        return cls(work.timeout or DEFAULT_TIMEOUT, retry, **{name: getattr(work, name) for name in _LIMITS})
+        return cls(work.timeout or DEFAULT_TIMEOUT, retry, work.timeouts)
 
     @classmethod
     def from_json(cls, lane: Json) -> "TaskPolicy":
@@ -51,14 +49,14 @@ class TaskPolicy:
 
     def to_json(self) -> dict[str, Json]:
         """The policy as SQL functions and other releases read it."""
-        limits = ((name, getattr(self, name)) for name in _LIMITS)
+        timeouts = self.timeouts._asdict().items()
         return {
             "timeout_seconds": self.timeout.total_seconds(),
             "max_attempts": self.retry.max_attempts,
             "backoff": self.retry.backoff,
             "initial_delay_seconds": self.retry.initial_delay.total_seconds(),
             "max_delay_seconds": self.retry.max_delay.total_seconds(),
-            **{f"{name}_seconds": limit.total_seconds() for name, limit in limits if limit is not None},
+            **{f"{name}_seconds": limit.total_seconds() for name, limit in timeouts if limit is not None},
         }
 
 
@@ -101,7 +99,7 @@ def _read(make: Callable[..., Rules], lane: Json, keys: Iterable[str]) -> Rules 
 
 @lru_cache(maxsize=1024, typed=True)  # the lanes of a workflow are alike, and there may be one for each task
 def _read_policy(
-    timeout: Json, attempts: Json, backoff: Json, initial_delay: Json, max_delay: Json, *limits: Json
+    timeout: Json, attempts: Json, backoff: Json, initial_delay: Json, max_delay: Json, *timeouts: Json
 ) -> TaskPolicy:
     retry = Retry(
         attempts if isinstance(attempts, int) else None,
@@ -109,7 +107,8 @@ def _read_policy(
         _read_seconds(initial_delay, _DEFAULT_RETRY.initial_delay),
         _read_seconds(max_delay, _DEFAULT_RETRY.max_delay),
     )
-    return TaskPolicy(_read_seconds(timeout, DEFAULT_TIMEOUT), retry, *(_read_seconds(limit, None) for limit in limits))
+    others = Timeouts(*(_read_seconds(one, None) for one in timeouts))
+    return TaskPolicy(_read_seconds(timeout, DEFAULT_TIMEOUT), retry, others)
 
 
 @lru_cache(maxsize=1024, typed=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.contract.control import Limit
 from anabranch.engine.model import (
     Answer,
@@ -16,6 +16,7 @@ from anabranch.engine.model import (
     InHand,
     JobEnd,
     JobState,
+    LimitChange,
     LimitKind,
     Report,
     RetryAnswer,
@@ -231,14 +232,14 @@ class JobStore(Protocol):
     async def job_ends(self, session: SessionId, every: timedelta, job_ids: Sequence[str]) -> dict[str, JobEnd]: ...
     async def cancel_orphans(self) -> int: ...
     async def signal(
-        self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId
+        self, job_id: str, node: str, payload: JsonObject, by: str, session: SessionId
     ) -> Verdict[SignalAnswer]: ...
     async def retry(
         self, job_id: str, version: int, again: Again, session: SessionId, by: str | None = None
     ) -> Verdict[RetryAnswer]: ...
     async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]: ...
     async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]: ...
-    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None: ...
+    async def limit(self, kind: LimitKind, name: str, change: LimitChange, by: str) -> Limit | None: ...
     async def ring(self, queues: Sequence[str]) -> None: ...
 
 

@@ -54,7 +54,7 @@ class Purge:
     """Removes what is older than it is to be kept.
 
     A job first becomes a tombstone, in one commit: from then on nobody finds it. Then its files go, then the rows of
-    its tasks. Whoever comes after a crash finds what remains by the tombstone, and goes on.
+    its tasks. After a crash, the next purge finds what remains by the tombstone, and goes on.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Self
 
 import structlog
 
-from anabranch.canonical import Json, canonical, sha256
+from anabranch.canonical import Json, JsonObject, canonical, sha256
 from anabranch.engine.evaluator import plan
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.transitions import Facts, Needs, Started, Transition
@@ -62,7 +62,7 @@ class Submission:
     """
 
     workflow: Workflow
-    parameters: dict[str, Json]
+    parameters: JsonObject
     scope: str
     priority: int
     rerun: bool
@@ -90,7 +90,7 @@ class Submission:
 
     @cached_property
     def start(self) -> tuple[Transition, ...] | None:
-        """What follows when the first job of this identity starts; None where whoever starts it must find out."""
+        """What follows when the first job of this identity starts; None where the starter must find out."""
         if not self.begins:
             return None
         head, tail = self.identity
@@ -108,7 +108,7 @@ class Submission:
         return None if isinstance(planned, Needs) else planned
 
 
-def _write(value: dict[str, Json]) -> str:
+def _write(value: JsonObject) -> str:
     try:
         return canonical(value)
     except ValueError as error:

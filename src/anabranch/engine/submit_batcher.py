@@ -85,7 +85,7 @@ def _opened(submission: Submission, answer: Answer) -> list[str]:
 
 
 def _tell(waiting: "asyncio.Future[Submitted]", answer: Answer) -> None:
-    if waiting.done():  # whoever asked is gone
+    if waiting.done():  # the caller is gone
         return
     if isinstance(answer, Submitted):
         waiting.set_result(answer)

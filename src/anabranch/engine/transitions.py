@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.engine.failure import Failure
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import KeepLane, OpenLane
 from anabranch.engine.model import JobState, NodeState, Purpose
@@ -62,7 +63,7 @@ class Facts:
     parameters: Mapping[str, Json]
     states: Mapping[str, NodeState]
     taken: Mapping[str, int] = field(default_factory=dict)
-    failure: dict[str, Json] | None = None
+    failure: Failure | None = None
     state: JobState = field(kw_only=True)
     kept: frozenset[str] = frozenset()
 
@@ -79,7 +80,7 @@ class LaneEnded:
     node: str
     purpose: Purpose
     failed: int
-    error: dict[str, Json] | None = None
+    error: Failure | None = None
     width: int = 1
 
 
@@ -88,7 +89,7 @@ class Signalled:
     """A gate received the signal that it waited for."""
 
     node: str
-    payload: dict[str, Json]
+    payload: JsonObject
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,8 @@ class SetNode:
 
     node: str
     state: NodeState
-    error: dict[str, Json] | None = None
-    output: dict[str, Json] | None = None
+    error: Failure | None = None
+    output: JsonObject | None = None
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,9 @@ class SetJob:
     """Move the job to a state; a completed job's result is given, or the outputs of the nodes named."""
 
     state: JobState
-    error: dict[str, Json] | None = None
+    error: Failure | None = None
     results_of: tuple[str, ...] = ()
-    result: dict[str, Json] | None = None
+    result: JsonObject | None = None
 
 
 @dataclass(frozen=True)

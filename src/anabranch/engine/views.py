@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.contract.jobs import Progress, TaskCounts
+from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
 
 __all__ = [
@@ -32,15 +34,9 @@ class NodeDetail:
 
     name: str
     state: NodeState
-    total: int
-    ready: int
-    running: int
-    due: int
-    completed: int
-    failed: int
-    cancelled: int
-    said: list[dict[str, Json]] | None
-    error: dict[str, Json] | None
+    tasks: TaskCounts
+    said: tuple[Progress, ...]
+    error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
 
@@ -72,7 +68,7 @@ class TaskDetail:
     index: int | str
     status: str
     handler: str
-    parameters: dict[str, Json]
+    parameters: JsonObject
     attempts: int
     failures: int
     crashes: int
@@ -80,9 +76,9 @@ class TaskDetail:
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None
-    progress: dict[str, Json] | None
+    progress: Progress | None
     result: Json | None
-    error: dict[str, Json] | None
+    error: Failure | None
     cursor: str
 
 
@@ -95,7 +91,7 @@ class Trace:
     index: int | str
     attempt: int
     log: str | None
-    metrics: dict[str, Json] | None
+    metrics: JsonObject | None
     cursor: str
 
 
@@ -111,7 +107,7 @@ class DeadLetter:
     index: int | str
     handler: str
     attempts: int
-    error: dict[str, Json] | None
+    error: Failure | None
     finished_at: datetime
     cursor: str
 

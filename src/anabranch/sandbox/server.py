@@ -165,7 +165,7 @@ def _work(module: ModuleType, protections: Protections, request: Message, there:
         _confine(protections, request, there)
         line.send(_answer(_find(module, request["name"]), request["arguments"], line))
     except BaseException as error:  # noqa: BLE001  # any error is reported, and the process ends
-        line.send({"error": describe_error(error)})
+        line.send({"error": describe_error(error).to_json()})
 
 
 def _confine(protections: Protections, request: Message, there: socket.socket) -> None:
@@ -193,7 +193,7 @@ def _answer(function: Callable[..., Any], arguments: dict[str, Any], line: Chann
     try:
         return {"result": function(**arguments, progress=_progress(line))}
     except Exception as error:  # noqa: BLE001  # reported to the caller
-        return {"error": describe_error(error)}
+        return {"error": describe_error(error).to_json()}
 
 
 def _progress(line: Channel) -> Callable[..., None]:

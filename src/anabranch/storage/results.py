@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from anabranch.canonical import Json, decode, encode
+from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.errors import Conflict, Permanent
 from anabranch.storage.attempt_keys import ROOT as FILES
 from anabranch.storage.attempt_keys import segment
@@ -50,7 +50,7 @@ class Results:
         stored = self.work.put(key, data, if_absent=True, media_type=MEDIA_TYPE)
         return _reference(key, stored.size, stored.sha256)
 
-    def put_job_aside(self, job_id: str, result: dict[str, Json]) -> dict[str, Json]:
+    def put_job_aside(self, job_id: str, result: JsonObject) -> JsonObject:
         """A job's result as it is stored: itself, or a reference where it is large. No workflow's output looks so."""
         text = encode(result)
         return {REFERENCE: decode(self.put_aside(job_id, JOB, "result", text))} if self.is_large(text) else result
@@ -113,7 +113,7 @@ class Results:
                 yield from self._output_pieces(output)
             yield b"}" if result[OUTPUTS] else b"{}"
 
-    def collect(self, many: Any) -> dict[str, Json]:  # as app.lane_output makes it
+    def collect(self, many: Any) -> JsonObject:  # as app.lane_output makes it
         """The output of a node with many tasks, with the results that were put aside in their place."""
         if "items" not in many:
             return dict(many)
@@ -129,7 +129,7 @@ class Results:
         """A file of these pieces that is gone when it is closed."""
         if self._spool:
             self._spool.mkdir(parents=True, exist_ok=True)
-        file = tempfile.TemporaryFile(dir=self._spool)  # noqa: SIM115  # whoever asked closes it
+        file = tempfile.TemporaryFile(dir=self._spool)  # noqa: SIM115  # the caller closes it
         for piece in pieces:
             file.write(piece)
         file.flush()

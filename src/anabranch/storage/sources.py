@@ -12,6 +12,7 @@ from pathlib import Path
 from anabranch.canonical import sha256 as hash_text
 from anabranch.errors import Conflict
 from anabranch.storage.addresses import Address
+from anabranch.storage.fsync import fsync
 from anabranch.storage.tiers import Downloaded, Stat, Storage
 
 __all__ = ["Sources"]
@@ -69,7 +70,7 @@ class Sources:
         if got.stat.size > self._most:
             _move(aside, target)
             return
-        _sync(aside)  # a crash of the machine must not leave a sealed file that is not whole
+        fsync(aside)  # a crash of the machine must not leave a sealed file that is not whole
         os.utime(aside, ns=(time.time_ns(), SEALED))
         place = self._place(got.sha256)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -159,11 +160,3 @@ def _move(aside: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     shutil.move(aside, target)
-
-
-def _sync(file: Path) -> None:
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

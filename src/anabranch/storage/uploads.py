@@ -52,7 +52,7 @@ class Uploads:
             try:
                 return await self._receive(intake, name, pieces, wanted)
             finally:
-                # Not in a thread: whoever is cancelled here would not wait for it.
+                # Not in a thread: a cancelled request would not wait for it.
                 intake.discard()
 
     async def _receive(self, intake: Intake, name: str, pieces: AsyncIterator[bytes], wanted: str | None) -> Upload:

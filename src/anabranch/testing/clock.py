@@ -2,13 +2,13 @@
 
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, LiteralString, Self
 
 from anabranch.adapters.postgres.connect import connect
 
 __all__ = ["Clock", "SteppedClock"]
 
-# In a table, so that every connection of every process sees it at once; read as the owner, whoever asks.
+# In a table, so that every connection of every process sees it at once; read as the owner, for every caller.
 STOP = """
     create schema test;
     create table test.clock as select date_trunc('second', clock_timestamp()) as at;
@@ -30,12 +30,28 @@ STEP = """
 """
 
 
-class Clock:
-    """`app.now()` of one database, stopped: it moves when the test says so. A redeployment sets it free."""
+class _OwnClock:
+    """`app.now()` of one database, replaced."""
+
+    setup: ClassVar[LiteralString]
 
     def __init__(self, url: str) -> None:
         self._connection = connect(url, None, name="test clock")
-        self._connection.execute(STOP)
+        self._connection.execute(self.setup)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+
+class Clock(_OwnClock):
+    """`app.now()` of one database, stopped: it moves when the test says so. A redeployment sets it free."""
+
+    setup = STOP
 
     def now(self) -> datetime:
         """What the database takes for the present."""
@@ -45,14 +61,6 @@ class Clock:
         """The present after a step; every connection sees it with its next statement."""
         return self._read("update test.clock set at = at + %s returning at", step)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
-
     def _read(self, query: str, *parameters: object) -> datetime:
         row = self._connection.execute(query, parameters).fetchone()
         assert row is not None
@@ -60,21 +68,11 @@ class Clock:
         return at
 
 
-class SteppedClock:
+class SteppedClock(_OwnClock):
     """`app.now()` of one database, running, but so many seconds from the true time."""
 
-    def __init__(self, url: str) -> None:
-        self._connection = connect(url, None, name="test clock")
-        self._connection.execute(STEP)
+    setup = STEP
 
     def step(self, seconds: float) -> None:
         """Be so far from the true time from now on."""
         self._connection.execute("update test.step set step = make_interval(secs => %s)", [seconds])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.canonical import Json
-from anabranch.engine.model import Checkpoint
+from anabranch.canonical import Json, JsonObject
+from anabranch.engine.model import Checkpoint, ProgressReport
 from anabranch.engine.worker.context import Context, TaskFacts
 from anabranch.engine.worker.resources import HandlerResources, no_database
 from anabranch.storage.locations import AREAS
@@ -25,8 +25,8 @@ class _Link:
         self.stopping = False
         self.reports: list[dict[str, Json]] = []
 
-    def progress(self, progress: dict[str, Json]) -> None:
-        self.reports.append(progress)
+    def progress(self, progress: ProgressReport) -> None:
+        self.reports.append({**vars(progress)})
 
     def save(self, phase: str, state: str) -> None:
         """It is durable at once."""
@@ -42,7 +42,7 @@ class FakeContext(Context):
         self,
         folder: Path,
         *,
-        params: dict[str, Json] | None = None,
+        params: JsonObject | None = None,
         settings: Sequence[BaseModel] = (),
         index: int | str = 0,
         attempt: int = 1,

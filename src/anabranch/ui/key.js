@@ -1,4 +1,4 @@
-// The key of whoever looks: kept in this tab alone, sent to this API alone, and never in an address.
+// The key of the reader: kept in this tab alone, sent to this API alone, and never in an address.
 const root = new URL(".", location.href);
 const PLACE = `anabranch key ${root.pathname}`;
 const LARGEST = 1e9;

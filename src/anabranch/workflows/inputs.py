@@ -8,7 +8,7 @@ from pydantic import AliasChoices, PlainSerializer, StrictBool, ValidationInfo, 
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
-from anabranch.canonical import Json, encode
+from anabranch.canonical import Json, JsonObject, encode
 from anabranch.errors import DefinitionError, InputError
 from anabranch.storage.addresses import can_be_shown, parse_address
 from anabranch.workflows.mistakes import article, nearest, refuse, show
@@ -165,10 +165,10 @@ def read_input(name: str, given: Mapping[str, object]) -> Input:
     return found.value
 
 
-def check_inputs(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str, Json]:
+def check_inputs(declared: Mapping[str, Input], given: Mapping[str, Json]) -> JsonObject:
     """The parameters with defaults applied; every mistake is reported at once."""
     mistakes = [f"{name} is not an input" for name in given if name not in declared]
-    checked: dict[str, Json] = {}
+    checked: JsonObject = {}
     for name, wanted in declared.items():
         if name in given:
             checked[name] = given[name]
@@ -182,7 +182,7 @@ def check_inputs(declared: Mapping[str, Input], given: Mapping[str, Json]) -> di
     return checked
 
 
-def inputs_schema(declared: Mapping[str, Input]) -> dict[str, Json]:
+def inputs_schema(declared: Mapping[str, Input]) -> JsonObject:
     """The JSON Schema of a workflow's inputs."""
     return {
         "type": "object",
@@ -229,8 +229,8 @@ def _remedy(declared: Mapping[str, Input]) -> str:
     return f"The inputs are: {', '.join(declared) or 'none'}."
 
 
-def _schema(wanted: Input) -> dict[str, Json]:
-    schema: dict[str, Json] = {} if wanted.type == "any" else {"type": wanted.type}
+def _schema(wanted: Input) -> JsonObject:
+    schema: JsonObject = {} if wanted.type == "any" else {"type": wanted.type}
     low, high = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems")}.get(
         wanted.type, ("minimum", "maximum")
     )

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.dataclasses import dataclass as model_dataclass
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from anabranch.canonical import Json, encode
+from anabranch.canonical import Json, JsonObject, encode
 from anabranch.errors import ContractViolationError, DefinitionError, InputError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.inputs import Input, check_inputs, inputs_schema, read_input
@@ -73,9 +73,9 @@ class Declaration:
     parts: tuple[Workflow, ...] = ()
 
     @property
-    def inputs_schema(self) -> dict[str, Json]:
+    def inputs_schema(self) -> JsonObject:
         """The JSON Schema of its inputs; any object if it declares none."""
-        anything: dict[str, Json] = {"type": "object"}
+        anything: JsonObject = {"type": "object"}
         if self.model is None:
             return anything if self.workflow.inputs is None else inputs_schema(self.workflow.inputs)
         try:
@@ -83,7 +83,7 @@ class Declaration:
         except PydanticInvalidForJsonSchema:  # a type of the plugin's own
             return anything
 
-    def check(self, given: Mapping[str, Json]) -> dict[str, Json]:
+    def check(self, given: Mapping[str, Json]) -> JsonObject:
         """The job's parameters, checked and with defaults applied, or InputError (G9)."""
         checked = self._check(given)
         for node in self.workflow.nodes:
@@ -94,7 +94,7 @@ class Declaration:
                 raise InputError("node.count", f"{node.name}: {node.count_param} is at most {MAX_TASKS:,} tasks")
         return checked
 
-    def _check(self, given: Mapping[str, Json]) -> dict[str, Json]:
+    def _check(self, given: Mapping[str, Json]) -> JsonObject:
         checked = dict(given)
         if self.model is not None:
             checked = _check_model(self.model, checked)
@@ -111,7 +111,7 @@ class Declaration:
             raise ContractViolationError(f"validate_job_parameters returned {type(answer).__name__}, not a dict")
         return checked if answer is None else dict(answer)
 
-    def plan(self, node: Node, params: dict[str, Json], job_id: str, previous: Sequence[Json]) -> list[Json]:
+    def plan(self, node: Node, params: JsonObject, job_id: str, previous: Sequence[Json]) -> list[Json]:
         """The planner's tasks for a node, in the form the store keeps."""
         stage = self.stages[node.name]
         given = self.model.model_validate(params) if self.model else params
@@ -280,7 +280,7 @@ def _linked(stages: Sequence[tuple[Stage, StageNode]]) -> Iterator[StageNode]:
         yield replace(node, after=() if before is None else (before,))
 
 
-def _check_model(model: type[BaseModel], given: dict[str, Json]) -> dict[str, Json]:
+def _check_model(model: type[BaseModel], given: JsonObject) -> JsonObject:
     try:
         return model.model_validate(given).model_dump(mode="json", by_alias=True)
     except ValidationError as error:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.workflows import values
 from anabranch.workflows.expressions import Template, read_template
 from anabranch.workflows.mistakes import refuse
@@ -23,7 +23,6 @@ from anabranch.workflows.rules import (
     Seconds,
     Whole,
     declared,
-    declared_keys,
     filled,
 )
 
@@ -36,6 +35,7 @@ __all__ = [
     "Retry",
     "Text",
     "Time",
+    "Timeouts",
     "Work",
     "WorkflowWork",
 ]
@@ -44,7 +44,7 @@ DEFAULT_QUEUE = "default"
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 Text = Annotated[str | None, Check(values.read_text, {"type": "string", "minLength": 1})]
-Mapped = Annotated[dict[str, Json] | None, Check(values.read_any, {"type": "object"})]
+Mapped = Annotated[JsonObject | None, Check(values.read_any, {"type": "object"})]
 Time = Annotated[timedelta | None, Seconds()]
 
 
@@ -54,6 +54,14 @@ class Backoff(StrEnum):
     FIXED = "fixed"
     LINEAR = "linear"
     EXPONENTIAL = "exponential"
+
+
+class Timeouts(NamedTuple):
+    """The timeouts that a task may have besides that of one attempt."""
+
+    queue_timeout: timedelta | None = None
+    heartbeat_timeout: timedelta | None = None
+    total_timeout: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -134,10 +142,9 @@ class HandlerWork(Work):
         return self.handler
 
     @property
-    def timeouts(self) -> dict[str, timedelta]:
-        """The timeouts that it has, by the keys of a file."""
-        held = ((key, getattr(self, name)) for key, name in declared_keys(HandlerWork).items())
-        return {key: value for key, value in held if isinstance(value, timedelta)}
+    def timeouts(self) -> Timeouts:
+        """The timeouts besides that of one attempt."""
+        return Timeouts(self.queue_timeout, self.heartbeat_timeout, self.total_timeout)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ class Tricky(Job):
 
 @register_job
 class Long(Job):
-    """As tricky, with time enough for whoever must be told."""
+    """As tricky, with enough time to be stopped."""
 
     job_type = "long"
     stages = [

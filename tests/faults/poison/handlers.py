@@ -51,7 +51,7 @@ def nest(depth: int) -> object:
 
 
 def kill_fork_server() -> object:
-    """Kill the process that this one was forked from; never any other, whoever the parent may be by now."""
+    """Kill the process that this one was forked from; never any other, also where it has another parent by now."""
     parent = os.getppid()
     if b"forkserver" in Path(f"/proc/{parent}/cmdline").read_bytes():
         os.kill(parent, signal.SIGKILL)

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, translate
 from anabranch.adapters.objects.staging import Aside, clear_asides
 from anabranch.storage.addresses import RESERVED
+from anabranch.storage.fsync import fsync
 from anabranch.storage.tiers import Downloaded, Page, Stat, Stored
 
 __all__ = ["Folder"]
@@ -133,7 +134,7 @@ class Folder:
         return True
 
     def _in_folder(self, path: Path, act: Callable[[], object]) -> None:
-        """Act in the folder of a path, and make that durable; whoever deletes may remove the folder meanwhile."""
+        """Act in the folder of a path, and make that durable; a delete may remove the folder meanwhile."""
         for tries in count(1):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +144,7 @@ class Folder:
                 if tries == TRIES:
                     raise
         for folder in path.parents:
-            _sync(folder)
+            fsync(folder)
             if folder == self._root.resolve():
                 return
 
@@ -241,11 +242,3 @@ def _stat(key: str, found: os.stat_result) -> Stat:
 
 def _is_file(found: os.stat_result) -> bool:
     return stat.S_ISREG(found.st_mode)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -23,7 +23,7 @@ from anabranch.errors import Unavailable
 __all__ = ["Database", "call_text", "query_text", "translate"]
 
 GONE = "AN001"
-# The server itself gives up after a minute; whoever is silent for longer is not there.
+# The server itself gives up after a minute; a server that is silent for longer is gone.
 ANSWER_SECONDS = 75.0
 RENEW_SECONDS = 2.0
 # Where a server finds that a "cached plan must not change result type"; its message may be in any language.

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from anabranch.api.security.root_path import at_root
 from anabranch.canonical import decode
-from anabranch.contract.answer import Answer, JsonObject, JsonValue, Page, build, read
+from anabranch.contract.answer import Answer, JsonValue, Page, build, read
 from anabranch.contract.control import DeadLetter
 from anabranch.contract.jobs import (
     Event,
@@ -22,7 +22,6 @@ from anabranch.contract.jobs import (
     JobStatus,
     JobSummary,
     Node,
-    Progress,
     StageResult,
     SubmittedJob,
     Task,
@@ -30,6 +29,7 @@ from anabranch.contract.jobs import (
 )
 from anabranch.contract.workflows import Workflow, WorkflowLinks, WorkflowSummary
 from anabranch.engine import model, views
+from anabranch.engine.failure import Failure
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.ports import Submitted
 from anabranch.workflows.drawing import Layout
@@ -121,12 +121,12 @@ def build_job(detail: views.JobDetail) -> JobStatus:
 
 def count_tasks(*nodes: views.NodeDetail) -> TaskCounts:
     """The tasks of nodes by status."""
-    return TaskCounts(**{one.name: sum(getattr(node, one.name) for node in nodes) for one in fields(TaskCounts)})
+    return TaskCounts(**{one.name: sum(getattr(node.tasks, one.name) for node in nodes) for one in fields(TaskCounts)})
 
 
 def build_task(task: views.TaskDetail) -> Task:
     """A task."""
-    return build(Task, task, progress=_build_progress(task.progress), error=_build_error(task.error))
+    return build(Task, task, error=_build_error(task.error))
 
 
 def build_event(event: model.Event) -> Event:
@@ -184,18 +184,15 @@ def _workflow_fields(declared: Declaration) -> dict[str, Any]:  # of answers, wh
     }
 
 
-def _build_error(stored: JsonObject | None) -> JobError | None:
-    return None if stored is None else read(JobError, {"code": "unknown", "message": "", "remedy": "", **stored})
-
-
-def _build_progress(said: JsonObject | None) -> Progress | None:
-    return None if said is None else read(Progress, said)
+def _build_error(failure: Failure | None) -> JobError | None:
+    if failure is None:
+        return None
+    return read(JobError, {"code": failure.code, "message": failure.message, "remedy": "", **failure.to_json()})
 
 
 def _build_node(node: views.NodeDetail) -> Node:
-    said = node.said[0] if node.said and node.total == 1 else None
-    error = _build_error(node.error)
-    return build(Node, node, tasks=count_tasks(node), progress=_build_progress(said), error=error)
+    said = node.said[0] if node.said and node.tasks.total == 1 else None
+    return build(Node, node, progress=said, error=_build_error(node.error))
 
 
 def _stage(detail: views.JobDetail) -> int:
@@ -209,6 +206,6 @@ def _share_done(detail: views.JobDetail, tasks: TaskCounts) -> float:
     state = detail.job.state
     if state is JobState.COMPLETED or not tasks.total:
         return float(state is JobState.COMPLETED)
-    reported = (read(Progress, said) for node in detail.nodes for said in node.said or ())
+    reported = (said for node in detail.nodes for said in node.said)
     parts = sum(min(max(one.done / one.total, 0.0), 1.0) for one in reported if one.total)
     return min((tasks.completed + tasks.failed + parts) / tasks.total, 1.0)

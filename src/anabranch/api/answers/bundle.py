@@ -1,4 +1,4 @@
-"""Everything of a job that helps whoever is asked why, in one file: a zip that is made as it is sent, and bounded."""
+"""What helps to find out why a job failed, in one file: a zip of bounded size, made while it is sent."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The memory that a process of the API may take: whoever sends what, the machine is not taken with it."""
+"""The memory that a process of the API may take: no request can exhaust the memory of the machine."""
 
 import resource
 import sys

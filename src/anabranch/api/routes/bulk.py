@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -56,32 +57,23 @@ async def submit_jobs(
     return NdjsonResponse(bulk.answer)
 
 
+@dataclass(frozen=True)
 class _Bulk:
     """One request of many lines."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        limits: Limits,
-        caller: Caller,
-        key: str | None,
-        request: Request,
-        longest: int,
-        most: int,
-    ) -> None:
-        self._gateway = gateway
-        self._limits = limits
-        self._caller = caller
-        self._key = key
-        self._request = request
-        self._longest = longest
-        self._most = most
+    gateway: Gateway
+    limits: Limits
+    caller: Caller
+    key: str | None
+    request: Request
+    longest: int
+    most: int
 
     async def answer(self) -> AsyncIterator[bytes]:
         """The answers to each batch of lines when it is committed. After one that can't be served no more are read."""
         last = 0
         try:
-            async for lines in read_batches(self._request, longest=self._longest, most=self._most):
+            async for lines in read_batches(self.request, longest=self.longest, most=self.most):
                 last = lines[-1].number
                 answers = await self._submit(lines)
                 yield b"".join(map(self._write, lines, answers))
@@ -91,7 +83,7 @@ class _Bulk:
             yield self._write(Line(last + 1, None), error)
 
     async def _submit(self, lines: Sequence[Line]) -> list[Submitted | AnabranchError]:
-        with self._limits.counting_jobs(self._caller.principal) as count:
+        with self.limits.counting_jobs(self.caller.principal) as count:
             read = [self._read(line, count) for line in lines]
             made = iter(await self._hand_in([order for order in read if isinstance(order, Order)]))
             answers = [next(made) if isinstance(order, Order) else order for order in read]
@@ -102,14 +94,14 @@ class _Bulk:
 
     async def _hand_in(self, orders: Sequence[Order]) -> list[Submitted | AnabranchError]:
         try:
-            return await self._gateway.submit_batch(orders)
+            return await self.gateway.submit_batch(orders)
         except AnabranchError as error:  # the answer has begun: it can only be reported in the lines
             return [error] * len(orders)
 
     def _read(self, line: Line, count: JobCount) -> Order | AnabranchError:
         try:
             if line.text is None:
-                raise too_large(self._longest, "ANABRANCH_MAX_BODY_BYTES", what="the line")
+                raise too_large(self.longest, "ANABRANCH_MAX_BODY_BYTES", what="the line")
             wanted = JobRequest.model_validate(parse_object(line.text))
             count.admit()
         except ValidationError as error:
@@ -119,13 +111,13 @@ class _Bulk:
         return Order(
             wanted.workflow,
             wanted.parameters,
-            self._caller.scope,
-            wanted.correlation_id or self._caller.correlation_id,
+            self.caller.scope,
+            wanted.correlation_id or self.caller.correlation_id,
             wanted.priority,
             wanted.rerun,
             # A caller's own key has no line break: the keys of lines are no others.
-            None if self._key is None else f"{self._key}\n{line.number}",
-            self._caller.name,
+            None if self.key is None else f"{self.key}\n{line.number}",
+            self.caller.name,
         )
 
     def _write(self, line: Line, answer: Submitted | AnabranchError) -> bytes:
@@ -133,6 +125,6 @@ class _Bulk:
         if isinstance(answer, Submitted):
             body = {"status": 202 if answer.created else 200, "job_id": answer.job_id, "created": answer.created}
         else:
-            problem = describe(answer, path=self._request.url.path, correlation_id=self._caller.correlation_id)
+            problem = describe(answer, path=self.request.url.path, correlation_id=self.caller.correlation_id)
             body = problem.model_dump(exclude_none=True)
         return json.dumps({"line": line.number, **body}).encode() + b"\n"

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from anabranch.access import Scope as Right
-from anabranch.api.body import JsonObject
+from anabranch.api.body import JsonBody
 from anabranch.api.deps import CurrentServing, needs
 from anabranch.canonical import Json
 from anabranch.serving.subapps import SubApp
@@ -53,7 +53,7 @@ async def browse_catalog(serving: CurrentServing) -> Response:
 
 
 @router.post("/stac/search", dependencies=[needs(Right.READ)])
-async def search_catalog(given: JsonObject, serving: CurrentServing) -> Response:
+async def search_catalog(given: JsonBody, serving: CurrentServing) -> Response:
     """What the STAC API finds."""
     return Passed(serving.stac, given)
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_dead_letter, build_job, build_page
 from anabranch.api.answers.openapi import body, problems
-from anabranch.api.body import JsonObject, check_body
+from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.paths import JobId, NodeName
 from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
@@ -32,7 +32,7 @@ PROBLEMS = problems(404, 409, 410, 413, 415)
     responses=PROBLEMS,
     openapi_extra=body(CancelRequest, required=False),
 )
-async def cancel_job(job_id: JobId, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> JobStatus:
+async def cancel_job(job_id: JobId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> JobStatus:
     """Cancel a job: no more tasks start, and running tasks are asked to stop. One that has ended stays as it is."""
     wanted = check_body(CancelRequest, given)
     cancelled = await gateway.controls.cancel(job_id, wanted.reason, caller.name)
@@ -48,7 +48,7 @@ async def cancel_job(job_id: JobId, given: JsonObject, caller: CurrentCaller, ga
     openapi_extra=body(RetryRequest, required=False),
 )
 async def retry_job(
-    job_id: JobId, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway, response: Response
+    job_id: JobId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway, response: Response
 ) -> Retry:
     """Run again what failed of a job that has ended, or a node and all behind it. Results that stand are kept."""
     wanted = check_body(RetryRequest, given)
@@ -68,7 +68,7 @@ async def retry_job(
     openapi_extra=body({"type": "object"}, required=False),
 )
 async def signal_gate(
-    job_id: JobId, node: NodeName, payload: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
+    job_id: JobId, node: NodeName, payload: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
 ) -> Signalled:
     """Tell a gate what it waits for: the body becomes its output. The first signal stands."""
     job = await gateway.reads.find(job_id)
@@ -92,15 +92,11 @@ async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway
     responses=PROBLEMS,
     openapi_extra=body(ReplayRequest, required=True),
 )
-async def replay_dead_letters(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> list[Replay]:
+async def replay_dead_letters(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> list[Replay]:
     """Retry the jobs of dead letters, each for its nodes that have some."""
     wanted = check_body(ReplayRequest, given)
     if not (wanted.jobs or wanted.workflow or wanted.handler or wanted.code):
-        raise InputError(
-            "replay.choice",
-            "nothing says which dead letters to replay",
-            remedy="Name jobs, a workflow, a handler or a code.",
-        )
+        raise InputError("replay.choice", "nothing says which dead letters to replay")
     replayed = await gateway.controls.replay(
         workflow=wanted.workflow,
         handler=wanted.handler,

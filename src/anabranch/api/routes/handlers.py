@@ -5,7 +5,6 @@ from fastapi import APIRouter
 from anabranch.access import Scope
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.contract.answer import read
 from anabranch.contract.workflows import Handler
 from anabranch.engine.worker.handler import describe_handler
 
@@ -18,4 +17,4 @@ router = APIRouter(prefix="/api/handlers", tags=["handlers"])
 async def list_handlers(gateway: CurrentGateway) -> list[Handler]:
     """The handlers by name, with the schemas of what they take and return."""
     handlers = gateway.registry.handlers
-    return [read(Handler, describe_handler(handlers[name])) for name in sorted(handlers)]
+    return [describe_handler(handlers[name]) for name in sorted(handlers)]

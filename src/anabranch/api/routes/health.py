@@ -37,7 +37,7 @@ async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
 async def show_life(request: Request, tick: CurrentTick) -> Alive:
     """Whether the event loop turns, by the age of its own tick."""
     if tick.age > OLDEST_TICK_SECONDS:
-        raise Unavailable("api.stalled", f"the event loop last ticked {tick.age:.0f} s ago", remedy="Restart the API.")
+        raise Unavailable("api.stalled", f"the event loop last ticked {tick.age:.0f} s ago")
     known = request.state.principal is not None
     return Alive(status="ok", tick_age_seconds=round(tick.age, 3) if known else None)
 

@@ -10,7 +10,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import KEPT, IfNoneMatch, keep, not_modified
 from anabranch.api.answers.openapi import Responses, body, keyed, problems
-from anabranch.api.body import JsonObject, check_body
+from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
@@ -42,7 +42,7 @@ SAME: Responses = {200: {"model": SubmittedJob, "description": "The same request
 async def submit_parameters(
     job_type: WorkflowId,
     query: Annotated[SubmitQuery, Query()],
-    parameters: JsonObject,
+    parameters: JsonBody,
     caller: CurrentCaller,
     key: GivenKey,
     gateway: CurrentGateway,
@@ -64,7 +64,7 @@ async def submit_parameters(
     openapi_extra=keyed(body(JobRequest, required=True)),
 )
 async def submit_job(
-    given: JsonObject,
+    given: JsonBody,
     caller: CurrentCaller,
     key: GivenKey,
     gateway: CurrentGateway,

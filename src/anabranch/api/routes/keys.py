@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
 from anabranch.api.answers.openapi import body, problems
-from anabranch.api.body import JsonObject, check_body
+from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.paths import KeyId
 from anabranch.api.requests import KeysQuery, MakeKeyRequest
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/api/keys", tags=["keys"])
     responses=problems(413, 415),
     openapi_extra=body(MakeKeyRequest, required=True),
 )
-async def make_key(given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> NewKey:
+async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewKey:
     """Make a key. What its holder sends is in this answer, and is never shown again."""
     wanted = check_body(MakeKeyRequest, given).wanted()
     key, credential = await gateway.keys.make(wanted, caller.name)

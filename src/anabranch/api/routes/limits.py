@@ -5,12 +5,11 @@ from fastapi import APIRouter
 
 from anabranch.access import Scope
 from anabranch.api.answers.openapi import body, problems
-from anabranch.api.body import JsonObject, check_body
+from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.paths import Kind, LimitedName
 from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.api.unknown_names import warn_of_unknown
-from anabranch.canonical import Json
 from anabranch.contract.answer import build
 from anabranch.contract.control import Limit, Paused, Queue, SetLimit
 from anabranch.engine.model import LimitKind
@@ -33,7 +32,7 @@ async def list_queues(gateway: CurrentGateway) -> list[Queue]:
 
 
 @router.post("/queues/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
-async def pause_queue(name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
+async def pause_queue(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out no more tasks of a queue; what runs goes on."""
     return await _pause(gateway, caller, LimitKind.QUEUE, name, given)
 
@@ -45,9 +44,7 @@ async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: Curren
 
 
 @router.post("/workflows/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
-async def pause_workflow(
-    name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
-) -> Paused:
+async def pause_workflow(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out no more tasks of a workflow's jobs; what runs goes on, and jobs can be submitted."""
     gateway.declaration(name)
     return await _pause(gateway, caller, LimitKind.WORKFLOW, name, given)
@@ -72,12 +69,11 @@ async def list_limits(gateway: CurrentGateway) -> list[Limit]:
     openapi_extra=body(LimitRequest, required=True),
 )
 async def set_limit(
-    kind: Kind, name: LimitedName, given: JsonObject, caller: CurrentCaller, gateway: CurrentGateway
+    kind: Kind, name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
 ) -> SetLimit:
     """Let so many tasks of a queue, workflow, handler or key run at once."""
     wanted = check_body(LimitRequest, given)
-    change: dict[str, Json] = {"most": wanted.most, "reason": wanted.reason}
-    limit = await gateway.controls.limit(kind, name, change, caller.name)
+    limit = await gateway.controls.limit(kind, name, {"most": wanted.most, "reason": wanted.reason}, caller.name)
     log.info("limit.set", kind=kind, name=name, most=wanted.most)
     if limit is None:  # somebody took it away in the same moment
         raise _no_limit(kind, name)
@@ -94,7 +90,7 @@ async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gat
     return Paused(kind=kind, name=name, paused=left is not None, reason=left.reason if left else "")
 
 
-async def _pause(gateway: Gateway, caller: Caller, kind: LimitKind, name: str, given: JsonObject) -> Paused:
+async def _pause(gateway: Gateway, caller: Caller, kind: LimitKind, name: str, given: JsonBody) -> Paused:
     reason = check_body(PauseRequest, given).reason
     await gateway.controls.limit(kind, name, {"paused": True, "reason": reason}, caller.name)
     log.info("limit.paused", kind=kind, name=name, reason=reason)
@@ -113,6 +109,4 @@ async def _warn(gateway: Gateway, kind: LimitKind, name: str) -> str | None:
 
 
 def _no_limit(kind: LimitKind, name: str) -> NotFound:
-    return NotFound(
-        "limit.not_found", f"the {kind} {name!r} has no limit", remedy="List them with `anabranch limits list`."
-    )
+    return NotFound("limit.not_found", f"the {kind} {name!r} has no limit")

@@ -45,9 +45,9 @@ class Authenticator:
             raise NotAuthenticated("auth.invalid", "this is no key of this API", remedy=REMEDY)
         self._limits.note_right(credential.digest)
         if known.revoked:
-            raise NotAuthenticated("auth.revoked", "this key was revoked", remedy="Ask for another.")
+            raise NotAuthenticated("auth.revoked", "this key was revoked")
         if known.expired:
-            raise NotAuthenticated("auth.expired", "this key has expired", remedy="Ask for another.")
+            raise NotAuthenticated("auth.expired", "this key has expired")
         if known.unnoted:
             await self._note(credential.key_id)
         elif credential.digest not in self._known:

@@ -15,8 +15,4 @@ def is_ambiguous(headers: Headers) -> bool:
 def refuse_ambiguous(headers: Headers) -> None:
     """Refuse such a request."""
     if is_ambiguous(headers):
-        raise InputError(
-            "request.framing",
-            "the request has both a Content-Length and a Transfer-Encoding",
-            remedy="Send one of them.",
-        )
+        raise InputError("request.framing", "the request has both a Content-Length and a Transfer-Encoding")

@@ -185,7 +185,7 @@ class BoundedProtocol(H11Protocol):
         is_answering = self._is_answering
         if self._has_sent and not (is_answering and self.cycle.response_started):
             self._tell(AnabranchError("request.timeout", why))
-        if is_answering:  # whoever reads the body learns that no more will come
+        if is_answering:  # the reader of the body learns that no more will come
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()

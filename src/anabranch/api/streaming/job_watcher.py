@@ -82,13 +82,9 @@ class JobWatcher:
     def watch(self, head: JobHead) -> Iterator[Watch]:
         """Watch a job; Unavailable when too many streams are open, or the process is about to end."""
         if self._closed:
-            raise Unavailable("api.stopping", "the API is about to end", remedy="Try again.")
+            raise Unavailable("api.stopping", "the API is about to end")
         if self.streams >= self._most:
-            raise Unavailable(
-                "stream.too_many",
-                f"{self._most} streams are open, and more are not allowed",
-                remedy="Try again, ask for the job's status instead, or raise ANABRANCH_MAX_STREAMS.",
-            )
+            raise Unavailable("stream.too_many", f"{self._most} streams are open, and more are not allowed")
         watch = self._watches.setdefault(head.job, Watch(head))
         watch.head = max(watch.head, head, key=lambda one: one.last_event)
         watch.streams += 1

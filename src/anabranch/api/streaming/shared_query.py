@@ -60,4 +60,4 @@ class Watch(Generic[Answer]):
     def _note(self, asked: "asyncio.Future[Answer]") -> None:
         self._answered = time.monotonic()
         if not asked.cancelled():
-            asked.exception()  # whoever asked may have left; it is no news then
+            asked.exception()  # marks it as seen: the caller may have left

@@ -9,7 +9,7 @@ from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.options import Json, Yes
-from anabranch.cli.terminal.output import coloured, print_result
+from anabranch.cli.terminal.output import print_findings, print_result
 from anabranch.errors import Conflict
 from anabranch.plugins.stac.rebuild import check, rebuild
 
@@ -22,27 +22,15 @@ def check_catalog(json: Json = False) -> None:
     require_catalog(url)
     with connect(url, None, name="anabranch catalog") as connection:
         differences = check(connection)
-    print_result(
-        [asdict(difference) for difference in differences],
-        "\n".join(map(str, differences)) or coloured("ok"),
-        json=json,
-    )
+    print_findings(differences, json=json)
     if differences:
-        raise Conflict(
-            "catalog.differs",
-            f"the catalog differs from what is published in {len(differences)} places",
-            remedy="Rebuild it with `anabranch db catalog rebuild --yes`.",
-        )
+        raise Conflict("catalog.differs", f"the catalog differs from what is published in {len(differences)} places")
 
 
 def rebuild_catalog(yes: Yes = False, json: Json = False) -> None:
     """Empty the catalog and fill it from what is published."""
     if not yes:
-        raise UsageError(
-            "catalog.unconfirmed",
-            "`db catalog rebuild` empties the catalog before it fills it again",
-            remedy="Confirm with `--yes`.",
-        )
+        raise UsageError("catalog.unconfirmed", "`db catalog rebuild` empties the catalog before it fills it again")
     url = database_url(prepare(quiet=True))
     migrate(url)
     migrate_catalog(url)

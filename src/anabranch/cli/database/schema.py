@@ -15,7 +15,7 @@ from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import Json, Yes
-from anabranch.cli.terminal.output import coloured, note, print_json, print_line, print_result
+from anabranch.cli.terminal.output import note, print_findings, print_json, print_line, print_result
 from anabranch.errors import AnabranchError, Conflict
 
 __all__ = [
@@ -65,19 +65,9 @@ def check_schema(json: Json = False) -> None:
     url = _url()
     differences = check(url, ROWS)
     _warn_if_no_catalog(find_catalog(url))
-    if json:
-        print_json([asdict(difference) for difference in differences])
-    else:
-        for difference in differences:
-            print_line(str(difference))
+    print_findings(differences, json=json)
     if differences:
-        raise Conflict(
-            "database.differs",
-            f"the database differs from the files in {len(differences)} places",
-            remedy="`anabranch db redeploy` repairs functions, views, triggers and grants; tables need a migration.",
-        )
-    if not json:
-        print_line(coloured("ok"))
+        raise Conflict("database.differs", f"the database differs from the files in {len(differences)} places")
 
 
 def audit_state(
@@ -88,29 +78,19 @@ def audit_state(
 ) -> None:
     """Check the engine's state against its invariants; it may be running."""
     found = audit(_url(), since=parse_duration(since, code="database.age") if since else None)
-    if json:
-        print_json([asdict(violation) for violation in found])
-    else:
-        for violation in found:
-            print_line(str(violation))
+    print_findings(found, json=json)
     if found:
         raise AnabranchError(
             "database.unsound",
             f"{len(found)} violations of the engine's invariants were found",
             remedy="It is a bug in Anabranch, or somebody changed rows by hand: report it with this list.",
         )
-    if not json:
-        print_line(coloured("ok"))
 
 
 def reset_database(yes: Yes = False, json: Json = False) -> None:
     """Remove the schema app with all jobs, and the catalog, and create both again."""
     if not yes:
-        raise UsageError(
-            "database.unconfirmed",
-            "`db reset` removes all jobs, their history and the catalog",
-            remedy="Confirm with `--yes`.",
-        )
+        raise UsageError("database.unconfirmed", "`db reset` removes all jobs, their history and the catalog")
     url = _url()
     applied = reset(url)  # it refuses a database of another application, so it comes first
     drop_catalog(url)

@@ -28,7 +28,6 @@ def down(
         raise UsageError(
             "down.unconfirmed",
             f"`--purge` removes the embedded database of {home.path} with all its data, and the outputs of jobs",
-            remedy="Confirm with `--yes`.",
         )
     if bronze and not purge:
         raise UsageError("usage", "`--bronze` needs `--purge`", remedy="Add `--purge --yes`.")

@@ -5,8 +5,9 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anabranch.contract.answer import Answer
 
@@ -22,6 +23,7 @@ __all__ = [
     "format_time",
     "in_one_line",
     "note",
+    "print_findings",
     "print_json",
     "print_line",
     "print_result",
@@ -63,6 +65,11 @@ def print_result(value: object, text: str, *, json: bool) -> None:
         print_json(value)
     else:
         print_line(text)
+
+
+def print_findings(found: Sequence[Any], *, json: bool) -> None:  # dataclasses
+    """Print what a check found, one finding in a line; "ok" if there is none."""
+    print_result([asdict(one) for one in found], "\n".join(map(str, found)) or coloured("ok"), json=json)
 
 
 def note(text: str) -> None:

@@ -7,19 +7,13 @@ from typing import Annotated
 
 import typer
 
+from anabranch.canonical import decode
 from anabranch.cli.connection import connect
 from anabranch.cli.stack.limits import pause, resume
 from anabranch.cli.terminal.options import Json, WorkflowName
 from anabranch.cli.terminal.output import in_one_line, note, print_json, print_line, print_table
 from anabranch.cli.workflows.definition import show_definition
-from anabranch.cli.workflows.registry import (
-    describe,
-    list_refused,
-    load,
-    read_file,
-    summarize,
-    warn_of_refused,
-)
+from anabranch.cli.workflows.registry import load, read_file, summarize, warn_of_refused
 from anabranch.cli.workflows.validation import validate_files, validate_registry
 from anabranch.errors import DefinitionError, InputError
 from anabranch.workflows.drawing.diagram import workflow_svg, workflow_text
@@ -34,10 +28,10 @@ def list_workflows(json: Json = False) -> None:
     registry = load()
     found = [summarize(registry.declarations[name]) for name in sorted(registry.declarations)]
     if json:
-        print_json({"items": found, "refused": list_refused(registry)})
+        print_json({"items": found, "refused": [{"name": n, "reason": why} for n, why in registry.refused.items()]})
         return
     facts = ("workflow_id", "version", "nodes", "origin", "description")
-    print_table(["workflow", *facts[1:]], ([in_one_line(flow[name]) for name in facts] for flow in found))
+    print_table(["workflow", *facts[1:]], ([in_one_line(getattr(flow, name)) for name in facts] for flow in found))
     _show_refused(registry.refused)
 
 
@@ -45,10 +39,10 @@ def show(workflow: WorkflowName, json: Json = False) -> None:
     """Show a workflow: its inputs, nodes and output."""
     declared = load().declaration(workflow)
     if json:
-        print_json(describe(declared))
-        return
-
-    show_definition(declared)
+        definition = decode(declared.workflow.text)
+        print_json({**summarize(declared).raw, "inputs": declared.inputs_schema, "definition": definition})
+    else:
+        show_definition(declared)
 
 
 def schema() -> None:

@@ -2,21 +2,15 @@
 
 from pathlib import Path
 
-from anabranch.canonical import Json, decode
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.output import note
+from anabranch.contract.answer import build
+from anabranch.contract.workflows import WorkflowFields
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.errors import InputError
 from anabranch.workflows.stages import Declaration
 
-__all__ = [
-    "describe",
-    "list_refused",
-    "load",
-    "read_file",
-    "summarize",
-    "warn_of_refused",
-]
+__all__ = ["load", "read_file", "summarize", "warn_of_refused"]
 
 MAX_FILE_BYTES = 10_000_000  # the loader refuses a much smaller file
 
@@ -26,28 +20,10 @@ def load() -> Registry:
     return load_plugins(prepare(quiet=True).plugins)
 
 
-def summarize(declared: Declaration) -> dict[str, Json]:
-    """A workflow as an entry of a list, the same as in the HTTP API."""
+def summarize(declared: Declaration) -> WorkflowFields:
+    """A workflow as an entry of a list."""
     workflow = declared.workflow
-    return {
-        "workflow_id": workflow.id,
-        "name": workflow.name,
-        "version": workflow.version,
-        "description": workflow.description,
-        "nodes": len(workflow.nodes),
-        "origin": declared.origin,
-        "hash": workflow.hash,
-    }
-
-
-def describe(declared: Declaration) -> dict[str, Json]:
-    """A workflow with its canonical definition and the JSON Schema of its inputs, the same as in the HTTP API."""
-    return {**summarize(declared), "inputs": declared.inputs_schema, "definition": decode(declared.workflow.text)}
-
-
-def list_refused(registry: Registry) -> list[Json]:
-    """The refused plugins and files, each with its reason."""
-    return [{"name": name, "reason": reason} for name, reason in registry.refused.items()]
+    return build(WorkflowFields, workflow, workflow_id=workflow.id, nodes=len(workflow.nodes), origin=declared.origin)
 
 
 def warn_of_refused(registry: Registry) -> None:

@@ -7,9 +7,8 @@ from functools import partial
 
 import structlog
 
-from anabranch.canonical import Json
 from anabranch.engine.live_session import HeldTask
-from anabranch.engine.model import Attempt, SessionId
+from anabranch.engine.model import Attempt, ProgressReport, SessionId
 from anabranch.engine.ports import Refused, TaskQueue
 from anabranch.engine.worker.child import Saved
 from anabranch.errors import Interrupted, TaskError, Transient, Unavailable
@@ -69,7 +68,7 @@ class HandlerLine:
         """Note that the handler's answer is here: whatever comes now, it counts (W3)."""
         self._held.ended = True
 
-    def progress(self, progress: dict[str, Json]) -> None:
+    def progress(self, progress: ProgressReport) -> None:
         """Note how far it is."""
         self._held.progress = progress
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from types import FrameType
 
-from anabranch.canonical import Json
+from anabranch.engine.model import ProgressReport
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.worker.parent_death import die_with_parent
 from anabranch.engine.worker.perform import Call, Outcome, perform
@@ -58,7 +58,7 @@ class Line:
         self.cancelled = False
         self.stopping = False
 
-    def progress(self, progress: dict[str, Json]) -> None:
+    def progress(self, progress: ProgressReport) -> None:
         """Tell how far the handler is."""
         if self.is_mine:
             with self._speaking:

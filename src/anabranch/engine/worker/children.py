@@ -15,7 +15,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
-from anabranch.canonical import Json
+from anabranch.engine.failure import Failure
+from anabranch.engine.model import ProgressReport
 from anabranch.engine.plugin import loaded_modules
 from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.captured_output import Printed
@@ -49,14 +50,14 @@ class Listener(Protocol):
     def end(self) -> None:
         """Note that its answer is here."""
 
-    def progress(self, progress: dict[str, Json]) -> None:
+    def progress(self, progress: ProgressReport) -> None:
         """Note how far it is."""
 
     def keep(self, saved: Saved) -> "Future[TaskError | None]":
         """Begin to keep a checkpoint; in the end, the error that the handler gets, if any."""
 
 
-Message = Outcome | Begun | Saved | dict[str, Json]
+Message = Outcome | Begun | Saved | ProgressReport
 
 
 class ChildDied(Exception):
@@ -81,10 +82,9 @@ class Overdue(Exception):
         self.permanent = permanent
 
     @property
-    def error(self) -> dict[str, Json]:
-        """What is kept of it."""
-        category = "permanent" if self.permanent else "transient"
-        return {"code": self.code, "message": str(self), "category": category}
+    def failure(self) -> Failure:
+        """What is stored of it."""
+        return Failure(code=self.code, message=str(self), category="permanent" if self.permanent else "transient")
 
 
 class Child:
@@ -210,7 +210,7 @@ class _Patience:
 
     def __init__(self, policy: TaskPolicy) -> None:
         self._longest = policy.timeout
-        self._silence = policy.heartbeat_timeout
+        self._silence = policy.timeouts.heartbeat_timeout
         self._end = time.monotonic() + policy.timeout.total_seconds()
         self._quiet_until = self._end
         self.heard()
@@ -302,7 +302,7 @@ class Children:
             answer = self._call(child, call, policy, listener)
         finally:
             self._doomed.discard(call.id)
-        if alone or (answer.error and answer.error.get("category") == "resource"):
+        if alone or (answer.error and answer.error.category == "resource"):
             child.kill()
         else:
             self._idle.append(child)
@@ -334,7 +334,7 @@ class Children:
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a process that this one started is gone; it is left for whoever waits for it."""
+    """Whether a process that this one started is gone; it is not reaped."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:

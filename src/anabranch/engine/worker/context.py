@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from anabranch.canonical import Json, decode, encode
-from anabranch.engine.model import Attempt, Checkpoint
+from anabranch.canonical import Json, JsonObject, decode, encode
+from anabranch.engine.model import Attempt, Checkpoint, ProgressReport
 from anabranch.engine.worker.resources import BARE, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
 from anabranch.storage.task_storage import TaskStorage, Writer
@@ -35,7 +35,7 @@ class TaskFacts:
     node_id: str
     index: int | str
     attempt: int
-    params: dict[str, Json]
+    params: JsonObject
     correlation_id: str
     predecessor: list[Json] | None
     scratch: str
@@ -69,7 +69,7 @@ class WorkerLink(Protocol):
     def stopping(self) -> bool:
         """Whether the worker is about to stop."""
 
-    def progress(self, progress: dict[str, Json]) -> None:
+    def progress(self, progress: ProgressReport) -> None:
         """Say how far the task is."""
 
     def save(self, phase: str, state: str) -> Callable[[], Awaitable[None]] | None:
@@ -83,7 +83,7 @@ class NoLink:
     cancelled = False
     stopping = False
 
-    def progress(self, progress: dict[str, Json]) -> None:
+    def progress(self, progress: ProgressReport) -> None:
         """Nobody listens."""
 
     def save(self, phase: str, state: str) -> None:
@@ -129,8 +129,8 @@ class Context:
         self._voice = voice
         self._checkpoint = facts.checkpoint
         self._saving: PendingCheckpoint | None = None
-        self.metrics: dict[str, Json] = {}
-        self.handed: dict[str, Json] = {}
+        self.metrics: JsonObject = {}
+        self.handed: JsonObject = {}
         self.has_scratch = False
 
     @property
@@ -227,9 +227,9 @@ class Context:
         """Say how far the task is, for all to see within a second or two; a heartbeat timeout must hear it in time."""
         if not (_is_number(done) and (total is None or _is_number(total))):
             raise ContractViolationError(f"ctx.progress was given {done!r} of {total!r}; both are numbers")
-        said: dict[str, Json] = {"done": done, "total": total, "message": str(message)[:LONGEST_MESSAGE]}
+        said = ProgressReport(done, total, str(message)[:LONGEST_MESSAGE])
         try:
-            encode(said)
+            encode(vars(said))
         except ValueError as error:
             raise ContractViolationError(f"ctx.progress was given what can't be stored: {error}") from error
         self._voice.progress(said)

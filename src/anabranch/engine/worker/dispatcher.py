@@ -4,13 +4,12 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
 import structlog
 
-from anabranch.canonical import encode
 from anabranch.engine.advancing import BackgroundAdvances
 from anabranch.engine.child_jobs import is_child_job
 from anabranch.engine.failure import describe_error
@@ -220,7 +219,7 @@ class Dispatcher:
         elif error := task.exception():
             for held in chunk:
                 log.error("worker.fault", **held.claim.ids, error=str(error), exc_info=error)
-            body = encode({**describe_error(error), "category": "bug"})
+            body = replace(describe_error(error), category="bug").to_text()
             reports = [Report(held.claim.fence, Ended.FAILED, body) for held in chunk]
         self._dispatch()
         self._outbox.write(reports)

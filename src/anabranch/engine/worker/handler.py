@@ -10,7 +10,9 @@ from typing import Any, Literal, TypeVar, get_origin, get_type_hints
 from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.contract import workflows as contract
+from anabranch.contract.answer import build
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.result_file import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
@@ -45,7 +47,7 @@ class HandlerResult:
     success: bool
     output: Any = field(default_factory=dict)  # JSON or a model, checked as any result is
     error_message: str | None = None
-    metrics: dict[str, Json] = field(default_factory=dict)
+    metrics: JsonObject = field(default_factory=dict)
 
 
 TaskContext = Context
@@ -99,24 +101,19 @@ def handlers_in(namespace: Mapping[str, object]) -> list[Handler]:
     return list(found.values())
 
 
-def describe_handler(declared: Handler) -> dict[str, Json]:
-    """A handler as people and programs look it up: JSON, with the schemas of its models."""
+def describe_handler(declared: Handler) -> contract.Handler:
+    """A handler as people and programs look it up, with the schemas of its models."""
     retry = declared.retry
-    return {
-        "name": declared.name,
-        "summary": declared.summary,
-        "queue": declared.queue,
-        "timeout_seconds": declared.timeout.total_seconds(),
-        "retry": {
-            "max_attempts": retry.max_attempts,
-            "backoff": retry.backoff.value,
-            "initial_delay_seconds": retry.initial_delay.total_seconds(),
-            "max_delay_seconds": retry.max_delay.total_seconds(),
-        },
-        "runs": declared.runs.value,
-        "parameters": _schema(declared.model, "validation", by_alias=True),
-        "result": _schema(declared.result, "serialization", by_alias=False),
-    }
+    delays = retry.initial_delay.total_seconds(), retry.max_delay.total_seconds()
+    return build(
+        contract.Handler,
+        declared,
+        timeout_seconds=declared.timeout.total_seconds(),
+        retry=contract.HandlerRetry(retry.max_attempts, retry.backoff.value, *delays),
+        runs=declared.runs.value,
+        parameters=_schema(declared.model, "validation", by_alias=True),
+        result=_schema(declared.result, "serialization", by_alias=False),
+    )
 
 
 def place_of(declared: Handler) -> str:
@@ -133,7 +130,7 @@ def call_handler(declared: Handler, context: Context) -> Any:  # what the handle
     return declared.function(*(given[name] for name in declared.arguments))
 
 
-def check_result(declared: Handler, value: object, metrics: dict[str, Json]) -> Json | TaskError:
+def check_result(declared: Handler, value: object, metrics: JsonObject) -> Json | TaskError:
     """The handler's result as JSON can hold it, or the failure it reports; what it measured goes to `metrics`."""
     if isinstance(value, HandlerResult):
         metrics.update(value.metrics)

@@ -2,12 +2,12 @@
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anabranch.canonical import Json, encode
+from anabranch.canonical import Json, JsonObject, encode
 from anabranch.engine.environment import is_exhausted
-from anabranch.engine.failure import describe_error
+from anabranch.engine.failure import Failure, describe_error
 from anabranch.engine.folding import fold_results
 from anabranch.engine.model import Claim, Purpose
 from anabranch.engine.plugin import Registry
@@ -43,7 +43,7 @@ class Call:
     def of(
         cls,
         claim: Claim,
-        params: dict[str, Json],
+        params: JsonObject,
         scratch: str,
         results: Results,
         previous: Sequence[Json] | None = None,
@@ -79,7 +79,7 @@ class Outcome:
     """
 
     result: str | None = None
-    error: Mapping[str, Json] | None = None
+    error: Failure | None = None
     metrics: str | None = None
     log: str | None = None
     has_scratch: bool = False

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import structlog
 
-from anabranch.canonical import Json, encode
+from anabranch.engine.failure import Failure
 from anabranch.engine.model import Answer, Ended, InHand, Report, SessionId
 from anabranch.engine.ports import Refused, TaskQueue, Turn, Wanted
 from anabranch.errors import Unavailable
@@ -127,11 +127,11 @@ class Reporter:
         """Report what was refused once more on a fresh connection; then that it can't be stored, as a failure or at
         least as a crash. What can't be stored in any form is set aside, so that others can go on."""
         await self._store.renew()
-        reason: dict[str, Json] = {"code": "task.unstorable", "message": error.message, "category": "bug"}
+        reason = Failure(code="task.unstorable", message=error.message, category="bug").to_text()
         for form in (
             report,
-            Report(report.attempt, Ended.FAILED, encode(reason)),
-            Report(report.attempt, Ended.CRASHED, encode(reason)),
+            Report(report.attempt, Ended.FAILED, reason),
+            Report(report.attempt, Ended.CRASHED, reason),
         ):
             try:
                 return await self._store.turn(self._session, [form], NOTHING)

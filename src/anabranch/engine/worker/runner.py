@@ -10,15 +10,16 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import structlog
 
-from anabranch.canonical import Json, encode
+from anabranch.canonical import Json, JsonObject
 from anabranch.engine.child_jobs import ChildJobs, is_child_job
 from anabranch.engine.environment import Environment, is_exhausted
-from anabranch.engine.failure import CRASH_LIMIT, describe_error, next_delay
+from anabranch.engine.failure import CRASH_LIMIT, Failure, describe_error, next_delay
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.live_session import HeldTask
 from anabranch.engine.model import Claim, Ended, Purpose, Report, SessionId
@@ -49,6 +50,7 @@ SPOOLED = ".results"
 PAUSES_SECONDS = (0.2, 1.0, 3.0, 10.0, 20.0, 30.0)
 QUICK_PAUSES_SECONDS = (0.2, 1.0)
 UNSTORED_DELAY = timedelta(seconds=30)
+NO_RESULT = Failure(code="task.failed", message="it ended without a result")
 
 
 class Runner:
@@ -171,7 +173,7 @@ class Runner:
             if is_exhausted(error, in_handler=False):
                 report = _for_others(held, self.environment.note_failure(error))
             else:
-                report = _failed(held.claim, {**describe_error(error), "category": "bug"}, timedelta(0), None)
+                report = _failed(held.claim, replace(describe_error(error), category="bug"), timedelta(0), None)
         held.ended = True
         return report
 
@@ -215,7 +217,7 @@ class Runner:
         except ChildDied as error:
             return self._died(held, error, time.perf_counter() - begun)
         except Overdue as error:
-            performed = Outcome(error=error.error, log=error.log)
+            performed = Outcome(error=error.failure, log=error.log)
         except Unavailable:
             raise
         except ExpressionError as error:
@@ -278,7 +280,7 @@ class Runner:
         if performed.interrupted or (held.given_up and not in_time):
             return Report(claim.fence, Ended.HANDED_BACK, log=performed.log)
         if performed.error is not None or performed.result is None:
-            return _failed(claim, dict(performed.error or {}), ran, performed.log, performed.metrics)
+            return _failed(claim, performed.error or NO_RESULT, ran, performed.log, performed.metrics)
         ended, body = Ended.COMPLETED, performed.result
         try:
             if claim.lane.purpose is not Purpose.PLAN and self.results.is_large(body):
@@ -288,7 +290,7 @@ class Runner:
         except Unavailable as error:  # our own storage: that is not the handler's fault (E9)
             log.error("task.result_unstored", **claim.ids, reason=str(error))
             return Report(
-                claim.fence, Ended.HANDED_BACK, encode(describe_error(error)), UNSTORED_DELAY, log=performed.log
+                claim.fence, Ended.HANDED_BACK, describe_error(error).to_text(), UNSTORED_DELAY, log=performed.log
             )
         return Report(claim.fence, ended, body, None, ran, performed.log, performed.metrics, performed.handed)
 
@@ -305,22 +307,22 @@ class Runner:
 
     def _died(self, held: HeldTask, error: ChildDied, seconds: float) -> Report:
         claim = held.claim
-        if held.given_up or held.stopping:  # whoever stops the worker may end its children first
+        if held.given_up or held.stopping:  # what stops the worker may end its children first
             return Report(claim.fence, Ended.HANDED_BACK, log=error.log)
         log.error("task.crashed", **claim.ids, reason=str(error), orphaned=error.orphaned)
         last = claim.crashes + 1 >= CRASH_LIMIT
-        body = encode(self._describe_crash(claim, error))
+        body = self._describe_crash(claim, error).to_text()
         # All children of a server die with it: the first time it is unknown whose fault it was.
         ended = Ended.SUSPECT if error.orphaned and not claim.crashes else Ended.FAILED if last else Ended.CRASHED
         return Report(claim.fence, ended, body, None, timedelta(seconds=seconds), error.log)
 
-    def _describe_crash(self, claim: Claim, error: ChildDied) -> dict[str, Json]:
+    def _describe_crash(self, claim: Claim, error: ChildDied) -> Failure:
         """A process that died can't say where it was; the handler's own place is the nearest that is known."""
-        described: dict[str, Json] = {
-            "code": "handler.crashed", "message": str(error), "category": "resource", "type": error.ended_by
-        }  # fmt: skip
         found = self._handler(claim)
-        return {**described, "where": place_of(found)} if found else described
+        where = place_of(found) if found else None
+        return Failure(
+            code="handler.crashed", message=str(error), category="resource", type=error.ended_by, where=where
+        )
 
     def _folder(self, claim: Claim) -> str:
         return f"{self._scratch}/{claim.key.lane}-{claim.key.place}-{claim.attempt}"
@@ -332,7 +334,7 @@ def _runs_too_long(held: HeldTask) -> bool:
     return held.begun > 0 and not held.ended and time.monotonic() - held.begun > limit
 
 
-def _params(held: HeldTask) -> dict[str, Json]:
+def _params(held: HeldTask) -> JsonObject:
     claim = held.claim
     if held.workflow is None:
         return claim.parameters
@@ -348,8 +350,8 @@ def _undefined(held: HeldTask, error: AnabranchError) -> Report:
     return _failed(held.claim, describe_error(error), timedelta(0), None)
 
 
-def _unfilled(error: ExpressionError) -> dict[str, Json]:
-    return {"code": "expression.failed", "message": error.message, "category": "permanent"}
+def _unfilled(error: ExpressionError) -> Failure:
+    return Failure(code="expression.failed", message=error.message, category="permanent")
 
 
 def _remove(folder: str) -> None:
@@ -360,9 +362,9 @@ def _remove(folder: str) -> None:
 
 def _stuck(held: HeldTask) -> Report:
     """A thread can't be killed: what began in it runs alone in a child next time, what had not is free."""
-    body = encode({"code": "task.timed_out", "message": "it blocked the worker's thread", "category": "transient"})
+    failure = Failure(code="task.timed_out", message="it blocked the worker's thread", category="transient")
     ended = Ended.CRASHED if held.started and not held.ended else Ended.HANDED_BACK
-    return Report(held.claim.fence, ended, body)
+    return Report(held.claim.fence, ended, failure.to_text())
 
 
 def _again(held: HeldTask) -> Report:
@@ -372,17 +374,15 @@ def _again(held: HeldTask) -> Report:
 def _for_others(held: HeldTask, error: Unavailable) -> Report:
     """Hand a task back that can't run here. What this worker lacks costs no attempt, however often it is met."""
     log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
-    described = encode(describe_error(error))
+    described = describe_error(error).to_text()
     if error.code in MISSING:
         return Report(held.claim.fence, Ended.MISSING, described, MISSING[error.code])
     seconds = min(2.0 ** (min(held.claim.attempt, 10) - 1), MAX_DELAY_SECONDS)
     return Report(held.claim.fence, Ended.HANDED_BACK, described, timedelta(seconds=seconds))
 
 
-def _failed(
-    claim: Claim, error: dict[str, Json], ran: timedelta, printed: str | None, metrics: str | None = None
-) -> Report:
-    delay = next_delay(claim.lane.policy.retry, claim.failures, error)
+def _failed(claim: Claim, failure: Failure, ran: timedelta, printed: str | None, metrics: str | None = None) -> Report:
+    delay = next_delay(claim.lane.policy.retry, claim.failures, failure)
     ended = Ended.FAILED if delay is None else Ended.RETRY
-    log.warning("task.failed", **claim.ids, end=ended, code=error.get("code"))
-    return Report(claim.fence, ended, encode(error), delay, ran, printed, metrics)
+    log.warning("task.failed", **claim.ids, end=ended, code=failure.code)
+    return Report(claim.fence, ended, failure.to_text(), delay, ran, printed, metrics)

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch import Context, Permanent, Resource, Throttled, Transient, handler
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.plugins.demo.phases import work_in_phases
 
 __all__ = ["chunk_processor", "echo", "fail", "flaky", "list_items", "memory_hog", "multi_phase", "size_check", "sleep"]
@@ -20,7 +20,7 @@ class Strict(BaseModel):
 
 
 @handler("echo", quick=True)
-def echo(params: dict[str, Json]) -> dict[str, Json]:
+def echo(params: JsonObject) -> JsonObject:
     """Return the parameters."""
     return params
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.geo.boxes import Box, unite
 from anabranch.plugins.stac.item import STAC_VERSION, write_time
 from anabranch.plugins.stac.names import check_collection_id
@@ -15,7 +15,7 @@ __all__ = ["CollectionFacts", "Provider", "build_collection", "covers_items", "w
 
 Document = Mapping[str, Any]  # JSON that was checked against its schema
 # STAC requires an extent even of an empty collection; that of the first items replaces it.
-WORLD_EXTENT: dict[str, Json] = {
+WORLD_EXTENT: JsonObject = {
     "spatial": {"bbox": [[-180, -90, 180, 90]]},
     "temporal": {"interval": [[None, None]]},
 }
@@ -44,10 +44,10 @@ class CollectionFacts(BaseModel):
     providers: list[Provider] | None = None
 
 
-def build_collection(facts: CollectionFacts) -> tuple[dict[str, Json], dict[str, Json]]:
+def build_collection(facts: CollectionFacts) -> tuple[JsonObject, JsonObject]:
     """The full document of a new collection, and the given fields alone, to update an existing one."""
-    said: dict[str, Json] = facts.model_dump(mode="json", exclude_none=True)
-    document: dict[str, Json] = {
+    said: JsonObject = facts.model_dump(mode="json", exclude_none=True)
+    document: JsonObject = {
         "type": "Collection",
         "stac_version": STAC_VERSION,
         "stac_extensions": [],
@@ -60,7 +60,7 @@ def build_collection(facts: CollectionFacts) -> tuple[dict[str, Json], dict[str,
     return document | said, said
 
 
-def widen(extent: Document | None, items: Sequence[Document]) -> dict[str, Json]:
+def widen(extent: Document | None, items: Sequence[Document]) -> JsonObject:
     """The union of an extent and the items, never smaller than before; without an extent, that of the items."""
     boxes, spans = [Box.of(item["bbox"]) for item in items], [_span_of(item) for item in items]
     if extent is not None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box, box_of
 
 __all__ = ["Band", "Footprint", "Output", "RasterItem", "Render", "Source", "Statistics"]
@@ -113,7 +113,7 @@ class Footprint(Facts):
         return [self.coordinates] if self.type == "Polygon" else self.coordinates
 
     @property
-    def geometry(self) -> dict[str, Json]:
+    def geometry(self) -> JsonObject:
         """The GeoJSON that is published."""
         polygons: list[Json] = [[[[_round(x), _round(y)] for x, y in ring] for ring in p] for p in self.polygons]
         return {"type": self.type, "coordinates": polygons[0] if self.type == "Polygon" else polygons}

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
 from anabranch.plugins.stac.facts import Band, Output, RasterItem
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
@@ -52,7 +52,7 @@ class PublishedOutput:
     sha256: str
 
 
-def build_item(collection: str, raster: RasterItem, origin: Origin, version: str) -> dict[str, Json]:
+def build_item(collection: str, raster: RasterItem, origin: Origin, version: str) -> JsonObject:
     """The item; the same facts give the same item, whenever it is built."""
     check_collection_id(collection)
     used = [name for name in EXTENSIONS if name != "render" or raster.renders]
@@ -88,7 +88,7 @@ def write_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _describe(raster: RasterItem, origin: Origin, version: str) -> dict[str, Json]:
+def _describe(raster: RasterItem, origin: Origin, version: str) -> JsonObject:
     texts = {"title": raster.title, "description": raster.description}
     return {
         **_present(texts),
@@ -103,13 +103,13 @@ def _describe(raster: RasterItem, origin: Origin, version: str) -> dict[str, Jso
     }
 
 
-def _times(raster: RasterItem) -> dict[str, Json]:
+def _times(raster: RasterItem) -> JsonObject:
     moments = {"start_datetime": raster.start_datetime, "end_datetime": raster.end_datetime}
     interval = {name: write_time(moment) for name, moment in moments.items() if moment}
     return {"datetime": write_time(raster.datetime) if raster.datetime else None, **interval}
 
 
-def _project(raster: RasterItem) -> dict[str, Json]:
+def _project(raster: RasterItem) -> JsonObject:
     return {
         **_present({"proj:code": raster.crs, "proj:projjson": raster.projjson}),
         "proj:shape": list(raster.shape),
@@ -118,7 +118,7 @@ def _project(raster: RasterItem) -> dict[str, Json]:
     }
 
 
-def _provenance(raster: RasterItem, origin: Origin) -> dict[str, Json]:
+def _provenance(raster: RasterItem, origin: Origin) -> JsonObject:
     source = raster.source
     return _present({
         "job": origin.job_id, "workflow": origin.workflow, "workflow_hash": origin.workflow_hash,
@@ -144,7 +144,7 @@ def _by_asset(raster: RasterItem) -> dict[str, Output]:
     return dict(zip(keys, raster.outputs, strict=True))
 
 
-def _build_asset(output: Output, raster: RasterItem) -> dict[str, Json]:
+def _build_asset(output: Output, raster: RasterItem) -> JsonObject:
     split_address(output.href)
     return {
         "href": output.href,
@@ -157,7 +157,7 @@ def _build_asset(output: Output, raster: RasterItem) -> dict[str, Json]:
     }
 
 
-def _build_band(band: Band) -> dict[str, Json]:
+def _build_band(band: Band) -> JsonObject:
     fields = _dump(band)
     return {f"raster:{name}" if name in RASTER_FIELDS else name: value for name, value in fields.items()}
 
@@ -167,9 +167,9 @@ def _default_name(item: str, asset: str, key: str) -> str:
     return f"{item}{part}{PurePosixPath(key).suffix.lower()}"
 
 
-def _dump(model: BaseModel) -> dict[str, Json]:
+def _dump(model: BaseModel) -> JsonObject:
     return model.model_dump(mode="json", exclude_none=True)
 
 
-def _present(values: Mapping[str, Json]) -> dict[str, Json]:
+def _present(values: Mapping[str, Json]) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}

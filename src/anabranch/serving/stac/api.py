@@ -40,7 +40,7 @@ from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
 from anabranch.serving.published import Published, find_addresses, name_files
 from anabranch.serving.stac.epsg import add_epsg
-from anabranch.serving.stac.links import OPENAPI, add_tiles, complete_landing, root_of
+from anabranch.serving.stac.links import OPENAPI, Document, add_tiles, complete_landing, root_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
@@ -50,7 +50,6 @@ from anabranch.serving.stac.search.request import check_request
 __all__ = ["make_stac"]
 
 MAX_SHOWN_ERRORS = 10  # of one search
-Document = dict[str, Any]  # STAC's own shape
 ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
 STAC_VERSION = "1.1.0"
 # The version that clients know; the later one adds a list of sortable fields, which we don't have.

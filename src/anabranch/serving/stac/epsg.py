@@ -1,14 +1,14 @@
 """`proj:epsg` beside `proj:code`, for clients that know only the older field."""
 
 import re
-from typing import Any
+
+from anabranch.serving.stac.links import Document
 
 __all__ = ["add_epsg"]
 
 EPSG = re.compile(r"EPSG:(\d{1,9})")
 # The release of the extension with both fields; the next one only removed the older field.
 NEWER, BOTH = (f"https://stac-extensions.github.io/projection/v{version}/schema.json" for version in ("2.0.0", "1.2.0"))
-Document = dict[str, Any]  # STAC's own shape
 
 
 def add_epsg(item: Document) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from fastapi import Request
 
-__all__ = ["OPENAPI", "add_tiles", "complete_landing", "root_of"]
+__all__ = ["OPENAPI", "Document", "add_tiles", "complete_landing", "root_of"]
 
 COLLECTIONS = Path(__file__).with_name("collections.sql").read_text()
 MAX_CHILD_LINKS = 1_000  # the link `data` leads to all

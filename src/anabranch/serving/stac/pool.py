@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from anabranch.adapters.postgres.connect import Role, conninfo
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.serving.stac.links import Document
 
 if TYPE_CHECKING:
     import asyncpg
@@ -88,7 +89,7 @@ class Catalog:
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise _unreachable(error) from error
 
-    async def item(self, collection: str, item: str) -> dict[str, Any]:  # STAC's own shape
+    async def item(self, collection: str, item: str) -> Document:
         """An item as stored in the catalog, with addresses."""
         async with self.connection() as connection:
             wanted = json.dumps({"ids": [item], "collections": [collection], "limit": 1})
@@ -99,7 +100,7 @@ class Catalog:
                 f"collection {collection} has no item {item}",
                 remedy="The items are listed at /stac/search.",
             )
-        features: list[dict[str, Any]] = found["features"]
+        features: list[Document] = found["features"]
         return features[0]
 
 

@@ -6,23 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from anabranch.canonical import Json
+from anabranch.workflows.expressions import syntax
 from anabranch.workflows.expressions.conditions import Condition
-from anabranch.workflows.expressions.syntax import (
-    MAX_TEXT,
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    ExpressionError,
-    Format,
-    Junction,
-    ListOf,
-    Lookup,
-    Missing,
-    Negation,
-    Reference,
-    Subject,
-)
+from anabranch.workflows.expressions.syntax import Expression, ExpressionError, Missing, Reference
 from anabranch.workflows.expressions.templates import Fields, Fixed, Hole, Items, Part, Template, Text
 from anabranch.workflows.expressions.types import judge, kinds_of, require_boolean, require_scalar
 
@@ -39,12 +25,12 @@ class _Scope:
     def __init__(self, resolve: Resolve, subject: Json) -> None:
         self.resolve = resolve
         self.subject = subject
-        self.budget = MAX_TEXT
+        self.budget = syntax.MAX_TEXT
 
     def spend(self, characters: int, offset: int) -> None:
         self.budget -= characters
         if self.budget < 0:
-            raise ExpressionError(f"it would build more than {MAX_TEXT:,} characters of text", offset)
+            raise ExpressionError(f"it would build more than {syntax.MAX_TEXT:,} characters of text", offset)
 
 
 @overload
@@ -117,29 +103,29 @@ def _fill_here(part: Hole | Text, scope: _Scope) -> Json:
 
 def _value(node: Expression, scope: _Scope) -> Json:
     match node:
-        case Lookup():
+        case syntax.Lookup():
             return _look_up(node, scope)
-        case Constant():
+        case syntax.Constant():
             return node.value
-        case Subject():
+        case syntax.Subject():
             return scope.subject
-        case Comparison():
+        case syntax.Comparison():
             return _compare(node, scope)
-        case Junction():
+        case syntax.Junction():
             return _decide(node, scope)
-        case Negation():
+        case syntax.Negation():
             operand = _value(node.operand, scope)
             judge(node, [kinds_of(operand)])
             return not operand
-        case Call():
+        case syntax.Call():
             return _call(node, scope)
-        case Format():
+        case syntax.Format():
             return _format(node, scope)
-        case ListOf():
+        case syntax.ListOf():
             return [_value(item, scope) for item in node.items]
 
 
-def _look_up(node: Lookup, scope: _Scope) -> Json:
+def _look_up(node: syntax.Lookup, scope: _Scope) -> Json:
     try:
         return scope.resolve(node.reference)
     except Missing as missing:
@@ -149,7 +135,7 @@ def _look_up(node: Lookup, scope: _Scope) -> Json:
         raise
 
 
-def _compare(node: Comparison, scope: _Scope) -> bool:
+def _compare(node: syntax.Comparison, scope: _Scope) -> bool:
     left = _value(node.left, scope)
     if node.right is None:
         return (left is None) is (node.operator == "is_null")
@@ -158,18 +144,18 @@ def _compare(node: Comparison, scope: _Scope) -> bool:
     return _TESTS[node.operator](left, right)
 
 
-def _decide(node: Junction, scope: _Scope) -> bool:
+def _decide(node: syntax.Junction, scope: _Scope) -> bool:
     decisive = node.word == "or"
     for operand in node.operands:
         value = _value(operand, scope)
         if not isinstance(value, bool):
-            judge(Junction(node.word, (operand,)), [kinds_of(value)])
+            judge(syntax.Junction(node.word, (operand,)), [kinds_of(value)])
         if value is decisive:
             return decisive
     return not decisive
 
 
-def _call(node: Call, scope: _Scope) -> Json:
+def _call(node: syntax.Call, scope: _Scope) -> Json:
     if node.function == "default":
         return _default(node, scope)
     values = [_value(argument, scope) for argument in node.arguments]
@@ -177,7 +163,7 @@ def _call(node: Call, scope: _Scope) -> Json:
     return _CALLS[node.function](scope, node.offset, *values)
 
 
-def _default(node: Call, scope: _Scope) -> Json:
+def _default(node: syntax.Call, scope: _Scope) -> Json:
     try:
         value = _value(node.arguments[0], scope)
     except Missing:
@@ -185,7 +171,7 @@ def _default(node: Call, scope: _Scope) -> Json:
     return _value(node.arguments[1], scope) if value is None else value
 
 
-def _format(node: Format, scope: _Scope) -> str:
+def _format(node: syntax.Format, scope: _Scope) -> str:
     written = [_write_piece(argument, scope) for argument in node.arguments]
     return _concatenate(
         [piece if isinstance(piece, str) else written[piece] for piece in node.pieces], scope, node.offset

@@ -4,32 +4,13 @@ import re
 from collections.abc import Callable
 from difflib import get_close_matches
 
-from anabranch.workflows.expressions.syntax import (
-    CHAINS,
-    FUNCTIONS,
-    MAX_DEPTH,
-    MAX_STEPS,
-    OPERATORS,
-    ROOTS,
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    ExpressionError,
-    Format,
-    Junction,
-    ListOf,
-    Lookup,
-    Negation,
-    Reference,
-    Scalar,
-    Subject,
-)
+from anabranch.workflows.expressions import syntax
+from anabranch.workflows.expressions.syntax import Expression, ExpressionError, Reference
 from anabranch.workflows.expressions.tokens import Token, read_number, read_text, tokenize
 
 __all__ = ["parse", "parse_braces", "parse_tokens"]
 
-_WORDS: dict[str, Scalar] = {"true": True, "false": False, "null": None}
+_WORDS: dict[str, syntax.Scalar] = {"true": True, "false": False, "null": None}
 _POSTFIX = ("is_null", "is_not_null")
 _INSTEAD = {
     "not": "Write not_in.",
@@ -92,40 +73,40 @@ class _Parser:
         offset = self.next.offset
         while self._accept(word):
             operands.append(part())
-        return operands[0] if len(operands) == 1 else self._made(Junction(word, tuple(operands), offset))
+        return operands[0] if len(operands) == 1 else self._made(syntax.Junction(word, tuple(operands), offset))
 
     def _negation(self) -> Expression:
         offset = self.next.offset
         if not self._accept("not"):
             return self._comparison()
-        return self._made(Negation(self._nested(self._negation), offset))
+        return self._made(syntax.Negation(self._nested(self._negation), offset))
 
     def _comparison(self) -> Expression:
-        short = self._subject and self.next.text in OPERATORS
-        left = self._made(Subject(self.next.offset)) if short else self._operand()
+        short = self._subject and self.next.text in syntax.OPERATORS
+        left = self._made(syntax.Subject(self.next.offset)) if short else self._operand()
         token = self.next
-        if token.text not in OPERATORS:
+        if token.text not in syntax.OPERATORS:
             return left
         self._take()
         right = None if token.text in _POSTFIX else self._operand()
-        if self.next.text in OPERATORS:
+        if self.next.text in syntax.OPERATORS:
             raise ExpressionError("comparisons can't be chained", self.next.offset, "Join them with and.")
-        return self._made(Comparison(token.text, left, right, token.offset))
+        return self._made(syntax.Comparison(token.text, left, right, token.offset))
 
     def _operand(self) -> Expression:
         token = self._take()
         if token.kind == "number":
-            return self._made(Constant(read_number(token), token.offset))
+            return self._made(syntax.Constant(read_number(token), token.offset))
         if token.kind == "text":
-            return self._made(Constant(read_text(token), token.offset))
-        if token.kind == "word" and token.text not in OPERATORS + CHAINS:
+            return self._made(syntax.Constant(read_text(token), token.offset))
+        if token.kind == "word" and token.text not in syntax.OPERATORS + syntax.CHAINS:
             return self._named(token)
         if token.text == "(":
             inner = self._nested(self.either)
             self._expect(")")
             return inner
         if token.text == "[":
-            return self._made(ListOf(self._several("]"), token.offset))
+            return self._made(syntax.ListOf(self._several("]"), token.offset))
         raise ExpressionError(f"expected a value, found {token}", token.offset)
 
     def _named(self, token: Token) -> Expression:
@@ -133,26 +114,30 @@ class _Parser:
         if self._accept("("):
             return self._call(token)
         if name in _WORDS:
-            return self._made(Constant(_WORDS[name], token.offset))
-        if name in ROOTS:
+            return self._made(syntax.Constant(_WORDS[name], token.offset))
+        if name in syntax.ROOTS:
             return self._made(self._lookup(token))
-        if name in FUNCTIONS:
+        if name in syntax.FUNCTIONS:
             raise ExpressionError(f"{name} is a function", token.offset, f"Write {name}(…).")
-        hint = _near(name, (*ROOTS, *_WORDS)) or f"A reference begins with {_listed(ROOTS, 'or')}; text needs quotes."
+        hint = (
+            _near(name, (*syntax.ROOTS, *_WORDS))
+            or f"A reference begins with {_listed(syntax.ROOTS, 'or')}; text needs quotes."
+        )
         raise ExpressionError(f"nothing is called {name[:40]!r}", token.offset, hint)
 
     def _call(self, token: Token) -> Expression:
         name = token.text
-        if name not in FUNCTIONS:
-            hint = _near(name, tuple(FUNCTIONS)) or f"The functions are {_listed(tuple(FUNCTIONS), 'and')}."
+        if name not in syntax.FUNCTIONS:
+            known = tuple(syntax.FUNCTIONS)
+            hint = _near(name, known) or f"The functions are {_listed(known, 'and')}."
             raise ExpressionError(f"there is no function {name[:40]!r}", token.offset, hint)
         arguments = self._several(")", guard_first=name == "default")
         if name == "format":
             return self._made(_format(arguments, token.offset))
-        if len(arguments) != (wanted := FUNCTIONS[name]):
+        if len(arguments) != (wanted := syntax.FUNCTIONS[name]):
             noun = "argument" if wanted == 1 else "arguments"
             raise ExpressionError(f"{name} takes {wanted} {noun}, not {len(arguments)}", token.offset)
-        return self._made(Call(name, arguments, token.offset))
+        return self._made(syntax.Call(name, arguments, token.offset))
 
     def _several(self, closing: str, *, guard_first: bool = False) -> tuple[Expression, ...]:
         found: list[Expression] = []
@@ -167,7 +152,7 @@ class _Parser:
                 return tuple(found)
             self._expect(",", or_else=closing)
 
-    def _lookup(self, root: Token) -> Lookup:
+    def _lookup(self, root: Token) -> syntax.Lookup:
         path: list[str | int] = []
         while self.next.text in (".", "["):
             path.append(self._name() if self._take().text == "." else self._index())
@@ -175,7 +160,7 @@ class _Parser:
         guarded = self._guards > 0 and not marked
         reference = Reference(root.text, tuple(path), marked or guarded)
         _require_whole(reference, root.offset)
-        return Lookup(reference, root.offset, guarded)
+        return syntax.Lookup(reference, root.offset, guarded)
 
     def _name(self) -> str:
         token = self._take()
@@ -195,16 +180,16 @@ class _Parser:
 
     def _nested(self, part: Callable[[], Expression]) -> Expression:
         self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise ExpressionError(f"the expression is nested deeper than {MAX_DEPTH} levels", self.next.offset)
+        if self._depth > syntax.MAX_DEPTH:
+            raise ExpressionError(f"the expression is nested deeper than {syntax.MAX_DEPTH} levels", self.next.offset)
         inner = part()
         self._depth -= 1
         return inner
 
     def _made(self, node: Expression) -> Expression:
         self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise ExpressionError(f"the expression takes more than {MAX_STEPS:,} steps", node.offset)
+        if self._steps > syntax.MAX_STEPS:
+            raise ExpressionError(f"the expression takes more than {syntax.MAX_STEPS:,} steps", node.offset)
         return node
 
     def _take(self) -> Token:
@@ -245,9 +230,9 @@ def _with_output(reference: Reference) -> Reference:
     return Reference("nodes", (node, "output", *rest))
 
 
-def _format(arguments: tuple[Expression, ...], offset: int) -> Format:
+def _format(arguments: tuple[Expression, ...], offset: int) -> syntax.Format:
     text = arguments[0] if arguments else None
-    if not isinstance(text, Constant) or not isinstance(text.value, str):
+    if not isinstance(text, syntax.Constant) or not isinstance(text.value, str):
         raise ExpressionError("format begins with a quoted text", offset, "Write format('{} of {}', a, b).")
     pieces = _split(text.value, text.offset)
     used = {piece for piece in pieces if isinstance(piece, int)}
@@ -256,7 +241,7 @@ def _format(arguments: tuple[Expression, ...], offset: int) -> Format:
         raise ExpressionError(f"format has no argument for {{{min(beyond)}}}", offset, "They are counted from 0.")
     if unused := set(range(given)) - used:
         raise ExpressionError(f"format has no place for argument {{{min(unused)}}}", offset)
-    return Format(pieces, arguments[1:], offset)
+    return syntax.Format(pieces, arguments[1:], offset)
 
 
 def _split(text: str, offset: int) -> tuple[str | int, ...]:

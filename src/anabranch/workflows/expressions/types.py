@@ -4,22 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from anabranch.canonical import Json
+from anabranch.workflows.expressions import syntax
 from anabranch.workflows.expressions.conditions import Condition
-from anabranch.workflows.expressions.syntax import (
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    ExpressionError,
-    Format,
-    Junction,
-    ListOf,
-    Lookup,
-    Negation,
-    Reference,
-    Subject,
-    children,
-)
+from anabranch.workflows.expressions.syntax import Expression, ExpressionError, Reference
 from anabranch.workflows.expressions.templates import Fields, Fixed, Hole, Items, Part, Template, Text, Where
 
 __all__ = ["Kinds", "TypeName", "check", "check_all", "judge", "kinds_of", "require_boolean", "require_scalar"]
@@ -101,24 +88,24 @@ def kinds_of(value: Json) -> Kinds:
 def judge(node: Expression, operands: Sequence[Kinds]) -> Kinds:
     """The kinds that a node may give for such operands; an error where no choice among them fits."""
     match node:
-        case Comparison():
+        case syntax.Comparison():
             return _judge_comparison(node, operands)
-        case Call():
+        case syntax.Call():
             return _judge_call(node, operands)
-        case Format():
+        case syntax.Format():
             for argument, given in zip(node.arguments, operands, strict=True):
                 require_scalar(given, argument.offset)
             return _STRING
-        case Junction() | Negation():
-            name = node.word if isinstance(node, Junction) else "not"
-            for operand, given in zip(children(node), operands, strict=True):
+        case syntax.Junction() | syntax.Negation():
+            name = node.word if isinstance(node, syntax.Junction) else "not"
+            for operand, given in zip(syntax.children(node), operands, strict=True):
                 _require(given, _BOOLEAN, name, operand.offset)
             return _BOOLEAN
-        case ListOf():
+        case syntax.ListOf():
             return _ARRAY
-        case Constant():
+        case syntax.Constant():
             return kinds_of(node.value)
-        case Lookup() | Subject():
+        case syntax.Lookup() | syntax.Subject():
             return _ANY
 
 
@@ -135,7 +122,7 @@ def require_boolean(given: Kinds, offset: int) -> None:
         raise ExpressionError(f"a condition must be a boolean, not {_phrase(given)}", offset)
 
 
-def _judge_comparison(node: Comparison, operands: Sequence[Kinds]) -> Kinds:
+def _judge_comparison(node: syntax.Comparison, operands: Sequence[Kinds]) -> Kinds:
     if node.operator not in _PAIRS:
         return _BOOLEAN
     left, right = operands
@@ -147,7 +134,7 @@ def _judge_comparison(node: Comparison, operands: Sequence[Kinds]) -> Kinds:
     return _BOOLEAN
 
 
-def _judge_call(node: Call, operands: Sequence[Kinds]) -> Kinds:
+def _judge_call(node: syntax.Call, operands: Sequence[Kinds]) -> Kinds:
     if node.function == "default":
         return operands[0] - _NULL | operands[1]
     wanted, result = _CALLS[node.function]
@@ -215,15 +202,15 @@ class _Checker:
 
     def _kinds(self, node: Expression, where: Where = ()) -> Kinds:
         match node:
-            case Lookup():
+            case syntax.Lookup():
                 return self._keep(lambda: self._lookup(node), where)
-            case Subject():
+            case syntax.Subject():
                 return self._subject
             case _:
-                operands = [self._kinds(child, where) for child in children(node)]
+                operands = [self._kinds(child, where) for child in syntax.children(node)]
                 return self._keep(lambda: judge(node, operands), where)
 
-    def _lookup(self, node: Lookup) -> Kinds:
+    def _lookup(self, node: syntax.Lookup) -> Kinds:
         reference = node.reference
         name = self._types(reference)
         if name is None:

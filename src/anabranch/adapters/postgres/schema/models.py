@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -58,7 +58,7 @@ def _fits(hint: object, column: Field) -> bool:
     options, optional = _unwrap(hint)
     if column.type in ("json", "jsonb") and not column.is_array:
         # null is a document too, so a column that is never null may still hold it.
-        known = any(_shape(option) in DOCUMENTS for option in options)
+        known = any(_shape(option) in DOCUMENTS or is_dataclass(option) for option in options)
         return known and (optional or not column.nullable or Any in options)
     if len(options) != 1 or column.nullable not in (None, optional):
         return False

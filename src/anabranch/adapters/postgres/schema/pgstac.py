@@ -157,7 +157,7 @@ def _try_bring(connection: Connection[TupleRow], url: str, found: Found) -> Cata
 
 
 def _bring_patiently(connection: Connection[TupleRow], url: str, found: Found) -> None:
-    # Roles belong to the whole cluster, where our lock keeps nobody out: whoever comes second tries again.
+    # Roles belong to the whole cluster, which our lock does not cover: the second process tries again.
     for chance in range(CHANCES):
         try:
             if found.pgstac != PGSTAC:

@@ -48,7 +48,7 @@ class PostgresHeartbeat:
 
     def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
         """Note how far tasks are; those that were noted."""
-        written = encode([{**write_token(one.attempt), "progress": one.progress} for one in said])
+        written = encode([{**write_token(one.attempt), "progress": vars(one.progress)} for one in said])
         with translate(self._url):
             row = self._connection.execute(call_text("progress").encode(), (session, written)).fetchone()
         return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}

@@ -4,15 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.store.outputs import PostgresOutputs
-from anabranch.adapters.postgres.store.rows import index_of, read_definition
-from anabranch.canonical import Json
+from anabranch.adapters.postgres.store.rows import Row, index_of, read_definition
+from anabranch.canonical import Json, JsonObject
+from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, Queue, Worker
+from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.contract.stack import TaskRow
+from anabranch.engine.failure import Failure
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.model import TERMINAL, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
 from anabranch.engine.views import DeadLetter, JobDetail, JobHead, NodeDetail, TaskDetail, Trace
@@ -25,7 +27,6 @@ from anabranch.workflows.mistakes import nearest, quote
 __all__ = ["PostgresReads"]
 
 MOST_ALIKE = 5
-Row = dict[str, Any]  # a row of the driver, given its types here
 
 
 class PostgresReads:
@@ -82,7 +83,7 @@ class PostgresReads:
         """The nodes of several jobs, each one's in order, by one statement."""
         found: dict[int, list[NodeDetail]] = {job: [] for job in jobs}
         for row in await self._database.query("nodes", jobs=list(jobs)):
-            found[row.pop("job")].append(NodeDetail(**{**row, "state": NodeState(row["state"])}))
+            found[row.pop("job")].append(_node(row))
         return found
 
     async def heads(self, jobs: Sequence[int]) -> list[JobHead]:
@@ -241,7 +242,7 @@ class PostgresReads:
         if found:
             raise _purged(found[0])
 
-    async def _fill_in(self, row: Row, lane: Row, item: Json) -> dict[str, Json]:
+    async def _fill_in(self, row: Row, lane: Row, item: Json) -> JsonObject:
         """A task's parameters as its handler gets them; nothing where they can't be filled in."""
         node = (await self._definitions.get(lane["workflow_hash"])).node(row["node"])
         try:
@@ -268,28 +269,40 @@ def _purged(gone: Tombstone) -> NotFound:
     )
 
 
-def _job(row: dict[str, object]) -> Job:
-    return Job(**{**row, "state": JobState(str(row["state"]))})  # type: ignore[arg-type]  # columns are checked by `db check`
+def _job(row: Row) -> Job:
+    return Job(**{**row, "state": JobState(row["state"]), "error": Failure.read(row["error"])})
 
 
 def _head(row: Row) -> JobHead:
     return JobHead(row["job"], JobState(row["state"]), row["last_event"])
 
 
-def _task(row: dict[str, object]) -> TaskDetail:
-    cursor = f"{row.pop('lane')}.{row.pop('position')}"
-    return TaskDetail(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+def _node(row: Row) -> NodeDetail:
+    tasks = TaskCounts(*(row.pop(name) for name in TaskCounts.__match_args__))
+    said = tuple(read(Progress, one) for one in row.pop("said") or ())
+    state, error = NodeState(row.pop("state")), Failure.read(row.pop("error"))
+    return NodeDetail(**row, state=state, tasks=tasks, said=said, error=error)
+
+
+def _task(row: Row) -> TaskDetail:
+    progress, error = row["progress"] and read(Progress, row["progress"]), Failure.read(row["error"])
+    return TaskDetail(**{**_placed(row, "lane", "position"), "progress": progress, "error": error})
 
 
 def _letter(row: Row) -> DeadLetter:
-    cursor = f"{row.pop('lane')}.{row.pop('position')}"
-    known = {**row, "index": index_of(str(row["index"])), "job_state": JobState(row["job_state"])}
-    return DeadLetter(**known, cursor=cursor)
+    state, error = JobState(row["job_state"]), Failure.read(row["error"])
+    return DeadLetter(**{**_placed(row, "lane", "position"), "job_state": state, "error": error})
 
 
-def _trace(row: dict[str, object]) -> Trace:
-    cursor = f"{row.pop('lane')}.{row.pop('position')}.{row['attempt']}"
-    return Trace(**{**row, "index": index_of(str(row["index"])), "cursor": cursor})  # type: ignore[arg-type]  # as above
+def _trace(row: Row) -> Trace:
+    return Trace(**{**_placed(row, "lane", "position", "attempt"), "attempt": row["attempt"]})
+
+
+def _placed(row: Row, *place: str) -> Row:
+    """A row with its task's index as callers know it, and with a cursor for the columns that place it in a list."""
+    cursor = ".".join(str(row[name]) for name in place)
+    shown = {name: value for name, value in row.items() if name not in place}
+    return {**shown, "index": index_of(str(row["index"])), "cursor": cursor}
 
 
 def _cursor(after: str | None, size: int) -> list[int]:

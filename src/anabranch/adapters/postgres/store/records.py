@@ -1,8 +1,7 @@
 """What the database says of objects: which are published, and which stand in results."""
 
 from collections.abc import Collection, Iterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
@@ -25,12 +24,8 @@ class PostgresRecords:
         """Open the connection."""
         self._connection: Connection[Any] = connect(url, Role.READER, name="anabranch audit")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
     def outputs(self) -> Iterator[Output]:

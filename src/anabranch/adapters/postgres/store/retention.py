@@ -11,7 +11,7 @@ from anabranch.engine.ports import Remains, Survey
 __all__ = ["ROWS", "PostgresRetention"]
 
 DUTY = "retention"
-# Each transaction takes some tens of milliseconds: whoever waits for a row of it doesn't notice.
+# Each transaction takes some tens of milliseconds: a statement that waits for one of its rows is hardly delayed.
 JOBS = 100
 ROWS = 5_000
 BYTES = 32_000_000

@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from anabranch.canonical import Json, encode
+from anabranch.engine.failure import Failure
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import KeepLane, OpenLane, Source
 from anabranch.engine.model import (
@@ -31,6 +32,7 @@ from anabranch.errors import Unavailable
 from anabranch.workflows.definition import Workflow
 
 __all__ = [
+    "Row",
     "index_of",
     "read_answers",
     "read_child",
@@ -50,6 +52,7 @@ __all__ = [
 
 Row = dict[str, Any]  # a row of the driver, given its types here
 LANE_FIELDS = frozenset(field.name for field in fields(LaneFacts))
+CHILD_FIELDS = frozenset(field.name for field in fields(ChildJob))
 RIGHT_FIELDS = frozenset(field.name for field in fields(RightView))
 
 
@@ -109,7 +112,11 @@ def read_submitted(row: Row) -> Submitted | KeyTaken:
 def write_change(transition: Transition) -> dict[str, Json]:
     """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
     name = {OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job"}[type(transition)]
-    return {"do": name, **(_write_lane(transition) if isinstance(transition, OpenLane) else vars(transition))}
+    if isinstance(transition, OpenLane):
+        return {"do": name, **_write_lane(transition)}
+    if isinstance(transition, SetNode | SetJob) and transition.error:
+        return {"do": name, **vars(transition), "error": transition.error.to_json()}
+    return {"do": name, **vars(transition)}
 
 
 def _write_lane(lane: OpenLane) -> dict[str, Json]:
@@ -134,6 +141,8 @@ def read_right(right: TakenRight, row: Row) -> RightView:
         "state": JobState(row["state"]),
         "purpose": Purpose(row["purpose"]),
         "states": {name: NodeState(state) for name, state in row["states"].items()},
+        "error": Failure.read(row["error"]),
+        "failure": Failure.read(row["failure"]),
         "kept": frozenset(row["kept"]),
     }
     return RightView(id=right.id, takes=right.takes, **_only(RIGHT_FIELDS, known))
@@ -146,9 +155,15 @@ def read_verdict(kind: type[AnswerT], row: Row) -> Verdict[AnswerT]:
 
 def read_child(row: Row) -> ChildJob:
     """A child job that ended, and the task to report for."""
-    fence = Attempt(TaskKey(row.pop("lane"), row.pop("idx")), row.pop("attempt"), row.pop("token"))
-    child, state, policy = row.pop("child"), JobState(row.pop("state")), TaskPolicy.from_json(row.pop("policy"))
-    return ChildJob(**row, id=child, fence=fence, state=state, policy=policy)
+    fence = Attempt(TaskKey(row["lane"], row["idx"]), row["attempt"], row["token"])
+    known = {
+        **row,
+        "id": row["child"],
+        "state": JobState(row["state"]),
+        "error": Failure.read(row["error"]),
+        "policy": TaskPolicy.from_json(row["policy"]),
+    }
+    return ChildJob(fence=fence, **_only(CHILD_FIELDS, known))
 
 
 def _facts(facts: Row) -> LaneFacts:

@@ -31,7 +31,7 @@ from anabranch.adapters.postgres.store.rows import (
     write_reports,
 )
 from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
-from anabranch.canonical import Json, decode, encode
+from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.contract.control import Limit
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import OpenLane
@@ -44,6 +44,7 @@ from anabranch.engine.model import (
     InHand,
     JobEnd,
     JobState,
+    LimitChange,
     LimitKind,
     Report,
     RetryAnswer,
@@ -283,7 +284,7 @@ class PostgresStore:
         return await self._sweep.cancel_orphans()
 
     async def signal(
-        self, job_id: str, node: str, payload: dict[str, Json], by: str, session: SessionId
+        self, job_id: str, node: str, payload: JsonObject, by: str, session: SessionId
     ) -> Verdict[SignalAnswer]:
         """Tell a gate what it waits for."""
         (row,) = await self._change("signal", job_id, node, encode(payload), by, session)
@@ -320,7 +321,7 @@ class PostgresStore:
         (row,) = await self._database.call("end_child", session, child.id, write_report(report), child.fence.token)
         return read_rights(row)
 
-    async def limit(self, kind: LimitKind, name: str, change: dict[str, Json], by: str) -> Limit | None:
+    async def limit(self, kind: LimitKind, name: str, change: LimitChange, by: str) -> Limit | None:
         """Set or take away a limit; as it stands now."""
         rows = await self._database.call("limit", kind, name, encode(change), by)
         if not rows:

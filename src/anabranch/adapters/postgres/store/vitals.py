@@ -18,7 +18,7 @@ LIMITS = "-c default_transaction_read_only=on -c statement_timeout=5s -c lock_ti
 
 
 class PostgresSigns:
-    """Vital signs; whoever asks bounds the wait, and cancels."""
+    """Vital signs; the caller bounds the wait, and cancels."""
 
     def __init__(self, url: str, *, name: str) -> None:
         """Nothing is opened yet."""
