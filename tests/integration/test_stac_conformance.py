@@ -204,6 +204,31 @@ def test_a_page_of_collections_is_bounded_as_one_of_items_is(api: httpx.Client) 
     assert api.post("/stac/search", json={"limit": None}).json()["numberReturned"] == 3
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "known"),
+    [
+        ("/stac/collections", "filter", "bbox"),
+        ("/stac/collections", "q", "bbox"),
+        ("/stac/search", "q", "filter"),
+        ("/stac/collections/scenes/items", "ids", "filter"),
+        ("/stac/collections/scenes", "bbox", "none"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_with_the_known_ones(
+    api: httpx.Client, path: str, name: str, known: str
+) -> None:
+    answer = api.get(path, params={name: "hills"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "catalog.query")
+    assert name in answer.json()["detail"]
+    assert known in answer.json()["remedy"]
+
+
+def test_an_unknown_field_of_a_body_is_refused_with_the_known_ones(api: httpx.Client) -> None:
+    answer = api.post("/stac/search", json={"q": "hills"})
+    assert (answer.status_code, answer.json()["detail"]) == (400, "unknown parameter q")
+    assert "filter-lang" in answer.json()["remedy"]
+
+
 def test_a_collection_that_is_not_there_has_no_queryables(api: httpx.Client) -> None:
     assert api.get("/stac/collections/no-such/queryables").status_code == 404
 

@@ -7,6 +7,7 @@ from fastapi import Request
 
 from anabranch.canonical import decode
 from anabranch.errors import InputError, NotFound
+from anabranch.serving.parameters import refuse_unknown
 from anabranch.serving.tiles.rescale import MAX_BANDS
 
 __all__ = ["check_parameters"]
@@ -31,9 +32,7 @@ ASK_FOR_LESS = "Request less, or split the request."
 def check_parameters(request: Request, known: Collection[str]) -> None:
     """Refuse unknown parameters and values out of range; the route itself checks how values are written."""
     query = request.query_params
-    if unknown := sorted(set(query) - set(known)):
-        message = f"unknown parameter {', '.join(name[:40] for name in unknown[:5])}"
-        raise InputError("raster.query", message, remedy=f"The parameters are {', '.join(sorted(known)) or 'none'}.")
+    refuse_unknown(query.keys(), known, "raster.query")
     _check_tile(request.path_params)
     for name, value in (*query.multi_items(), *request.path_params.items()):
         _check_length(name, value)

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from urllib.parse import unquote_plus
 
 from fastapi import Request
+from fastapi.dependencies.models import Dependant
 
 from anabranch.canonical import decode
+from anabranch.serving.parameters import body_names, query_names, refuse_unknown
 from anabranch.serving.stac.search.bounds import BOUNDS, refuse
 from anabranch.serving.stac.search.cql2 import check_filter, check_values
 from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
@@ -17,10 +19,14 @@ MAX_DATETIME_CHARS = 100
 
 
 async def check_request(request: Request) -> None:
-    """Refuse a search that no parser or database should see; they check its syntax themselves."""
+    """Refuse unknown parameters, and what no parser or database should see; they check the syntax themselves."""
+    dependant: Dependant = request.scope["route"].dependant
+    refuse_unknown(request.query_params.keys(), query_names(dependant), "catalog.query")
     if request.method == "POST":
         given = await request.json()
-        _check(given if isinstance(given, dict) else {})
+        given = given if isinstance(given, dict) else {}
+        refuse_unknown(given, body_names(dependant), "catalog.query")
+        _check(given)
     for name, text in request.query_params.multi_items():
         _check({name: READ.get(name, str)(text)})
 
