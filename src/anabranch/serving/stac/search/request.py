@@ -9,7 +9,7 @@ from fastapi.dependencies.models import Dependant
 from anabranch.canonical import decode
 from anabranch.serving.parameters import body_names, query_names, refuse_unknown
 from anabranch.serving.stac.search.bounds import BOUNDS, refuse
-from anabranch.serving.stac.search.cql2 import check_filter, check_values
+from anabranch.serving.stac.search.cql2 import check_filter, check_property, check_values
 from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
 
 __all__ = ["check_request"]
@@ -59,6 +59,13 @@ def _check_names(name: str, value: object) -> None:
         _check_name(name, each.get("field") if isinstance(each, dict) else each)
 
 
+def _check_order(value: object) -> None:
+    _check_names("sortby", value)
+    for each in value if isinstance(value, list) else []:
+        field = each.get("field") if isinstance(each, dict) else each
+        check_property(field.lstrip("+-") if isinstance(field, str) else None, "sortby")
+
+
 def _check_fields(value: object) -> None:
     chosen = value if isinstance(value, dict) else {}
     lists = [chosen.get(side) for side in ("include", "exclude")]
@@ -70,6 +77,8 @@ def _check_comparisons(value: object) -> None:
     if sum(len(part) if isinstance(part, dict) else 1 for part in parts) > BOUNDS.operators:
         refuse(f"query has more than {BOUNDS.operators} comparisons")
     check_values(value, "query")
+    for name in value if isinstance(value, dict) else ():
+        check_property(name, "query")
 
 
 def _check_datetime(value: object) -> None:
@@ -128,7 +137,7 @@ CHECKS: Mapping[str, Callable[[object], None]] = {
     "intersects": lambda value: check_geometry(value, "intersects"),
     "query": _check_comparisons,
     "fields": _check_fields,
-    "sortby": lambda value: _check_names("sortby", value),
+    "sortby": _check_order,
     "filter": _check_body_filter,
     "filter-crs": _check_crs,
     "token": lambda value: check_values(value, "token"),
