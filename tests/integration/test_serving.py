@@ -432,6 +432,7 @@ def test_bands_that_make_no_image_are_drawn_in_part(
         ("elsewhere", {"assets": ["other"], "rescale": [[0, 1]]}),
         ("computed", {"expression": "b1*0", "rescale": [[0, 1]]}),
         ("broken", "none"),
+        ("out_of_range", {"colormap": {"1": [999, 0, 0]}}),
         ("endless", {"colormap": {str(value): [0, 0, 0, 255] for value in range(1000)}}),
     ],
 )
@@ -466,6 +467,18 @@ def test_without_hints_values_are_drawn_between_those_of_an_overview(
     assert drawn(api, "slope/preview.png?rescale=0,100000")[-1, -1, 0] < 10
     assert drawn(api, "slope/preview.png?colormap_name=viridis")[-1, -1, :2].tolist() == [253, 231]
     assert len(np.unique(drawn(api, "slope/tiles/WebMercatorQuad/8/134/89.png")[..., 0])) > 10
+
+
+@pytest.mark.parametrize(
+    "colormap",
+    [
+        '{"1":[999,0,0]}', '{"1":[1,2]}', '{"1":"red"}', '{"1":[1.5,0,0]}', '{"1":5}', '[[[0,1],[-1,0,0]]]', "[1]", "7",
+    ],
+)  # fmt: skip
+def test_a_color_that_is_none_is_refused_with_what_one_is(api: httpx.Client, colormap: str) -> None:
+    body = problem(api.get(f"{ITEMS}/classes/preview.png", params={"colormap": colormap}), 422, "raster.query")
+    assert body["detail"].startswith("colormap must be ")
+    assert "#ff0000" in body["detail"]
 
 
 @pytest.mark.parametrize("words", ["bands", "raster:bands"])
