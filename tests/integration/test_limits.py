@@ -237,6 +237,16 @@ def test_ts10_both_a_length_and_chunks_are_refused_and_the_connection_is_closed(
     assert told(answer)["code"] == "request.framing"
 
 
+@pytest.mark.parametrize("sent", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nno header\r\n\r\n"])
+def test_o6_what_is_not_http_gets_a_problem_document(slow: Served, sent: bytes) -> None:
+    with connect(slow) as connection:
+        connection.sendall(sent)
+        answer = read_to_end(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/problem+json" in answer.lower()
+    assert told(answer)["code"] == "request.malformed"
+
+
 # ---- rates and quotas
 
 
