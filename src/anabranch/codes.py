@@ -172,6 +172,7 @@ CODES: tuple[Code, ...] = (
     Code("request.host", Kind.NOT_ALLOWED, "The Host header is not an allowed name of the API.", "Call it as 127.0.0.1, localhost or [::1], or allow the name with ANABRANCH_PUBLIC_URL or ANABRANCH_ALLOWED_HOSTS."),
     Code("request.invalid", Kind.INVALID, "The request does not match the schema of its route.", "The routes and their parameters are described at /openapi.json."),
     Code("request.json", Kind.INVALID, "The body is not JSON that can be stored, or not an object.", "Send one JSON object."),
+    Code("request.malformed", Kind.INVALID, "The request is not HTTP/1.1, or its head is too long.", "Send it with an HTTP client.", 400),
     Code("request.media_type", Kind.INVALID, "The route does not accept the body's media type.", "Send it as application/json, or a workflow as application/yaml.", 415),
     Code("request.method", Kind.INVALID, "The path does not support this method.", "Use one that the `Allow` header names.", 405),
     Code("request.origin", Kind.NOT_ALLOWED, "The call comes from a page of another origin.", "Call the API from its own pages, or outside a browser; ANABRANCH_CORS_ORIGINS lets other pages read the catalog, tiles and files."),

@@ -1,7 +1,7 @@
 """What the API serves from."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 
 import structlog
@@ -10,7 +10,6 @@ from anabranch.adapters.postgres.store.inspection import Inspection
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.vitals import PostgresSigns
 from anabranch.app import READS, joined, load_registry, open_results, open_store, open_tiers
-from anabranch.canonical import Json
 from anabranch.contract.workflows import Refusal, Reloaded
 from anabranch.controls import Controls
 from anabranch.engine.advancing import Advancer
@@ -134,20 +133,8 @@ class Gateway:
         log.info("workflows.reloaded", added=reloaded.added, changed=reloaded.changed, removed=reloaded.removed)
         return reloaded
 
-    async def submit(
-        self,
-        workflow_id: str,
-        parameters: Mapping[str, Json],
-        *,
-        scope: str,
-        by: str,
-        correlation_id: str,
-        priority: int | None = None,
-        rerun: bool = False,
-        key: str | None = None,
-    ) -> Submitted:
+    async def submit(self, order: Order) -> Submitted:
         """Accept a job. The same workflow and parameters are the same job; the same key is the same answer (E15)."""
-        order = Order(workflow_id, parameters, scope, correlation_id, priority, rerun, key, by)
         submitted = await self._submitting().submit(order)
         self._start(submitted.rights)
         return submitted
@@ -157,6 +144,10 @@ class Gateway:
         answers = await self._submitting().submit_batch(orders)
         self._start([right for answer in answers if isinstance(answer, Submitted) for right in answer.rights])
         return answers
+
+    async def find_repeats(self, orders: Sequence[Order]) -> list[bool]:
+        """Whether each order would be answered without a new job."""
+        return await self._submitting().find_repeats(orders)
 
     def _session_id(self) -> SessionId:
         if self._live is None:

@@ -14,6 +14,7 @@ from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
+from anabranch.engine.submission import Order
 from anabranch.errors import Conflict, Unavailable
 from tests.support.campaign import open_campaign
 from tests.support.crew import Stage, Start, open_stage, until_async
@@ -141,7 +142,7 @@ async def fail_to_submit(stage: Stage) -> None:
     """Submit until the database says that it can't any more: nobody is told that a job was taken which was not."""
     for run in itertools.count():
         given: dict[str, Json] = {"count": 0, "file": "", "notes": "x" * 100_000, "run": run}
-        await stage.gateway.submit("steady", given, scope="test", by="test", correlation_id="test")
+        await stage.gateway.submit(Order("steady", given, scope="test", by="test", correlation_id="test"))
 
 
 @pytest.mark.campaign

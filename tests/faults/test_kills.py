@@ -90,7 +90,7 @@ async def test_e21_with_no_orchestrator_work_goes_on_and_what_died_comes_back_wi
     file.touch()
     await stage.crew.start_ready("worker")
     await stage.complete(await stage.submit("chain", run=2))
-    assert (await stage.job(held)).nodes[0].running == 2
+    assert (await stage.job(held)).nodes[0].tasks.running == 2
     began = time.monotonic()
     await stage.crew.start_ready("orchestrator")
     await stage.finish(held)

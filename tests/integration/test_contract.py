@@ -42,6 +42,7 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import Claim, Ended, JobState, LimitKind, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.session import keep_session
+from anabranch.engine.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
@@ -185,7 +186,9 @@ def stack(
 
 
 async def submit(stack: Stack, workflow: str) -> str:
-    submitted = await stack.gateway.submit(workflow, {}, scope="local", by="test", correlation_id="seed", rerun=True)
+    submitted = await stack.gateway.submit(
+        Order(workflow, {}, scope="local", by="test", correlation_id="seed", rerun=True)
+    )
     return submitted.job_id
 
 

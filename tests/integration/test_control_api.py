@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from anabranch.api.main import create_app
-from anabranch.engine.model import Claim, Ended
+from anabranch.engine.model import Claim, Ended, LimitKind
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 
@@ -173,6 +173,16 @@ async def test_what_is_paused_gives_nothing_out(api: httpx.AsyncClient, engine: 
     assert await engine.claim() == []
     assert (await api.post(f"/api/{path}/resume")).json()["paused"] is False
     assert len(await claim(engine, 3)) == 3
+
+
+async def test_a_workflow_that_is_not_there_is_not_resumed_unless_it_is_paused(
+    api: httpx.AsyncClient, engine: EngineHarness
+) -> None:
+    answer = await api.post("/api/workflows/nosuch/resume")
+    assert (answer.status_code, answer.json()["code"]) == (404, "workflow.not_found")
+    assert "nosuch" in answer.json()["detail"]
+    await engine.store.limit(LimitKind.WORKFLOW, "gone", {"paused": True, "reason": ""}, "test")
+    assert (await api.post("/api/workflows/gone/resume")).json()["paused"] is False
 
 
 async def test_queues_tell_what_waits_and_runs(api: httpx.AsyncClient, engine: EngineHarness) -> None:

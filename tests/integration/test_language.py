@@ -6,6 +6,7 @@ import pytest
 
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
+from anabranch.engine.submission import Order
 from anabranch.engine.views import JobDetail
 from tests.support.replay import Replayed, replay
 from tests.support.stack import Stack, open_stack
@@ -164,7 +165,9 @@ async def test_e16_a_job_keeps_the_definition_it_was_submitted_with(database_url
     file.write_text(steps + "  say: {handler: echo, params: {said: after}}\n")
     async with open_stack(database_url, tmp_path / "one", [str(plugins)]) as stack:
         assert (await stack.wait(job_id)).job.result == {"say": {"said": "before"}}
-        submitted = await stack.gateway.submit("changing", {}, scope="test", by="test", correlation_id="t", rerun=True)
+        submitted = await stack.gateway.submit(
+            Order("changing", {}, scope="test", by="test", correlation_id="t", rerun=True)
+        )
         assert (await stack.wait(submitted.job_id)).job.result == {"say": {"said": "after"}}
 
 

@@ -237,6 +237,16 @@ def test_ts10_both_a_length_and_chunks_are_refused_and_the_connection_is_closed(
     assert told(answer)["code"] == "request.framing"
 
 
+@pytest.mark.parametrize("sent", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nno header\r\n\r\n"])
+def test_o6_what_is_not_http_gets_a_problem_document(slow: Served, sent: bytes) -> None:
+    with connect(slow) as connection:
+        connection.sendall(sent)
+        answer = read_to_end(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/problem+json" in answer.lower()
+    assert told(answer)["code"] == "request.malformed"
+
+
 # ---- rates and quotas
 
 
@@ -286,6 +296,9 @@ async def test_ts9_an_owner_submits_so_many_jobs_in_a_day(database_url: str, tmp
         bulk = api.client.post("/api/jobs/bulk", content=lines, headers={**key, "Content-Type": "application/x-ndjson"})
         assert [json.loads(line)["status"] for line in bulk.text.splitlines()] == [202, 202, 429, 429]
         throttled(submit(6, key), "quota.jobs")
+        assert submit(1, key).status_code == 200  # nor does it when none are left
+        again = api.client.post("/api/jobs/bulk", content=lines, headers=bulk.request.headers)
+        assert [json.loads(line)["status"] for line in again.text.splitlines()] == [200, 200, 429, 429]
         assert submit(6, other).status_code == 202
 
 

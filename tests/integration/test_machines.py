@@ -12,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from anabranch.canonical import Json
+from anabranch.engine.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from anabranch.storage.locations import StorageLocations
@@ -193,7 +194,7 @@ async def test_tn3_a_worker_with_tiers_of_its_own_refuses_to_start(machines: Mac
 
 
 async def submit(machines: Machines, workflow: str, parameters: dict[str, Any]) -> str:  # any JSON
-    given = await machines.gateway.submit(workflow, parameters, scope="test", by="test", correlation_id="test")
+    given = await machines.gateway.submit(Order(workflow, parameters, scope="test", by="test", correlation_id="test"))
     return given.job_id
 
 

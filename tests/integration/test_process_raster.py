@@ -19,6 +19,7 @@ from rasterio.transform import from_origin
 
 from anabranch.api.main import create_app
 from anabranch.engine.model import JobState, NodeState
+from anabranch.engine.submission import Order
 from anabranch.engine.views import JobDetail
 from anabranch.errors import InputError
 from anabranch.settings import Settings
@@ -195,7 +196,9 @@ async def test_e15_the_same_raster_is_the_same_item_and_other_wishes_make_anothe
     first = await publish(stack, "map.tif")
     again = await publish(stack, "map.tif")
     rerun = await stack.gateway.submit(
-        "process_raster", {"source": "bronze://in/map.tif"}, scope="test", by="test", correlation_id="x", rerun=True
+        Order(
+            "process_raster", {"source": "bronze://in/map.tif"}, scope="test", by="test", correlation_id="x", rerun=True
+        )
     )
     warped = await publish(stack, "map.tif", target_crs="EPSG:3857")
 

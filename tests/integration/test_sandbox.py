@@ -157,6 +157,23 @@ def test_a_long_request_arrives_whole_and_many_calls_are_no_long_answer(run: Any
     assert [run("add", arguments={"a": n, "b": 1}) for n in range(20)] == list(range(1, 21))
 
 
+@pytest.mark.parametrize(("dying", "works"), [(1, True), (2, False)])
+def test_a_process_that_dies_at_its_start_is_replaced_once(tmp_path: Path, dying: int, works: bool) -> None:
+    """Where the second dies too, the call fails and so does the server; the next call has a new one."""
+    left = tmp_path / "left"
+    left.write_text(str(dying))
+    mortal = Sandbox("mortal", {"PYTHONPATH": str(CONFINED), "PROCESSES_THAT_DIE": str(left)})
+    try:
+        if not works:
+            with pytest.raises(Transient, match="the sandbox's server is gone") as raised:
+                mortal.run("add", {"a": 1, "b": 1}, limits=LIMITS, writes=[tmp_path])
+            assert raised.value.code == "sandbox.unavailable"
+        assert mortal.run("add", {"a": 1, "b": 1}, limits=LIMITS, writes=[tmp_path]) == 2
+        assert left.read_text() == "0"
+    finally:
+        mortal.close()
+
+
 def test_it_ends_with_its_caller(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     orphaned = Sandbox("untrusted", {"PYTHONPATH": str(CONFINED)})

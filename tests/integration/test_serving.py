@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cql2
 import httpx
 import imagecodecs
 import numpy as np
@@ -183,6 +184,40 @@ def test_c1_an_item_of_an_interval_says_that_it_has_no_moment(
     one = api.get("/stac/collections/scenes/items/spanned").json()
     (found,) = api.get("/stac/search", params={"ids": "spanned"}).json()["features"]
     assert [item["properties"].get("datetime", "missing") for item in (one, found)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("T_INTERSECTS(datetime, INTERVAL('2021-06-01', '2021-07-01'))", {"span"}),
+        ("T_INTERSECTS(datetime, DATE('2021-12-31'))", {"span"}),
+        ("T_INTERSECTS(INTERVAL('2021-12-01', '..'), datetime)", {"span", "hills"}),
+        ("T_DISJOINT(datetime, INTERVAL('2021-06-01', '2021-07-01'))", {"hills"}),
+        ("T_CONTAINS(datetime, INTERVAL('2021-06-01', '2021-07-01'))", {"span"}),
+        ("T_DURING(datetime, INTERVAL('2020-12-31', '2022-01-01'))", {"span"}),
+        ("T_DURING(datetime, INTERVAL('2020-12-31', '2021-07-01'))", set()),
+        ("T_DURING(INTERVAL(start_datetime, end_datetime), INTERVAL('2020-12-31', '2022-01-01'))", {"span"}),
+        ("T_BEFORE(datetime, TIMESTAMP('2021-06-01T00:00:00Z'))", set()),
+        ("T_BEFORE(datetime, TIMESTAMP('2022-01-01T00:00:00Z'))", {"span"}),
+        ("T_AFTER(datetime, TIMESTAMP('2021-06-01T00:00:00Z'))", {"hills"}),
+        ("T_EQUALS(datetime, TIMESTAMP('2026-06-01T00:00:00Z'))", {"hills"}),
+        ("NOT T_AFTER(datetime, DATE('2021-06-01'))", {"span"}),
+        ("T_AFTER(created, DATE('2021-06-01'))", {"span", "hills"}),
+    ],
+)
+def test_c1_temporal_operators_see_the_whole_interval_of_an_item(
+    api: httpx.Client, url: str, rasters: list[Raster], condition: str, found: set[str]
+) -> None:
+    span = {"datetime": None, "start_datetime": "2021-01-01T00:00:00Z", "end_datetime": "2021-12-31T23:59:59Z"}
+    add_item(url, replace(rasters[0], name="span", properties=span), published=False)
+    text = f"{condition} AND id IN ('span', 'hills')"
+    given = cql2.parse_text(text).to_json()
+    for answer in (
+        api.get("/stac/search", params={"filter": text}),
+        api.get("/stac/collections/scenes/items", params={"filter": text}),
+        api.post("/stac/search", json={"filter-lang": "cql2-json", "filter": given}),
+    ):
+        assert {item["id"] for item in answer.json()["features"]} == found, answer.text
 
 
 def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client) -> None:
@@ -397,6 +432,7 @@ def test_bands_that_make_no_image_are_drawn_in_part(
         ("elsewhere", {"assets": ["other"], "rescale": [[0, 1]]}),
         ("computed", {"expression": "b1*0", "rescale": [[0, 1]]}),
         ("broken", "none"),
+        ("out_of_range", {"colormap": {"1": [999, 0, 0]}}),
         ("endless", {"colormap": {str(value): [0, 0, 0, 255] for value in range(1000)}}),
     ],
 )
@@ -431,6 +467,18 @@ def test_without_hints_values_are_drawn_between_those_of_an_overview(
     assert drawn(api, "slope/preview.png?rescale=0,100000")[-1, -1, 0] < 10
     assert drawn(api, "slope/preview.png?colormap_name=viridis")[-1, -1, :2].tolist() == [253, 231]
     assert len(np.unique(drawn(api, "slope/tiles/WebMercatorQuad/8/134/89.png")[..., 0])) > 10
+
+
+@pytest.mark.parametrize(
+    "colormap",
+    [
+        '{"1":[999,0,0]}', '{"1":[1,2]}', '{"1":"red"}', '{"1":[1.5,0,0]}', '{"1":5}', '[[[0,1],[-1,0,0]]]', "[1]", "7",
+    ],
+)  # fmt: skip
+def test_a_color_that_is_none_is_refused_with_what_one_is(api: httpx.Client, colormap: str) -> None:
+    body = problem(api.get(f"{ITEMS}/classes/preview.png", params={"colormap": colormap}), 422, "raster.query")
+    assert body["detail"].startswith("colormap must be ")
+    assert "#ff0000" in body["detail"]
 
 
 @pytest.mark.parametrize("words", ["bands", "raster:bands"])

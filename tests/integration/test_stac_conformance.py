@@ -180,6 +180,30 @@ def test_what_items_have_can_be_asked_for(api: httpx.Client, path: str) -> None:
         assert [item["id"] for item in answer.json()["features"]] == found, wanted
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"filter": '"proj:epsg" = 4326'},
+        {"filter": 'gsd > 1 and "properties.proj:epsg" in (4326)'},
+        {"sortby": "-proj:epsg"},
+        {"sortby": "id,properties.proj:epsg"},
+        {"query": '{"proj:epsg": {"eq": 4326}}'},
+    ],
+)
+def test_an_older_name_of_a_system_that_items_show_is_refused_with_the_newer_one(
+    api: httpx.Client, asked: dict[str, str]
+) -> None:
+    for path in ("/stac/search", "/stac/collections/scenes/items"):
+        answer = api.get(path, params=asked)
+        assert (answer.status_code, answer.json()["code"]) == (400, "catalog.query")
+        assert "proj:epsg" in answer.json()["detail"]
+        assert "proj:code" in answer.json()["remedy"]
+        assert "proj:epsg" not in api.get("/stac/queryables").text
+    assert api.post("/stac/search", json={"sortby": [{"field": "proj:epsg", "direction": "asc"}]}).status_code == 400
+    found = api.get("/stac/search", params={"sortby": "proj:code"})
+    assert len(found.json()["features"]) == 3
+
+
 @pytest.mark.parametrize("path", ["/stac/search", "/stac/collections/scenes/items"])
 @pytest.mark.parametrize(
     ("bbox", "found"),
@@ -202,6 +226,31 @@ def test_a_page_of_collections_is_bounded_as_one_of_items_is(api: httpx.Client) 
     for limit in (1, 1_000_000):
         assert len(api.get("/stac/collections", params={"limit": limit}).json()["collections"]) == 1
     assert api.post("/stac/search", json={"limit": None}).json()["numberReturned"] == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "known"),
+    [
+        ("/stac/collections", "filter", "bbox"),
+        ("/stac/collections", "q", "bbox"),
+        ("/stac/search", "q", "filter"),
+        ("/stac/collections/scenes/items", "ids", "filter"),
+        ("/stac/collections/scenes", "bbox", "none"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_with_the_known_ones(
+    api: httpx.Client, path: str, name: str, known: str
+) -> None:
+    answer = api.get(path, params={name: "hills"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "catalog.query")
+    assert name in answer.json()["detail"]
+    assert known in answer.json()["remedy"]
+
+
+def test_an_unknown_field_of_a_body_is_refused_with_the_known_ones(api: httpx.Client) -> None:
+    answer = api.post("/stac/search", json={"q": "hills"})
+    assert (answer.status_code, answer.json()["detail"]) == (400, "unknown parameter q")
+    assert "filter-lang" in answer.json()["remedy"]
 
 
 def test_a_collection_that_is_not_there_has_no_queryables(api: httpx.Client) -> None:

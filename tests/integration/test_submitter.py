@@ -61,7 +61,9 @@ def order(size: int, **more: object) -> Order:
 
 
 async def submit(gateway: Gateway, size: int, priority: int | None = None) -> Submitted:
-    return await gateway.submit("flow", {"size": size}, scope="test", by="test", correlation_id="c", priority=priority)
+    return await gateway.submit(
+        Order("flow", {"size": size}, scope="test", by="test", correlation_id="c", priority=priority)
+    )
 
 
 async def test_submissions_at_once_share_a_commit(gateway: Gateway) -> None:
@@ -122,8 +124,8 @@ async def test_e11_a_fan_out_of_nothing_at_the_start_is_advanced_to_its_end(
 
 
 async def test_e2_a_start_knows_the_job_by_its_id(gateway: Gateway, engine: EngineHarness) -> None:
-    first = await gateway.submit("flow", {"items": [1]}, scope="test", by="test", correlation_id="c")
-    again = await gateway.submit("flow", {"items": [1]}, scope="test", by="test", correlation_id="c", rerun=True)
+    first = await gateway.submit(Order("flow", {"items": [1]}, scope="test", by="test", correlation_id="c"))
+    again = await gateway.submit(Order("flow", {"items": [1]}, scope="test", by="test", correlation_id="c", rerun=True))
     claims: list[Claim] = []
     async with asyncio.timeout(10):
         while len(claims) < 2:

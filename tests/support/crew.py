@@ -19,6 +19,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.store.audit import examine
 from anabranch.embedded.processes import end, marked
 from anabranch.engine.model import TERMINAL, JobState
+from anabranch.engine.submission import Order
 from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.errors import Unavailable
 from anabranch.gateway import Gateway
@@ -213,7 +214,7 @@ class Stage:
         given = {"notes": str(self.notes), **parameters}
         while True:
             try:
-                job = await self.gateway.submit(workflow, given, scope="test", by="test", correlation_id="test")
+                job = await self.gateway.submit(Order(workflow, given, scope="test", by="test", correlation_id="test"))
             except Unavailable:
                 await asyncio.sleep(0.1)
             else:

@@ -13,6 +13,7 @@ from anabranch.engine.model import TERMINAL, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.session import keep_session
+from anabranch.engine.submission import Order
 from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.engine.worker.children import Children
 from anabranch.engine.worker.dispatcher import WorkerOptions
@@ -38,7 +39,9 @@ class Stack:
 
     async def submit(self, workflow: str, **parameters: Json) -> str:
         """The id of a new job."""
-        return (await self.gateway.submit(workflow, parameters, scope="test", by="test", correlation_id="test")).job_id
+        return (
+            await self.gateway.submit(Order(workflow, parameters, scope="test", by="test", correlation_id="test"))
+        ).job_id
 
     async def run(self, workflow: str, **parameters: Json) -> JobDetail:
         """A job at its end."""

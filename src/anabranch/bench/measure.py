@@ -14,6 +14,7 @@ from anabranch.bench.processes import BenchProcesses
 from anabranch.bench.statistics import StatisticsReader
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE
 from anabranch.canonical import Json, JsonObject
+from anabranch.engine.submission import Order
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
@@ -169,13 +170,15 @@ class Bench:
 
     async def _submit_each(self, workflow: str, left: Iterator[Mapping[str, Json]], scope: str) -> None:
         for parameters in left:
-            await self._gateway.submit(workflow, parameters, scope=scope, by="bench", correlation_id=scope)
+            await self._gateway.submit(Order(workflow, parameters, scope=scope, by="bench", correlation_id=scope))
 
     async def _run(self, workflow: str, parameters: JsonObject) -> tuple[float, float, str]:
         """Submit a job and wait for its end; returns its start time, its duration and its id."""
         token = _token()
         begun = time.monotonic()
-        submitted = await self._gateway.submit(workflow, parameters, scope=token, by="bench", correlation_id=token)
+        submitted = await self._gateway.submit(
+            Order(workflow, parameters, scope=token, by="bench", correlation_id=token)
+        )
         while True:
             state, error = await self._statistics.row("job_state", job_id=submitted.job_id)
             wall = time.monotonic() - begun

@@ -13,12 +13,14 @@ import tifffile
 from affine import Affine
 from rasterio.enums import ColorInterp
 from rasterio.warp import transform_bounds
+from rasterio.windows import Window as Pixels
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog.encoding import encoding_of
 from anabranch.plugins.raster.cog.split import needs_tiles, plan_tiles
-from anabranch.plugins.raster.cog.verify import verify
+from anabranch.plugins.raster.cog.verify import MAX_CLASSES, _add, verify
 from anabranch.plugins.raster.cog.write import write_cog
+from anabranch.plugins.raster.files.pixels import Totals
 from anabranch.plugins.raster.files.tiff import read_nodata
 from anabranch.plugins.raster.models import CogOptions, Kind, Profile, Repairs, Window
 from tests.support.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
@@ -272,6 +274,30 @@ def test_r2_a_rotated_raster_can_be_resampled_into_its_own_crs(tmp_path: Path, p
     verify(source, cog, options)
     with rasterio.open(cog) as src:
         assert src.transform.is_rectilinear
+
+
+@pytest.mark.parametrize(("side", "are_classes"), [(300, True), (330, False)])
+def test_r4_values_that_the_source_lacks_are_named_unless_there_are_too_many_for_classes(
+    tmp_path: Path, publish: Publish, side: int, are_classes: bool
+) -> None:
+    assert (side**2 <= MAX_CLASSES) is are_classes
+    pixels = np.arange(side**2, dtype="int32").reshape(1, side, side)
+    source = make_raster(tmp_path / "a.tif", pixels)
+    cog, options = publish(source, target_crs="EPSG:32634", raster_type=Kind.CATEGORICAL)
+    verify(source, cog, options)
+    pixels[:, 100:110, 100:110] = 7
+    with pytest.raises(Permanent, match="values differ from the source") as caught:
+        verify(make_raster(tmp_path / "b.tif", pixels), cog, options)
+    assert ("values that the source lacks" in caught.value.message) is are_classes
+
+
+def test_r4_no_more_values_are_collected_than_classes_can_have(tmp_path: Path) -> None:
+    side, values = 500, set[float]()
+    source = make_raster(tmp_path / "a.tif", np.arange(side**2, dtype="int32").reshape(1, side, side))
+    with rasterio.open(source) as src:
+        for row in range(0, side, 250):
+            _add(src, Pixels(0, row, side, 250), [1], {1: Totals()}, values)
+    assert len(values) == MAX_CLASSES + 1
 
 
 def test_a_crs_that_does_not_reach_there_is_refused(tmp_path: Path) -> None:

@@ -33,6 +33,11 @@ def at(*parts: int) -> datetime:
         ("dem_WGS_1984_20200315.tif", at(2020, 3, 15), at(2020, 3, 16), "day"),
         ("dem_NAD_1983_2011_2019.tif", at(2019, 1, 1), at(2020, 1, 1), "year"),
         ("worldcover_2020_10m.tif", at(2020, 1, 1), at(2021, 1, 1), "year"),
+        ("aerial_19380714.tif", at(1938, 7, 14), at(1938, 7, 15), "day"),
+        ("aerial_NAD27_1938-07-14.tif", at(1938, 7, 14), at(1938, 7, 15), "day"),
+        ("NAD_1927_19380714.tif", at(1938, 7, 14), at(1938, 7, 15), "day"),
+        ("flight_19491230_19500102.tif", at(1949, 12, 30), at(1950, 1, 3), "two days"),
+        ("aerial_1938_07_14_sheet_2.tif", at(1938, 7, 14), at(1938, 7, 15), "day"),
         ("scene_20230230_20230301.tif", at(2023, 3, 1), at(2023, 3, 2), "day"),
     ],
 )
@@ -62,6 +67,14 @@ def test_tr6_two_moments_side_by_side_are_a_span() -> None:
         "dem_NAD83_CSRS_2010.tif",
         "SAD69_1969.tif",
         "dem_DHHN_2016.tif",
+        "dem_NAD27.tif",
+        "NAD_1927_10_20.tif",
+        "dem_datum_1927.tif",
+        "tile_19380714.tif",
+        "product-1912-03-05.tif",
+        "aerial_1938.tif",
+        "aerial_193807.tif",
+        "scan_19201080.tif",
     ],
 )  # fmt: skip
 def test_tr6_what_only_looks_like_a_date_is_none(name: str) -> None:

@@ -276,6 +276,27 @@ def test_a_reprojection_onto_a_pole_passes_verification(tmp_path: Path, publish:
     verify(source, cog, options)
 
 
+@pytest.mark.parametrize("pixels", [hills(1800, 150), classes(1800, 150)], ids=["values", "classes"])
+@pytest.mark.parametrize(
+    ("target", "north"), [("EPSG:3413", 90), ("EPSG:3995", 90), ("EPSG:3413", 88), ("EPSG:3031", -60)]
+)
+def test_a_raster_in_degrees_around_a_pole_keeps_its_number_of_pixels(
+    tmp_path: Path, publish: Publish, pixels: Any, target: str, north: float
+) -> None:
+    """GDAL alone would make 48 times as many."""
+    grid = Affine(0.2, 0, -180, 0, -0.2, north)
+    source = make_raster(tmp_path / "a.tif", pixels, crs="EPSG:4326", transform=grid)
+    cog, options = publish(source, target_crs=target)
+    assert verify(source, cog, options).overviews
+    with rasterio.open(cog) as out:
+        assert 0.5 < out.width * out.height / pixels.size < 4
+        assert out.res[0] == pytest.approx(out.res[1])
+    box = footprint(cog).bbox
+    assert (box[0], box[2]) == (-180, 180)
+    assert box[1] == pytest.approx(north - 30, abs=0.5)
+    assert box[3] == pytest.approx(north, abs=0.5)
+
+
 def test_r4_a_reprojected_cog_with_one_wrong_pixel_fails_verification(tmp_path: Path, publish: Publish) -> None:
     source = make_raster(tmp_path / "a.tif", hills())
     cog, options = publish(source, target_crs="EPSG:3035")

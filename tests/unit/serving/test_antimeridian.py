@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import rasterio
 from affine import Affine
 from rio_tiler.errors import PointOutsideBounds, TileOutsideBounds
 
+from anabranch.errors import InputError
 from anabranch.geo.boxes import Box
 from anabranch.serving.tiles.antimeridian import for_maps
 from anabranch.serving.tiles.geotiff import GeoTiff
@@ -52,6 +54,18 @@ CASES = [
     # From the pole 180 degrees is down here, so the side on the right of the meridian is in the west of the image.
     Case("south_pole", "EPSG:3031", (-3e6, -3e6, 3e6, 3e6), -75, 0),
 ]
+
+
+class ForMap(NamedTuple):
+    """What a map reads of a tilejson."""
+
+    bounds: tuple[float, ...]
+    center: tuple[float, ...]
+
+
+def for_map(bounds: tuple[float, ...], grid: str = "WebMercatorQuad", *, minzoom: int = 2, maxzoom: int = 5) -> ForMap:
+    found = for_maps(lambda **_: {"bounds": bounds, "minzoom": minzoom, "maxzoom": maxzoom})(tileMatrixSetId=grid)
+    return ForMap(found["bounds"], found["center"])
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)
@@ -131,7 +145,18 @@ def test_c1_bounds_in_degrees_cross_180_as_geojson_says(given: tuple[float, floa
 
 
 def test_a_map_gets_bounds_that_it_understands_and_the_center() -> None:
-    tilejson = for_maps(lambda: {"bounds": (170, -10, -160, 10), "minzoom": 2})()
-    assert tilejson == {"bounds": (-180, -10, 180, 10), "center": (-175, 0, 2), "minzoom": 2}
-    plain = {"bounds": (9, 47, 10, 48), "minzoom": 2}
-    assert for_maps(lambda: dict(plain))() == plain
+    assert for_map((170, -10, -160, 10)) == ((-180, -10, 180, 10), (-175, 0, 2))
+    assert for_map((9, 47, 10, 48)) == ((9, 47, 10, 48), (9.5, 47.5, 2))
+
+
+def test_the_center_of_a_polar_raster_is_where_the_grid_has_tiles() -> None:
+    edge = 85.0511
+    assert for_map((0, 80, 20, 90)).center == pytest.approx((10, (80 + edge) / 2, 2), abs=1e-4)
+    assert for_map((160, -90, -160, -80)).center == pytest.approx((-180, -(80 + edge) / 2, 2), abs=1e-4)
+    assert for_map((0, 88, 20, 90)).center == pytest.approx((10, edge, 2), abs=1e-4)
+    assert for_map((0, 80, 20, 90), "WorldCRS84Quad").center == (10, 85, 2)
+
+
+def test_zooms_in_the_wrong_order_are_refused() -> None:
+    with pytest.raises(InputError, match="minzoom 9 is greater than maxzoom 4"):
+        for_map((9, 47, 10, 48), minzoom=9, maxzoom=4)

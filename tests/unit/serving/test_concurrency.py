@@ -54,13 +54,26 @@ async def ask(limit: ConcurrencyLimit, receive: Receive = stay) -> list[Message]
 async def test_r6_after_the_deadline_the_caller_gets_an_error_and_the_slot_is_kept_until_the_work_ends() -> None:
     drawing = Drawing()
     limit = ConcurrencyLimit(drawing, 1, deadline=0.02)
-    for _ in range(2):
-        with pytest.raises(Unavailable, match=r"within 0.02 seconds") as refused:
-            await ask(limit)
-        assert refused.value.code == "raster.slow"
+    with pytest.raises(Unavailable, match=r"within 0.02 seconds") as refused:
+        await ask(limit)
+    assert refused.value.code == "raster.slow"
+    with pytest.raises(Unavailable, match=r"all rasters that are being drawn") as refused:
+        await ask(limit)
+    assert refused.value.code == "raster.slow"
     assert drawing.begun == 1
     drawing.let.set()
+    await wait_for(lambda: not limit._late)
     assert [message["type"] for message in await ask(limit)] == ["http.response.start", "http.response.body"]
+
+
+async def test_r6_a_slot_that_is_not_late_is_waited_for() -> None:
+    drawing = Drawing()
+    limit = ConcurrencyLimit(drawing, 2, deadline=0.02)
+    with pytest.raises(Unavailable):
+        await ask(limit)
+    with pytest.raises(Unavailable, match="within"):
+        await ask(limit)
+    assert drawing.begun == 2
 
 
 async def test_r6_a_caller_who_leaves_gives_the_turn_back_when_the_work_ends() -> None:

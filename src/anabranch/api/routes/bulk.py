@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
 from anabranch.access import Scope
-from anabranch.api.answers.errors import InvalidRequest, TooMany, describe
+from anabranch.api.answers.errors import InvalidRequest, describe
 from anabranch.api.answers.openapi import body, keyed, problems
 from anabranch.api.body import check_media_type, parse_object, too_large
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
@@ -84,29 +84,31 @@ class _Bulk:
 
     async def _submit(self, lines: Sequence[Line]) -> list[Submitted | AnabranchError]:
         with self.limits.counting_jobs(self.caller.principal) as count:
-            read = [self._read(line, count) for line in lines]
-            made = iter(await self._hand_in([order for order in read if isinstance(order, Order)]))
+            read = [self._read(line) for line in lines]
+            made = iter(await self._hand_in([order for order in read if isinstance(order, Order)], count))
             answers = [next(made) if isinstance(order, Order) else order for order in read]
             count.made = created = sum(isinstance(answer, Submitted) and answer.created for answer in answers)
         refused = sum(isinstance(answer, AnabranchError) for answer in answers)
         log.info("jobs.accepted", first_line=lines[0].number, lines=len(lines), created=created, refused=refused)
         return answers
 
-    async def _hand_in(self, orders: Sequence[Order]) -> list[Submitted | AnabranchError]:
+    async def _hand_in(self, orders: Sequence[Order], count: JobCount) -> list[Submitted | AnabranchError]:
         try:
-            return await self.gateway.submit_batch(orders)
+            refused = await count.admit(orders, self.gateway.find_repeats)
+            admitted = [order for order, error in zip(orders, refused, strict=True) if error is None]
+            made = iter(await self.gateway.submit_batch(admitted))
+            return [next(made) if error is None else error for error in refused]
         except AnabranchError as error:  # the answer has begun: it can only be reported in the lines
             return [error] * len(orders)
 
-    def _read(self, line: Line, count: JobCount) -> Order | AnabranchError:
+    def _read(self, line: Line) -> Order | AnabranchError:
         try:
             if line.text is None:
                 raise too_large(self.longest, "ANABRANCH_MAX_BODY_BYTES", what="the line")
             wanted = JobRequest.model_validate(parse_object(line.text))
-            count.admit()
         except ValidationError as error:
             return InvalidRequest.of(error.errors(), "body")
-        except (InputError, TooMany) as error:
+        except InputError as error:
             return error
         return Order(
             wanted.workflow,

@@ -18,6 +18,7 @@ from anabranch.api.security.limits import Limits
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL
+from anabranch.engine.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
 
@@ -138,18 +139,21 @@ async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gatew
 
 
 async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobRequest, key: str | None) -> Response:
+    order = Order(
+        wanted.workflow,
+        wanted.parameters,
+        caller.scope,
+        caller.correlation_id,
+        wanted.priority,
+        wanted.rerun,
+        key,
+        caller.name,
+    )
     with limits.counting_jobs(caller.principal) as count:
-        count.admit()
-        submitted = await gateway.submit(
-            wanted.workflow,
-            wanted.parameters,
-            scope=caller.scope,
-            by=caller.name,
-            correlation_id=caller.correlation_id,
-            priority=wanted.priority,
-            rerun=wanted.rerun,
-            key=key,
-        )
+        (refused,) = await count.admit([order], gateway.find_repeats)
+        if refused:
+            raise refused
+        submitted = await gateway.submit(order)
         count.made += submitted.created
     log.info(
         "job.accepted",

@@ -52,7 +52,9 @@ async def pause_workflow(name: LimitedName, given: JsonBody, caller: CurrentCall
 
 @router.post("/workflows/{name}/resume", dependencies=[OPERATE], responses=PROBLEMS)
 async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
-    """Give out tasks of a workflow's jobs again."""
+    """Give out tasks of a workflow's jobs again; one that is gone may still be paused."""
+    if not await _is_limited(gateway, LimitKind.WORKFLOW, name):
+        gateway.declaration(name)
     return await _resume(gateway, caller, LimitKind.WORKFLOW, name)
 
 
@@ -83,7 +85,7 @@ async def set_limit(
 @router.delete("/limits/{kind}/{name}", dependencies=[OPERATE], responses=PROBLEMS)
 async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Take a limit away; a pause stays."""
-    if not any((limit.kind, limit.name) == (kind, name) for limit in await gateway.reads.limits()):
+    if not await _is_limited(gateway, kind, name):
         raise _no_limit(kind, name)
     left = await gateway.controls.limit(kind, name, {"most": None}, caller.name)
     log.info("limit.removed", kind=kind, name=name)
@@ -102,6 +104,10 @@ async def _resume(gateway: Gateway, caller: Caller, kind: LimitKind, name: str) 
     await gateway.controls.limit(kind, name, {"paused": False}, caller.name)
     log.info("limit.resumed", kind=kind, name=name)
     return Paused(kind=kind, name=name, paused=False, reason="")
+
+
+async def _is_limited(gateway: Gateway, kind: LimitKind, name: str) -> bool:
+    return any((limit.kind, limit.name) == (kind, name) for limit in await gateway.reads.limits())
 
 
 async def _warn(gateway: Gateway, kind: LimitKind, name: str) -> str | None:

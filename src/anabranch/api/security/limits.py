@@ -1,7 +1,7 @@
 """Callers that ask too often, send too much or guess at keys get the time when they may try again."""
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,6 +9,7 @@ from datetime import timedelta
 from anabranch.access import Principal
 from anabranch.api.answers.errors import TooMany
 from anabranch.api.security.rates import Rate, network_of
+from anabranch.engine.submission import Order
 from anabranch.errors import InputError
 from anabranch.settings import Settings
 
@@ -17,6 +18,7 @@ __all__ = ["JobCount", "Limits"]
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 MB = 2**20
 MOST_KNOWN = 10_000
+FindRepeats = Callable[[Sequence[Order]], Awaitable[Sequence[bool]]]
 
 
 @dataclass
@@ -28,11 +30,16 @@ class JobCount:
     admitted: int = 0
     made: int = 0
 
-    def admit(self) -> None:
-        """Count one more; TooMany where the owner has none left."""
-        if wait := self.rate.try_take(self.owner):
-            raise TooMany("quota.jobs", f"{self.owner} has submitted {self.rate.most} jobs within a day", wait)
-        self.admitted += 1
+    async def admit(self, orders: Sequence[Order], find_repeats: FindRepeats) -> list[TooMany | None]:
+        """Count orders; TooMany for each that the owner has no job left for, unless it makes no new one."""
+        waits = [self.rate.try_take(self.owner) for _ in orders]
+        self.admitted += waits.count(0)
+        over = [order for order, wait in zip(orders, waits, strict=True) if wait]
+        repeats = iter(await find_repeats(over) if over else ())
+        return [self._too_many(wait) if wait and not next(repeats) else None for wait in waits]
+
+    def _too_many(self, wait: float) -> TooMany:
+        return TooMany("quota.jobs", f"{self.owner} has submitted {self.rate.most} jobs within a day", wait)
 
 
 class Limits:

@@ -117,6 +117,12 @@ class BoundedProtocol(H11Protocol):
         self._follow_head()
         self._follow_body(len(data))
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP."""
+        if not (self._is_answering and self.cycle.response_started):
+            self._tell(AnabranchError("request.malformed", "the request is not HTTP"))
+        self.transport.close()
+
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         self._waiting_since, self._has_sent = time.monotonic(), False

@@ -44,7 +44,7 @@ from anabranch.serving.stac.links import OPENAPI, Document, add_tiles, complete_
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
-from anabranch.serving.stac.search.cql2 import parse_filter, spell_out_boxes
+from anabranch.serving.stac.search.cql2 import parse_filter, spell_out
 from anabranch.serving.stac.search.request import check_request
 
 __all__ = ["make_stac"]
@@ -78,7 +78,7 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
         search_request.limit = min(search_request.limit or BOUNDS.page, BOUNDS.page)
         if area := _find_area(search_request.bbox):
             search_request.bbox, search_request.intersects = None, MultiPolygon.model_validate(area)
-        search_request.filter_expr = spell_out_boxes(search_request.filter_expr)
+        search_request.filter_expr = spell_out(search_request.filter_expr)
         return await _named(await super()._search_base(search_request, request), request)
 
     async def get_search(self, *given: Any, **named: Any) -> Any:

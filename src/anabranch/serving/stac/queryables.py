@@ -10,6 +10,7 @@ from fastapi import Request
 from stac_fastapi.pgstac.extensions.filter import FiltersClient
 
 from anabranch.serving.stac.pool import FIND
+from anabranch.serving.stac.search.cql2 import SHOWN_ONLY
 
 __all__ = ["Queryables", "find_common", "find_queryables"]
 
@@ -46,12 +47,13 @@ def find_common(collections: Iterable[Iterable[Properties]]) -> dict[str, Schema
 def find_queryables(items: Iterable[Properties]) -> dict[str, Schema]:
     """The properties of items that are strings, numbers, times or booleans, each with its schema.
 
-    A property with different types is left out, as are lists and objects, which can't be compared.
+    A property with different types is left out, as are lists and objects, which can't be compared, and what searches
+    can't use.
     """
     found: dict[str, list[Schema | None]] = defaultdict(list)
     for properties in items:
         for name, value in properties.items():
-            if value is not None:
+            if value is not None and name != SHOWN_ONLY:
                 found[name].append(_schema(name, value))
     return {name: kinds[0] for name, kinds in sorted(found.items()) if kinds[0] and kinds.count(kinds[0]) == len(kinds)}
 

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+from morecantile import tms
 from rasterio.crs import CRS
 from rio_tiler.types import BBox
 
+from anabranch.errors import InputError
 from anabranch.geo.boxes import ANTIMERIDIAN, Box
 from anabranch.geo.degrees import round_trip, transform_points
 
@@ -36,16 +38,21 @@ def for_maps(make_tilejson: Callable[..., dict[str, Any]]) -> Callable[..., dict
     """Wrap a tilejson function, so that bounds span the whole Earth where a raster crosses 180 degrees.
 
     Map libraries treat bounds with west greater than east as empty, and clip bounds that end past 180 there: only
-    bounds of the whole Earth make them request tiles on both sides. The center shows where the raster is.
+    bounds of the whole Earth make them request tiles on both sides. The center shows where the raster is, in the part
+    of it that the grid has: that of Web Mercator ends at 85 degrees.
     """
 
     @wraps(make_tilejson)
     def widened(**asked: Any) -> dict[str, Any]:  # of titiler
         body = make_tilejson(**asked)
-        box = Box(*body["bounds"])
+        if body["minzoom"] > body["maxzoom"]:
+            message = f"minzoom {body['minzoom']} is greater than maxzoom {body['maxzoom']}"
+            raise InputError("raster.query", message, remedy="Swap them, or leave them out.")
+        box, grid = Box(*body["bounds"]), tms.get(asked["tileMatrixSetId"]).bbox
+        south, north = (min(max(side, grid.bottom), grid.top) for side in (box.south, box.north))
+        body["center"] = (*box._replace(south=south, north=north).middle, body["minzoom"])
         if box.crosses:
             body["bounds"] = (-ANTIMERIDIAN, box.south, ANTIMERIDIAN, box.north)
-            body["center"] = (*box.middle, body["minzoom"])
         return body
 
     return widened

@@ -1,5 +1,6 @@
 """Colors for the values of one band, looked up once for each pixel: rio-tiler looks at all pixels for each color."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,10 +8,33 @@ import numpy as np
 from numpy.typing import NDArray
 from rio_tiler.models import ImageData
 
-__all__ = ["apply_colormap"]
+__all__ = ["apply_colormap", "check_colormap"]
 
 Colors = NDArray[np.uint8]  # red, green, blue and alpha along the last axis
 CLEAR = (0, 0, 0, 0)
+HEX = re.compile("#(?:[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})")
+MAX_SHOWN_CHARS = 40
+
+
+def check_colormap(given: object) -> None:
+    """ValueError where JSON is not an object of colors by value, or a list of colors by interval."""
+    pairs = list(given.items()) if isinstance(given, dict) else given
+    if not isinstance(pairs, list) or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise ValueError('like {"1": "#ff0000"} or [[[0, 10], [255, 0, 0]]]')
+    for place, color in pairs:
+        if not _is_color(color):
+            shown = f"{str(place)[:MAX_SHOWN_CHARS]} has {str(color)[:MAX_SHOWN_CHARS]}"
+            raise ValueError(f"made of colors like #ff0000, or of 3 or 4 whole numbers from 0 to 255, but {shown}")
+
+
+def _is_color(given: object) -> bool:
+    if isinstance(given, str):
+        return HEX.fullmatch(given) is not None
+    return (
+        isinstance(given, list)
+        and len(given) in (3, 4)
+        and all(type(part) is int and 0 <= part <= 255 for part in given)
+    )
 
 
 def apply_colormap(image: ImageData, colormap: Any) -> ImageData:  # by value or interval, as in titiler

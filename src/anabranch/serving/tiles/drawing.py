@@ -1,17 +1,17 @@
 """Draws an item by its render hints or its statistics, where the caller gives no options; values never change."""
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from functools import cached_property
 from inspect import signature
 from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request, Response
-from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from titiler.core.dependencies import CoordCRSParams, CRSParams, DefaultDependency, DstCRSParams
 
 from anabranch.serving.etags import has, tag_of
+from anabranch.serving.parameters import query_names
 from anabranch.serving.tiles.assets import Assets, Rasters
 from anabranch.serving.tiles.parameters import check_parameters
 from anabranch.serving.tiles.render_hints import RenderHints, hints_of
@@ -63,7 +63,7 @@ class DrawnRoute(APIRoute):
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(field.alias for part in _parts_of(self.dependant) for field in part.query_params)
+        return query_names(self.dependant)
 
 
 def nothing() -> None:
@@ -80,12 +80,6 @@ def _without_crs(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     ]
     endpoint.__signature__ = given.replace(parameters=known)  # type: ignore[attr-defined]  # what inspect looks at first
     return endpoint
-
-
-def _parts_of(dependant: Dependant) -> Iterator[Dependant]:
-    yield dependant
-    for part in dependant.dependencies:
-        yield from _parts_of(part)
 
 
 class Purpose(DefaultDependency):

@@ -7,6 +7,8 @@ from fastapi import Request
 
 from anabranch.canonical import decode
 from anabranch.errors import InputError, NotFound
+from anabranch.serving.parameters import refuse_unknown
+from anabranch.serving.tiles.colormap import check_colormap
 from anabranch.serving.tiles.rescale import MAX_BANDS
 
 __all__ = ["check_parameters"]
@@ -31,9 +33,7 @@ ASK_FOR_LESS = "Request less, or split the request."
 def check_parameters(request: Request, known: Collection[str]) -> None:
     """Refuse unknown parameters and values out of range; the route itself checks how values are written."""
     query = request.query_params
-    if unknown := sorted(set(query) - set(known)):
-        message = f"unknown parameter {', '.join(name[:40] for name in unknown[:5])}"
-        raise InputError("raster.query", message, remedy=f"The parameters are {', '.join(sorted(known)) or 'none'}.")
+    refuse_unknown(query.keys(), known, "raster.query")
     _check_tile(request.path_params)
     for name, value in (*query.multi_items(), *request.path_params.items()):
         _check_length(name, value)
@@ -131,11 +131,15 @@ def _check_bins(name: str, value: str) -> None:
         raise InputError("raster.size", f"{name} must ask for 1 to {MAX_BINS} bins", remedy=ASK_FOR_LESS)
 
 
-def _check_json(name: str, value: str) -> None:
+def _check_colormap(name: str, value: str) -> None:
     try:
-        decode(value)
+        given = decode(value)
     except ValueError as error:
         raise _wrong(name, f"JSON: {error}") from error
+    try:
+        check_colormap(given)
+    except ValueError as error:
+        raise _wrong(name, str(error)) from error
 
 
 CHECKS: Mapping[str, Callable[[str, str], None]] = {
@@ -151,5 +155,5 @@ CHECKS: Mapping[str, Callable[[str, str], None]] = {
     "histogram_range": _check_range,
     "histogram_bins": _check_bins,
     "color_formula": _check_finite,
-    "colormap": _check_json,
+    "colormap": _check_colormap,
 }

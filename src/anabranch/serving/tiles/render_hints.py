@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 from rio_tiler.colormap import cmap
 from rio_tiler.types import RIOResampling
 
+from anabranch.serving.tiles.colormap import check_colormap
+
 __all__ = ["RenderHints", "hints_of"]
 
 log = structlog.get_logger()
@@ -40,9 +42,11 @@ class RenderHints(BaseModel):
 
     @field_validator("colormap")
     @classmethod
-    def _check_length(cls, colors: Any) -> Any:  # any JSON
+    def _check_colors(cls, colors: Any) -> Any:  # any JSON
         if len(json.dumps(colors)) > MAX_COLORMAP_CHARS:
             raise ValueError("it has too many colors")
+        if colors is not None:
+            check_colormap(colors)
         return colors
 
     def queries(self) -> Iterator[tuple[str, str]]:

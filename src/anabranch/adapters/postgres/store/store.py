@@ -174,6 +174,12 @@ class PostgresStore:
             raise answer
         return answer
 
+    async def find_repeats(self, submissions: Sequence[Submission]) -> list[bool]:
+        """Whether each submission would be answered without a new job."""
+        rows = await self._database.call("find_repeats", write_batch(submissions)[1])
+        places = {row["place"] for row in rows}
+        return [place in places for place in range(len(submissions))]
+
     async def definition(self, workflow_hash: str) -> Workflow:
         """The workflow that jobs were pinned to."""
         found = await self._value("definition", workflow_hash)

@@ -9,12 +9,12 @@ from rasterio.io import DatasetReader
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.settings import RasterSettings
 
-__all__ = ["check_limits", "check_target", "check_whole", "raw_bytes"]
+__all__ = ["MAX_GROWTH_FACTOR", "check_limits", "check_target", "check_whole", "raw_bytes"]
 
 MB = 1024**2
 _MIN_EXPANSION_BYTES = 1024**3
 _MAX_BLOCKS_CHECKED = 20_000
-_MAX_GROWTH_FACTOR = 16
+MAX_GROWTH_FACTOR = 16
 _MAX_SHRINK_FACTOR = 4
 _DIGITS = re.compile(r"^\d+$")
 
@@ -50,7 +50,7 @@ def check_limits(src: DatasetReader, size: int, settings: RasterSettings) -> lis
 def check_target(src: DatasetReader, pixels: int, target: str | None, settings: RasterSettings) -> Permanent | None:
     """An error where the COG would have far more or far fewer pixels than its source, or too many (R6)."""
     own = src.width * src.height
-    least, most = -(-own // _MAX_SHRINK_FACTOR), min(settings.raster_max_pixels, _MAX_GROWTH_FACTOR * own)
+    least, most = -(-own // _MAX_SHRINK_FACTOR), min(settings.raster_max_pixels, MAX_GROWTH_FACTOR * own)
     if pixels > most:
         return _reprojection(
             f"{own:,} pixels become {pixels:,} in {target}, and at most {most:,} are allowed",

@@ -99,10 +99,11 @@ def _year(year: str) -> tuple[datetime, datetime]:
 _LEFT, _RIGHT = r"(?<![0-9])", r"(?![0-9])"
 _ALONE, _ENDS = r"(?<![0-9A-Za-z])", r"(?![0-9A-Za-z])"
 _Y, _M, _D = r"(19[5-9]\d|20[0-4]\d)", r"(0[1-9]|1[0-2])", r"(0[1-9]|[12]\d|3[01])"
+_EARLY, _Y_OF_DAY = "1950", r"(19\d\d|20[0-4]\d)"  # an earlier year is one only with a month and a day
 _CLOCK = r"[T_\- ]?([01]\d|2[0-3])(?P<by>[:\-]?)([0-5]\d)(?P=by)([0-5]\d)"
 _RULES = (
-    _Rule("moment", "two moments", re.compile(rf"{_LEFT}{_Y}[-_]?{_M}[-_]?{_D}{_CLOCK}{_RIGHT}"), _moment),
-    _Rule("day", "two days", re.compile(rf"{_LEFT}{_Y}(?P<by>[-_.]?){_M}(?P=by){_D}{_RIGHT}"), _day),
+    _Rule("moment", "two moments", re.compile(rf"{_LEFT}{_Y_OF_DAY}[-_]?{_M}[-_]?{_D}{_CLOCK}{_RIGHT}"), _moment),
+    _Rule("day", "two days", re.compile(rf"{_LEFT}{_Y_OF_DAY}(?P<by>[-_.]?){_M}(?P=by){_D}{_RIGHT}"), _day),
     _Rule(
         "day of the year",
         "two days of the year",
@@ -126,6 +127,7 @@ _COUNTED = "tile|sheet|blatt|no|nr|num|number|id|product|item|order|part|block|r
 _NO_DATE = re.compile(rf"(?<![a-z])(?:{_DATUMS})[-_. ]?$", re.IGNORECASE)
 _REALIZED = rf"(?:(?:{_DATUMS})[-_. ]?\d{{4}}|(?:nad[-_. ]?83|sad[-_. ]?69)(?:[-_. ]?csrs)?)[-_. ]"
 _NO_NUMBER = re.compile(rf"(?<![a-z])(?:(?:{_COUNTED})[-_. ]?|{_REALIZED})$", re.IGNORECASE)
+_NO_EARLY_DAY = re.compile(rf"(?<![a-z])(?:{_COUNTED})[-_. ]?$", re.IGNORECASE)
 
 
 def _from_name(stem: str) -> Times | None:
@@ -140,6 +142,8 @@ def _find(rule: _Rule, stem: str) -> Iterator[_Found]:
     for match in rule.pattern.finditer(stem):
         before = stem[: match.start()]
         if _NO_DATE.search(before) or (rule.bare and _NO_NUMBER.search(before)):
+            continue
+        if match[1] < _EARLY and _NO_EARLY_DAY.search(before):
             continue
         parts = [part for number, part in enumerate(match.groups(), 1) if number != match.re.groupindex.get("by")]
         try:

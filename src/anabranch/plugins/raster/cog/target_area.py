@@ -1,5 +1,6 @@
 """The area that a target CRS is made for, which says where a reprojected raster is exact."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -9,10 +10,12 @@ from rasterio.io import DatasetReader
 from rasterio.warp import calculate_default_transform
 
 from anabranch.geo.boxes import Box
+from anabranch.geo.degrees import transform_points
 from anabranch.plugins.raster.checks.crs import describe_crs, name_crs
+from anabranch.plugins.raster.checks.limits import MAX_GROWTH_FACTOR
 from anabranch.plugins.raster.models import Notice
 
-__all__ = ["Area", "check_area", "cut_grid"]
+__all__ = ["Area", "check_area", "choose_grid"]
 
 _EDGES = ("west_longitude", "south_latitude", "east_longitude", "north_latitude")
 
@@ -52,20 +55,46 @@ def check_area(src: DatasetReader, crs: CRS, target: CRS, bounds: Box) -> Iterat
         yield Notice(code="raster.target_area", message=message)
 
 
-def cut_grid(src: DatasetReader, crs: CRS, target: CRS) -> dict[str, object]:
-    """The target grid of the latitudes that the target has, for a raster beyond them; else nothing, for GDAL's own."""
+def choose_grid(src: DatasetReader, crs: CRS, target: CRS) -> dict[str, object]:
+    """The grid of a raster in degrees in a target around the Earth, where GDAL's own would not do; else nothing.
+
+    It has only the latitudes that the target has. Around a pole, GDAL takes the size of pixels from the raster's
+    diagonal, which is short there, and makes far too many; then they are as large as those in the raster's centre.
+    """
     area = Area.of(target)
-    if area is None or (latitudes := _shown_latitudes(src, crs, area)) is None:
+    if area is None or not _goes_around(src, crs, area):
         return {}
-    (south, north), (left, bottom, right, top) = latitudes, src.bounds
+    latitudes, (left, bottom, right, top) = _shown_latitudes(src, crs, area), src.bounds
+    south, north = latitudes or sorted((bottom, top))
     rows = max(1, round(src.height * (north - south) / abs(top - bottom)))
-    transform, width, height = calculate_default_transform(crs, target, src.width, rows, left, south, right, north)
+    asked = (crs, target, src.width, rows, left, south, right, north)
+    transform, width, height = calculate_default_transform(*asked)
+    if width * height > MAX_GROWTH_FACTOR * src.width * src.height:
+        pixel = (right - left) / src.width, (north - south) / rows
+        side = _find_side(crs, target, ((left + right) / 2, (south + north) / 2), pixel)
+        if side is None:
+            return {}
+        transform, width, height = calculate_default_transform(*asked, resolution=side)
+    elif latitudes is None:
+        return {}
     return {"transform": transform, "width": width, "height": height}
+
+
+def _find_side(crs: CRS, target: CRS, centre: tuple[float, float], pixel: tuple[float, float]) -> float | None:
+    """The side of a square in the target that has the area of a pixel there; None where it has none."""
+    (x, y), (across, down) = centre, pixel
+    xs, ys = transform_points(crs, target, [(x, y), (x + across, y), (x, y + down)])
+    area = abs((xs[1] - xs[0]) * (ys[2] - ys[0]) - (xs[2] - xs[0]) * (ys[1] - ys[0]))
+    return math.sqrt(area) if 0 < area < math.inf else None
+
+
+def _goes_around(src: DatasetReader, crs: CRS, area: Area) -> bool:
+    return bool(crs.is_geographic and area.box.goes_around and src.transform.is_rectilinear)
 
 
 def _shown_latitudes(src: DatasetReader, crs: CRS, area: Area) -> tuple[float, float] | None:
     """The latitudes of a raster in degrees that lie in an area around the Earth; None where all of them do, or none."""
-    if not (crs.is_geographic and area.box.goes_around and src.transform.is_rectilinear):
+    if not _goes_around(src, crs, area):
         return None
     bottom, top = sorted((src.bounds.bottom, src.bounds.top))
     south, north = max(bottom, area.box.south), min(top, area.box.north)

@@ -20,7 +20,7 @@ from anabranch.plugins.raster.checks.bands import mask_kind
 from anabranch.plugins.raster.checks.crs import parse_crs
 from anabranch.plugins.raster.checks.georef import check_grid, upright
 from anabranch.plugins.raster.cog.encoding import Encoding, encoding_of
-from anabranch.plugins.raster.cog.target_area import cut_grid
+from anabranch.plugins.raster.cog.target_area import choose_grid
 from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.pixels import Array, Mask, read_mask, read_window
 from anabranch.plugins.raster.files.reader import open_raster
@@ -196,7 +196,7 @@ def _warp(
     if options.repairs.nodata == "keep" and src.nodata is not None:
         asked["src_nodata"] = src.nodata
     try:
-        grid = WarpedVRT(src, **asked, **cut_grid(src, crs, target))
+        grid = WarpedVRT(src, **asked, **choose_grid(src, crs, target))
         if options.resolution is None:
             return grid
         with grid:

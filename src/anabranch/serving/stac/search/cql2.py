@@ -13,7 +13,7 @@ from anabranch.geo.boxes import Box
 from anabranch.serving.stac.search.bounds import BOUNDS, refuse
 from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
 
-__all__ = ["check_filter", "check_text", "check_values", "parse_filter", "spell_out_boxes"]
+__all__ = ["SHOWN_ONLY", "check_filter", "check_property", "check_text", "check_values", "parse_filter", "spell_out"]
 
 # A sign before a number, as in coordinates, is not an operator: the parser handles any number of them.
 TOKEN = re.compile(r"""'[^']*'|"[^"]*"|[^\W\d]\w*|(?<=[\s(,])[+-]?\d[\d.]*|[<>=!|]+|\s+|.""", re.DOTALL)
@@ -21,6 +21,11 @@ WORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "div"})
 SIGNS = frozenset("+-*/%^<>=!|")
 # They compute a value, but a filter must be a condition.
 VALUES = frozenset({"+", "-", "*", "/", "%", "^", "div", "casei", "accenti", "upper", "lower"})
+TEMPORAL = ("t_", "anyinteracts")
+DATETIME = ("datetime", "properties.datetime")
+# For an item with only a moment, pgstac takes both for it.
+ITEM_INTERVAL = {"interval": [{"property": "start_datetime"}, {"property": "end_datetime"}]}
+SHOWN_ONLY = "proj:epsg"  # added to items for clients that know only this
 EXAMPLE = "Write a comparison, like eo:cloud_cover < 10, or several joined by `and` and `or`."
 
 
@@ -67,16 +72,22 @@ def check_filter(given: object) -> None:
     check_values(given, "filter")
 
 
-def spell_out_boxes(given: Any) -> Any:  # JSON
-    """A filter with the area of each box instead of the box, which pgstac does not know."""
+def spell_out(given: Any, *, temporal: bool = False) -> Any:  # JSON
+    """A filter in pgstac's terms, which knows no boxes, and takes `datetime` for an item's start.
+
+    A box becomes its area, and `datetime` in a temporal operator the item's whole interval.
+    """
     if isinstance(given, list):
-        return [spell_out_boxes(part) for part in given]
+        return [spell_out(part, temporal=temporal) for part in given]
     if not isinstance(given, dict):
         return given
     if given.keys() == {"bbox"}:
         check_bbox(given["bbox"])
         return Box.of(given["bbox"]).to_geojson()
-    return {name: spell_out_boxes(part) for name, part in given.items()}
+    if temporal and given.get("property") in DATETIME:
+        return ITEM_INTERVAL
+    within = str(given.get("op")).lower().startswith(TEMPORAL)
+    return {name: spell_out(part, temporal=within) for name, part in given.items()}
 
 
 def check_values(given: object, where: str) -> None:
@@ -88,7 +99,9 @@ def check_values(given: object, where: str) -> None:
         if isinstance(value, dict) and "type" in value and not isinstance(value.get("op"), str):
             check_geometry(value, where)
             continue
-        operators += isinstance(value, dict) and "op" in value
+        if isinstance(value, dict):
+            operators += "op" in value
+            check_property(value.get("property"), where)
         parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
         values += len(parts)
         if values > BOUNDS.values + 2 * BOUNDS.operators:
@@ -97,6 +110,12 @@ def check_values(given: object, where: str) -> None:
             refuse(f"{where} has a text of more than {BOUNDS.value_length:,} characters", "Shorten it.")
         _check_counts(depth, operators, 0)
         left += [(part, depth + (isinstance(value, dict) or isinstance(part, list))) for part in parts]
+
+
+def check_property(name: object, where: str) -> None:
+    """Refuse a property that items show, but that the catalog does not have."""
+    if isinstance(name, str) and name.removeprefix("properties.") == SHOWN_ONLY:
+        refuse(f"{where} can't use {SHOWN_ONLY}", "Use proj:code, like \"proj:code\" = 'EPSG:4326'.")
 
 
 def _check_counts(depth: int, operators: int, steps: int) -> None:

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 from urllib.parse import unquote_plus
 
 from fastapi import Request
+from fastapi.dependencies.models import Dependant
 
 from anabranch.canonical import decode
+from anabranch.serving.parameters import body_names, query_names, refuse_unknown
 from anabranch.serving.stac.search.bounds import BOUNDS, refuse
-from anabranch.serving.stac.search.cql2 import check_filter, check_values
+from anabranch.serving.stac.search.cql2 import check_filter, check_property, check_values
 from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
 
 __all__ = ["check_request"]
@@ -17,10 +19,14 @@ MAX_DATETIME_CHARS = 100
 
 
 async def check_request(request: Request) -> None:
-    """Refuse a search that no parser or database should see; they check its syntax themselves."""
+    """Refuse unknown parameters, and what no parser or database should see; they check the syntax themselves."""
+    dependant: Dependant = request.scope["route"].dependant
+    refuse_unknown(request.query_params.keys(), query_names(dependant), "catalog.query")
     if request.method == "POST":
         given = await request.json()
-        _check(given if isinstance(given, dict) else {})
+        given = given if isinstance(given, dict) else {}
+        refuse_unknown(given, body_names(dependant), "catalog.query")
+        _check(given)
     for name, text in request.query_params.multi_items():
         _check({name: READ.get(name, str)(text)})
 
@@ -53,6 +59,13 @@ def _check_names(name: str, value: object) -> None:
         _check_name(name, each.get("field") if isinstance(each, dict) else each)
 
 
+def _check_order(value: object) -> None:
+    _check_names("sortby", value)
+    for each in value if isinstance(value, list) else []:
+        field = each.get("field") if isinstance(each, dict) else each
+        check_property(field.lstrip("+-") if isinstance(field, str) else None, "sortby")
+
+
 def _check_fields(value: object) -> None:
     chosen = value if isinstance(value, dict) else {}
     lists = [chosen.get(side) for side in ("include", "exclude")]
@@ -64,6 +77,8 @@ def _check_comparisons(value: object) -> None:
     if sum(len(part) if isinstance(part, dict) else 1 for part in parts) > BOUNDS.operators:
         refuse(f"query has more than {BOUNDS.operators} comparisons")
     check_values(value, "query")
+    for name in value if isinstance(value, dict) else ():
+        check_property(name, "query")
 
 
 def _check_datetime(value: object) -> None:
@@ -122,7 +137,7 @@ CHECKS: Mapping[str, Callable[[object], None]] = {
     "intersects": lambda value: check_geometry(value, "intersects"),
     "query": _check_comparisons,
     "fields": _check_fields,
-    "sortby": lambda value: _check_names("sortby", value),
+    "sortby": _check_order,
     "filter": _check_body_filter,
     "filter-crs": _check_crs,
     "token": lambda value: check_values(value, "token"),
