@@ -30,9 +30,15 @@ def without_descriptors(pid: int, *, left: int = 0) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
+async def until_all_beat(stage: Stage) -> None:
+    """A process without descriptors can't connect; one whose heart has beaten is connected."""
+    await until_async(lambda: stage.query("select bool_and(beat_at > began_at) from app.sessions") == [(True,)])
+
+
 @pytest.mark.parametrize("left", [0, 3])
 async def test_tf2_a_worker_without_descriptors_leaves_its_tasks_to_a_healthy_one(stage: Stage, left: int) -> None:
     _, sick = await stage.crew.start_ready("orchestrator", "worker", slots=4)
+    await until_all_beat(stage)
     with without_descriptors(sick.pid, left=left):
         job_ids = [await stage.submit("acts", acts=ACTS, number=number) for number in range(6)]
         await until_async(lambda: sick.said("worker.exhausted"), what="a task that was handed back")
@@ -47,6 +53,7 @@ async def test_tf2_a_worker_without_descriptors_leaves_its_tasks_to_a_healthy_on
 
 async def test_tf2_a_worker_that_has_descriptors_again_finishes_its_tasks_by_itself(stage: Stage) -> None:
     _, worker = await stage.crew.start_ready("orchestrator", "worker", slots=4)
+    await until_all_beat(stage)
     with without_descriptors(worker.pid):
         job_ids = [await stage.submit("acts", acts=ACTS, number=number) for number in range(3)]
         await until_async(lambda: len(worker.said("worker.exhausted")) > 1, what="tasks that were handed back")

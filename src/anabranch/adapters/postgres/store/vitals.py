@@ -27,6 +27,7 @@ class PostgresSigns:
         # Not checked before use: that would be a second round trip that hangs where the first one would.
         self._database = Database(bounded, None, name=name, size=1, checked=False)
         self._seen: dict[tuple[str, str], float] = {}
+        self._release = Files().release.number  # read now: there may be no descriptors later
 
     async def open(self) -> None:
         """Start connecting."""
@@ -49,7 +50,7 @@ class PostgresSigns:
             duties=duties,
             troubles=[Trouble(**trouble) for trouble in row.pop("troubles")],
             clock_step=ClockStep(**step) if step else None,
-            our_release=Files().release.number,
+            our_release=self._release,
             horizon=self._judge(holders),
             **row,
         )
