@@ -50,7 +50,10 @@ IN_FLIGHT = """
      where l.handler like 'campaign.%' and l.handler not like 'campaign.idle%' and not l.closed"""
 PROGRESS = """
     select (select count(*) from app.outcomes) + (select count(*) from app.jobs where finished_at is not null)"""
-FIRST = "select extract(epoch from min(finished_at))::float8 from app.outcomes where finished_at > to_timestamp(%s)"
+# What ended by a clock that was ahead has not ended since.
+FIRST = """
+    select extract(epoch from min(finished_at))::float8 from app.outcomes
+     where finished_at > to_timestamp(%s) and finished_at <= app.now()"""
 LEFT = """
     select count(*) from unnest(%s::bigint[], %s::integer[]) as t (lane, idx)
      where exists (select from app.lanes l where l.id = t.lane and not l.closed)
