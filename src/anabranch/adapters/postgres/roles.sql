@@ -1,5 +1,5 @@
 -- Make the four roles, and the login user a member of each. Roles belong to the whole cluster, where no lock of one
--- database keeps others out: whoever comes second finds them made.
+-- database keeps others out: the second finds them made.
 do $$
 declare
     _role text;

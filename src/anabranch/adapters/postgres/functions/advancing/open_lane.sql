@@ -77,7 +77,7 @@ begin
             select _lane, t.idx, t.item from taken t where t.generation = _generation
             returning parameters)
         select count(*), max(app.data_bytes(m.parameters)) into _staged, _bytes from made m;
-        if _staged <> _width then  -- another holder of the right took them; whoever comes next stages them again
+        if _staged <> _width then  -- another holder of the right took them; the next one stages them again
             raise exception 'of % items % were staged', _width, _staged using errcode = 'serialization_failure';
         end if;
     elsif _source ->> 'kind' = 'match' then

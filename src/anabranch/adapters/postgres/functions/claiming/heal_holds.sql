@@ -1,4 +1,4 @@
--- Let lanes go that a limit holds which is gone. Whoever took the limit away calls it right after, in a commit of its
+-- Let lanes go that a limit holds which is gone. The caller that took the limit away calls it right after, in a commit of its
 -- own, again and again while it answers that there were some, for it waits for lanes and claims wait for limits with lanes in hand; the sweeper does for one who died between.
 create function app.heal_holds(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
 returns integer language sql as $$

@@ -1,5 +1,5 @@
 -- Add the ends of jobs to the sums by workflow and state. There are sums of at most _workflows workflows, the first that
--- came; what others add goes to the workflow named '', for whoever reads them gives each a series of its own. When one
+-- came; what others add goes to the workflow named '', for a reader gives each a series of its own. When one
 -- comes and there is no place, those whose workflow has no definition any more give up theirs, and '' takes over their
 -- sums, so that the sum of all never falls. One sweeper does it at a time, and none waits. Answers how many ends there were.
 create function app.sum_endings(_workflows integer, _batch integer) returns integer language plpgsql as $$

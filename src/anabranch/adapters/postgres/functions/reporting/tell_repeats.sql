@@ -1,4 +1,4 @@
--- Tell, once for each open lane, that tasks of it are tried again: whoever reads the events of a job learns of crashes
+-- Tell, once for each open lane, that tasks of it are tried again: a reader of the job's events learns of crashes
 -- and failures within a sweep, and ten thousand of them are one event. The node's end has the sum (app.set_node).
 -- Reports can't do it: they never lock the job's row. Jobs and lanes are locked, and so read as they are now, whatever
 -- ended since this began; none is waited for: what others hold is left to the next sweep. Answers how many.

@@ -1,6 +1,6 @@
--- Submit many jobs in one commit. Whoever submits several takes locks in one order, that none waits in a circle: the
+-- Submit many jobs in one commit. All callers take their locks in one order, so that none waits in a circle: the
 -- definitions by hash, then the keys, then the jobs by identity. An error is that of the whole batch.
--- AN002: a part of a workflow has no definition here; whoever submits keeps it first.
+-- AN002: a part of a workflow has no definition here; the caller stores it first.
 -- Plans are pinned: what was right for an empty table must not stay when it has grown.
 create function app.submit_batch(_session bigint, _workflows jsonb, _submissions jsonb)
 returns table (
