@@ -69,7 +69,7 @@ async def test_e6_a_restart_amid_advances_costs_less_than_a_lease(
     async with stage_on(server, folder, lease=60) as stage:
         jobs = [await stage.submit("chain", run=run) for run in range(12)]
         for kill in range(1, 4):
-            await stage.until(jobs[0], lambda job, kill=kill: job.nodes[2 * kill].total)  # type: ignore[misc]  # bound
+            await stage.until(jobs[0], lambda job, kill=kill: job.nodes[2 * kill].tasks.total)  # type: ignore[misc]  # bound
             await server.restart(how)
         back = time.monotonic()
         await stage.finish(*jobs)

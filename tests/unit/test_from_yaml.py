@@ -1,5 +1,6 @@
 """What a valid file becomes: every key once, edges from both ends, a stable order, and one hash for one content."""
 
+import json
 import random
 import re
 import time
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.canonical import Json
+from anabranch.engine.plugin import load_plugins
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError
 from anabranch.plugins.demo import handlers as demo
@@ -351,3 +353,12 @@ def test_500_nodes_load_in_under_a_second() -> None:
 @pytest.mark.parametrize("text", re.findall(r"```yaml\n(workflow_id.*?)```", PAGE.read_text(), re.DOTALL))
 def test_an_example_of_the_reference_loads(text: str) -> None:
     assert load_yaml(text, str(PAGE), HANDLERS).mistakes == ()
+
+
+HASHES = Path(__file__).parents[1] / "data" / "workflow_hashes.json"
+
+
+def test_e16_the_shipped_workflows_have_the_hashes_that_jobs_are_pinned_to() -> None:
+    """A workflow that was changed on purpose gets a new version, and its new hash here."""
+    found = {workflow.id: workflow.hash for workflow in load_plugins().workflows}
+    assert found == json.loads(HASHES.read_text())
