@@ -17,6 +17,7 @@ from anabranch.engine.model import ApplyResult, Claim, Ended, LimitKind, RightVi
 from anabranch.engine.ports import TakenRight
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, LaneEnded, SetJob, SetNode, Transition
+from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.nodes import Kind, Spread
@@ -273,7 +274,8 @@ def _reports(claims: Sequence[Claim]) -> str:
 
 
 @pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
+async def stage(database_url: str, clock: Clock) -> AsyncIterator[Stage]:
+    """Its clock stands still, so that nothing is called stuck because the matrix took long."""
     async with open_harness(database_url) as harness:
         with connect(database_url, None, name="stage") as admin:
             made = Stage(harness, admin)
