@@ -246,7 +246,9 @@ async def test_s1_a_key_that_cannot_be_looked_up_is_not_let_in(
     transport = httpx.ASGITransport(app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=BASE) as api:
         problem(await api.get("/api/jobs", headers=bearing(Credential.make())), 401, "auth.invalid")
-        postgres_admin.execute(f"drop database {database_url.rpartition('/')[2]} with (force)".encode())
+        name = database_url.rpartition("/")[2]
+        postgres_admin.execute(f"alter database {name} with allow_connections false".encode())
+        postgres_admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
         told = problem(await api.get("/api/jobs", headers=bearing(Credential.make())), 503, "auth.unavailable")
     assert (told["retryable"], "database" in json.dumps(told)) == (True, False)
 
