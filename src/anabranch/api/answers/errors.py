@@ -176,7 +176,7 @@ def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
 def for_anonymous(error: AnabranchError) -> AnabranchError:
     """An error as anonymous callers see it."""
     # Which part fails is not for those who only look whether any does.
-    if isinstance(error, Unavailable | SessionGone) and error.code != "auth.unavailable":
+    if isinstance(error, Unavailable | SessionGone):
         remedy = "Try again; its operator finds the cause with `anabranch doctor`."
         return Unavailable("api.not_ready", "this API can't serve now", remedy=remedy)
     return error
