@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         Transient,
         Unavailable,
     )
+    from anabranch.workflows.functions import choose, end, expr, gate, item, task, wait, workflow, workflow_named
+    from anabranch.workflows.inputs import Input
     from anabranch.workflows.stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
     from anabranch.workflows.work import Retry
 
@@ -42,6 +44,7 @@ __all__ = [
     "DefinitionError",
     "HandlerContext",
     "HandlerResult",
+    "Input",
     "InputError",
     "Interrupted",
     "Job",
@@ -57,9 +60,18 @@ __all__ = [
     "Throttled",
     "Transient",
     "Unavailable",
+    "choose",
+    "end",
+    "expr",
+    "gate",
     "handler",
+    "item",
     "register_handler",
     "register_job",
+    "task",
+    "wait",
+    "workflow",
+    "workflow_named",
 ]
 
 _HOMES = (
@@ -68,6 +80,8 @@ _HOMES = (
     "anabranch.engine.worker.handler",
     "anabranch.engine.model",
     "anabranch.workflows.work",
+    "anabranch.workflows.functions",
+    "anabranch.workflows.inputs",
 )
 
 

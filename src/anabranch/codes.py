@@ -237,6 +237,7 @@ CODES: tuple[Code, ...] = (
     Code("workflow.input", Kind.DEFINITION, "An input of a workflow is declared wrongly.", "Fix the declaration; `anabranch workflows validate` shows its location."),
     Code("workflow.invalid", Kind.DEFINITION, "A workflow is wrong.", "Fix it; `anabranch workflows validate` lists every mistake."),
     Code("workflow.not_found", Kind.NOT_FOUND, "There is no such workflow.", "List them with `anabranch workflows list`."),
+    Code("workflow.stages", Kind.INVALID, "A workflow that a class with stages declares has no YAML.", "Only workflows in YAML and workflow functions can be shown as YAML."),
     Code("workflow.unreadable", Kind.UNAVAILABLE, "The definition of a workflow can't be read.", "Upgrade this process: a later release wrote it."),
 )
 # fmt: on

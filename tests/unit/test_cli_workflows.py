@@ -114,6 +114,15 @@ def test_a_workflow_that_is_not_there_exits_3_with_the_nearest(said: Said) -> No
     assert said.err.startswith("error: there is no workflow 'diamod'\nDid you mean 'diamond'? ")
 
 
+def test_a_workflow_is_shown_as_the_file_that_gives_its_hash(said: Said, folder: Path) -> None:
+    before = said.json("workflows show mine")
+    (folder / "plugins" / "mine.yaml").write_text(said("workflows show mine --yaml"))
+    assert "timeout_seconds: 9\n" in (folder / "plugins" / "mine.yaml").read_text()
+    assert said.json("workflows show mine") == before
+    said("workflows show hello_world --yaml", 5)
+    assert "class with stages" in said.err
+
+
 def test_every_mistake_of_every_file_is_told_with_its_place(said: Said, folder: Path) -> None:
     (folder / "a.yaml").write_text(SOUND)
     (folder / "b.yaml").write_text(BROKEN.replace("mine", "second"))

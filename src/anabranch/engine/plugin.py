@@ -5,10 +5,11 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import structlog
 
@@ -17,6 +18,7 @@ from anabranch.engine.lanes import INTERNAL, internal_queue, is_internal_queue
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.functions import WorkflowFunction, functions_in
 from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import Mistake, nearest
 from anabranch.workflows.nesting import nest
@@ -32,6 +34,14 @@ CHOSEN = "PLUGIN_MODULES"
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True)
+class _Function:
+    """A workflow function, and where it was found."""
+
+    origin: str
+    function: WorkflowFunction[..., Any]
+
+
 class Registry:
     """The handlers and job types of this process. A later one of the same name takes the place of an earlier.
 
@@ -45,9 +55,9 @@ class Registry:
         self.declarations: dict[str, Declaration] = {}
         self.refused: dict[str, str] = {}
         self.kept: set[str] = set()
-        self._taken: set[Handler | type] = set()
+        self._taken: set[object] = set()
         self.broken: dict[str, str] = {}
-        self._brought: list[Declaration | Path] = []
+        self._brought: list[Declaration | Path | _Function] = []
         self._loaded: dict[str, Loaded] = {}
         self._misfits: set[str] = set()
 
@@ -55,7 +65,8 @@ class Registry:
         """Take what a module declares; its job types count once all handlers are known."""
         handlers = [found for found in handlers_in(vars(module)) if found not in self._taken]
         classes = [found for found in classes_in(vars(module)) if found not in self._taken]
-        self._taken.update(handlers, classes)
+        functions = [found for found in functions_in(vars(module)) if found not in self._taken]
+        self._taken.update(handlers, classes, functions)
         for found in handlers:
             self._warn_if_known("handler", found.name, self.handlers, module.__name__)
             self.handlers[found.name] = found
@@ -64,6 +75,7 @@ class Registry:
                 self._brought.append(replace(declare(found_class), origin=module.__name__))
             except DefinitionError as error:
                 self.refuse(f"{module.__name__}.{found_class.__qualname__}", error.message)
+        self._brought += [_Function(f"{module.__name__}.{found.id}", found) for found in functions]
 
     def refuse(self, name: str, reason: str) -> None:
         """Note that a plugin or job type can't be used; the others go on (G5)."""
@@ -78,7 +90,7 @@ class Registry:
         """Give nodes what their handlers decide; a workflow that doesn't fit its handlers is refused alone (G5)."""
         before = set(self.refused)
         for brought in self._brought:
-            for declared in self._load_folder(brought) if isinstance(brought, Path) else (brought,):
+            for declared in self._load(brought):
                 self._declare(declared)
         for name, declared in list(self.declarations.items()):
             if mistakes := find_handler_mistakes(declared.workflow, self.handlers):
@@ -147,6 +159,26 @@ class Registry:
         for method in declared.ignored:
             log.warning("job.method_ignored", job_type=name, method=method)
 
+    def _load(self, brought: "Declaration | Path | _Function") -> Iterator[Declaration]:
+        match brought:
+            case Declaration():
+                yield brought
+            case Path():
+                yield from self._load_folder(brought)
+            case _Function():
+                if workflow := self._take(brought.origin, brought.function.load(self.handlers)):
+                    yield Declaration(workflow, origin=brought.origin)
+
+    def _take(self, origin: str, loaded: Loaded) -> Workflow | None:
+        """The workflow of a file or a function, kept to place later mistakes; one with mistakes is refused."""
+        if loaded.workflow is None:
+            self.refuse(origin, "\n".join(map(str, loaded.mistakes)))
+            if loaded.draft is not None:
+                self.broken.setdefault(loaded.draft.id, origin)
+        else:
+            self._loaded[origin] = loaded
+        return loaded.workflow
+
     def _load_folder(self, folder: Path) -> Iterator[Declaration]:
         found: dict[str, Path] = {}
         for file in _yaml_in(folder):
@@ -155,15 +187,10 @@ class Registry:
             except OSError as error:
                 self.refuse(str(file), str(error))
                 continue
-            workflow = loaded.workflow
-            if workflow is None:
-                self.refuse(str(file), "\n".join(map(str, loaded.mistakes)))
-                if loaded.draft is not None:
-                    self.broken.setdefault(loaded.draft.id, str(file))
-            elif (first := found.setdefault(workflow.id, file)) != file:
+            workflow = self._take(str(file), loaded)
+            if workflow is not None and (first := found.setdefault(workflow.id, file)) != file:
                 self.refuse(str(file), f"the workflow_id {workflow.id!r} is that of {first.name}, too")
-            else:
-                self._loaded[str(file)] = loaded
+            elif workflow is not None:
                 yield Declaration(workflow, origin=str(file))
 
     def _refuse_nested(self, name: str, mistakes: Sequence[Mistake]) -> None:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from pydantic import (
@@ -208,7 +209,12 @@ def _plain(value: Any) -> Json:  # of a field
         return declared_values(value)
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    return value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(value, StrEnum):
+        return str(value)
+    if isinstance(value, timedelta):
+        seconds = value.total_seconds()
+        return int(seconds) if seconds.is_integer() else seconds
+    return value  # type: ignore[no-any-return]  # JSON
 
 
 def find_number_mistakes(value: Any, prefix: str = "") -> Iterator[str]:

@@ -7,11 +7,13 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from anabranch.canonical import Json
 from anabranch.errors import DefinitionError
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.expressions import ExpressionError, read_template
+from anabranch.workflows.expressions.templates import Fixed
 from anabranch.workflows.handlers import Handler, Runs
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
 from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, Kind, Node, Spread, StageNode
@@ -270,3 +272,25 @@ def find_model_mistakes(
             and guess(name, [key for key in given if key not in fields]) is None
         ):
             yield Mistake(lacking, f"{owner} needs the {noun} {quote(name)}", "Add it to params.")
+    for name, message in _value_mistakes({key: value for key, value in given.items() if key in fields}, model):
+        yield Mistake((*at, name), f"the {noun} {quote(name)} of {owner}: {message}", of_value=True)
+
+
+def _value_mistakes(given: Mapping[str, Json], model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """What a model says of the values that are known before any job, by name; of the others it can say nothing."""
+    known = {key: value for key, value in given.items() if _is_fixed(value)}
+    try:
+        model.model_validate(known)
+    except ValidationError as error:
+        for found in error.errors(include_url=False, include_context=False):
+            if found["type"] != "missing" and found["loc"][:1] and found["loc"][0] in known:
+                yield str(found["loc"][0]), re.sub("^Input", "it", found["msg"])
+    except Exception:  # noqa: BLE001, S110  # a validator of the model that needs what is not known yet
+        pass
+
+
+def _is_fixed(value: Json) -> bool:
+    try:
+        return isinstance(read_template(value).part, Fixed)
+    except ExpressionError:
+        return False

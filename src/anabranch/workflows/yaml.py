@@ -1,6 +1,9 @@
-"""A DAG written in YAML becomes a Workflow. Every mistake of a file is found at once, with its line and column (G4)."""
+"""A DAG written in YAML becomes a Workflow. Every mistake of a file is found at once, with its line and column (G4).
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+A document is what a file holds: keys and plain values. Functions are traced into documents, too.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -20,12 +23,13 @@ from anabranch.workflows.validation import find_handler_mistakes, find_workflow_
 from anabranch.workflows.work import HandlerWork, Work, WorkflowWork
 from anabranch.workflows.yaml_tree import FileMistake, Tree, TreeError, read_tree
 
-__all__ = ["FileMistake", "Loaded", "load_yaml"]
+__all__ = ["FileMistake", "Loaded", "Place", "load_document", "load_yaml"]
 
 UNNAMED = "unnamed"
 EDGES = ("type", "next", "depends_on", "branches")  # the keys that say which node comes after which
 
 M = TypeVar("M", bound=Model)
+Place = Callable[[Mistake], FileMistake]  # finds where a mistake is written
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Loaded:
     workflow: Workflow | None
     mistakes: tuple[FileMistake, ...]
     draft: Workflow | None = None
-    tree: Tree | None = field(default=None, repr=False)
+    place: Place | None = field(default=None, repr=False)
 
     def require(self) -> Workflow:
         """The workflow, or DefinitionError with every mistake."""
@@ -56,9 +60,9 @@ class Loaded:
 
     def with_mistakes(self, found: Sequence[Mistake]) -> "Loaded":
         """The same with more mistakes, at their places."""
-        if not found or self.tree is None:
+        if not found or self.place is None:
             return self
-        placed = {*self.mistakes, *(_place(self.tree, mistake) for mistake in found)}
+        placed = {*self.mistakes, *map(self.place, found)}
         return replace(self, workflow=None, mistakes=_in_order(placed))
 
 
@@ -68,14 +72,19 @@ def load_yaml(text: str | bytes, file: str, handlers: Mapping[str, Handler] | No
         tree = read_tree(text, file)
     except TreeError as error:
         return Loaded(None, error.mistakes)
-    draft = _Draft(tree.value)
+    return load_document(tree.value, partial(_place, tree), handlers)
+
+
+def load_document(document: Mapping[str, Json], place: Place, handlers: Mapping[str, Handler] | None = None) -> Loaded:
+    """The workflow that a document says; with handlers, it is checked against them too. It never raises."""
+    draft = _Draft(document)
     workflow = draft.read()
     found = draft.mistakes[:MAX_MISTAKES] + find_workflow_mistakes(workflow, is_whole=draft.is_whole)
     found = found or find_workflow_mistakes(workflow)  # what was spared for the sake of other mistakes
     if handlers is not None:
         found += find_handler_mistakes(workflow, handlers)
-    mistakes = _in_order({_place(tree, mistake): None for mistake in found})
-    return Loaded(None if mistakes else workflow, mistakes, workflow, tree)
+    mistakes = _in_order({place(mistake): None for mistake in found})
+    return Loaded(None if mistakes else workflow, mistakes, workflow, place)
 
 
 def _in_order(mistakes: Iterable[FileMistake]) -> tuple[FileMistake, ...]:

@@ -19,6 +19,7 @@ from anabranch.errors import DefinitionError, InputError
 from anabranch.workflows.drawing.diagram import workflow_svg, workflow_text
 from anabranch.workflows.json_schema import workflow_schema
 from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml_text import write_yaml
 
 __all__ = ["graph", "list_workflows", "pause_workflow", "reload", "resume_workflow", "schema", "show", "validate"]
 
@@ -35,12 +36,19 @@ def list_workflows(json: Json = False) -> None:
     _show_refused(registry.refused)
 
 
-def show(workflow: WorkflowName, json: Json = False) -> None:
+def show(
+    workflow: WorkflowName,
+    yaml: Annotated[bool, typer.Option("--yaml", help="Print it as a workflow file.")] = False,
+    json: Json = False,
+) -> None:
     """Show a workflow: its inputs, nodes and output."""
-    declared = load().declaration(workflow)
+    registry = load()
+    declared = registry.declaration(workflow)
     if json:
         definition = decode(declared.workflow.text)
         print_json({**summarize(declared).raw, "inputs": declared.inputs_schema, "definition": definition})
+    elif yaml:
+        print_line(write_yaml(declared.workflow, registry.handlers).removesuffix("\n"))
     else:
         show_definition(declared)
 

@@ -1,13 +1,13 @@
 """@handler, the Context a handler sees, and the call that runs one."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
-from typing import Any, Literal, TypeVar, get_origin, get_type_hints
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, get_origin, get_type_hints, overload
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from anabranch.canonical import Json, JsonObject
@@ -16,6 +16,7 @@ from anabranch.contract.answer import build
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.result_file import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
+from anabranch.workflows.functions import HandlerFunction
 from anabranch.workflows.handlers import Handler, Runs
 from anabranch.workflows.rules import Seconds, find_number_mistakes
 from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
@@ -34,7 +35,9 @@ __all__ = [
     "register_handler",
 ]
 
-Function = TypeVar("Function", bound=Callable[..., Any])  # a handler's own types are checked when it is registered
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
 _MARK = "__anabranch_handlers__"
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _ENVELOPE = {"success", "result", "error", "retry"}
@@ -54,6 +57,19 @@ TaskContext = Context
 HandlerContext = Context
 
 
+class _Declare(Protocol):
+    """What makes a handler of a function; a class stays a class."""
+
+    @overload
+    def __call__(self, function: type[C], /) -> type[C]: ...  # type: ignore[overload-overlap]  # classes are callable
+    @overload
+    def __call__(self, function: HandlerFunction[P, R], /) -> HandlerFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, Any]], /) -> HandlerFunction[P, Any]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> HandlerFunction[P, R]: ...
+
+
 def handler(
     name: str,
     *,
@@ -62,8 +78,10 @@ def handler(
     retry: Retry | None = None,
     heavy: bool = False,
     quick: bool = False,
-) -> Callable[[Function], Function]:
+) -> _Declare:
     """Declare a function, or a class with `execute`, as the handler of this name.
+
+    The function can still be called as it is; inside a function with `@workflow`, a call is a node.
 
     `heavy`: a fresh child with limits for each task. `quick`: in the worker itself; for code that takes well under a
     second and calls nothing that could block or crash.
@@ -75,13 +93,14 @@ def handler(
     if said := "; ".join(mistakes):
         raise DefinitionError("handler.unsupported", f"handler {name!r}: {said}")
 
-    def register(function: Function) -> Function:
-        form = _form(name, function)
+    def register(given: Any, /) -> Any:  # a function or a class
+        form = _form(name, given)
         runs = _where(name, form, heavy=heavy, quick=quick)
         declared = _declare(name, form, queue, timedelta(seconds=timeout_seconds), retry or Retry(), runs)
-        marks = [*getattr(function, _MARK, ()), declared]
-        setattr(function, _MARK, marks)
-        return function
+        is_spread = isinstance(declared.function, _Spread)
+        made = given if inspect.isclass(given) else HandlerFunction(declared, form.call, in_order=is_spread)
+        setattr(made, _MARK, [*getattr(given, _MARK, ()), declared])
+        return made
 
     return register
 
@@ -119,6 +138,8 @@ def describe_handler(declared: Handler) -> contract.Handler:
 def place_of(declared: Handler) -> str:
     """Where a handler is written."""
     function = declared.function
+    if isinstance(function, _Spread):
+        function = function.call
     written = getattr(function.made, "execute", None) if isinstance(function, _Executed) else inspect.unwrap(function)
     code = getattr(written, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}" if code else declared.name
@@ -184,9 +205,11 @@ class _Form:
     summary: str
 
 
-def _form(name: str, given: object) -> _Form:
+def _form(name: str, given: Any) -> _Form:  # whatever is declared
     if not name or not callable(given):
         raise DefinitionError("handler.unsupported", f"handler {name!r} must be a function, not {given!r}")
+    if isinstance(given, HandlerFunction):
+        given = inspect.unwrap(given)
     if not inspect.isclass(given):
         return _Form(given, given, is_method=False, summary=_summary(given))
     execute = getattr(given, "execute", None)
@@ -206,6 +229,18 @@ class _Executed:
 
     def __call__(self, *arguments: object) -> object:
         return _instance(self.made).execute(*arguments)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Calls a function that takes each parameter by itself, with those of the model made of its signature."""
+
+    call: Callable[..., Any]
+    context: str
+
+    def __call__(self, params: BaseModel, context: Context) -> object:
+        given = {field.alias or name: getattr(params, name) for name, field in type(params).model_fields.items()}
+        return self.call(**given, **({self.context: context} if self.context else {}))
 
 
 @cache
@@ -242,9 +277,44 @@ def _declare(name: str, form: _Form, queue: str, timeout: timedelta, retry: Retr
             f"handler {name!r}: {error}",
             remedy="A handler is a function or a class, and all that its annotations name is there when it is loaded.",
         ) from error
-    arguments, model = _arguments(name, parameters[form.is_method :], hints)
+    parameters = parameters[form.is_method :]
     result = _model(hints.get("return"))
+    if spread := _spread(name, form, parameters, hints):
+        return Handler(name, spread[0], ("params", "ctx"), spread[1], queue, timeout, retry, runs, form.summary, result)
+    arguments, model = _arguments(name, parameters, hints)
     return Handler(name, form.call, arguments, model, queue, timeout, retry, runs, form.summary, result)
+
+
+def _spread(
+    name: str, form: _Form, parameters: list[inspect.Parameter], hints: Mapping[str, object]
+) -> tuple[_Spread, type[BaseModel]] | None:
+    """The call and the model of a handler with plain typed parameters; None: it takes its parameters as one."""
+    own = [parameter for parameter in parameters if not _is_context(parameter.name, hints.get(parameter.name))]
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    if not own or any(parameter.kind not in kinds or parameter.name not in hints for parameter in own):
+        return None
+    if len(own) < len(parameters) - 1 or any(parameter.name in ("params", "parameters") for parameter in own):
+        return None
+    if len(own) == 1 and _is_whole(hints[own[0].name]):
+        return None
+    context = next((one.name for one in parameters if one not in own), "")
+    return _Spread(form.call, context), _make_model(name, form.written, tuple(one.name for one in own))
+
+
+@cache
+def _make_model(name: str, written: Callable[..., Any], own: tuple[str, ...]) -> type[BaseModel]:
+    """The model of parameters that a signature declares: the same each time."""
+    types, parameters = get_type_hints(written, include_extras=True), inspect.signature(written).parameters
+    defaults = {key: ... if (found := parameters[key].default) is inspect.Parameter.empty else found for key in own}
+    # By alias, since a field can't have every name.
+    fields: Any = {f"{key}_": (types[key], Field(default, alias=key)) for key, default in defaults.items()}
+    return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **fields)
+
+
+def _is_whole(hint: object) -> bool:
+    """Whether a parameter of this type holds all parameters of a task."""
+    kind = get_origin(hint) or hint
+    return hint in (Any, object) or (isinstance(kind, type) and issubclass(kind, BaseModel | Mapping))
 
 
 def _arguments(
@@ -262,7 +332,7 @@ def _arguments(
         raise DefinitionError(
             "handler.signature",
             f"handler {name!r} takes ({', '.join(parameter.name for parameter in parameters)})",
-            remedy="A handler takes (params), (params, ctx) or (ctx).",
+            remedy="A handler takes (params), (params, ctx), (ctx), or parameters that all have types.",
         )
     return tuple(names), model
 

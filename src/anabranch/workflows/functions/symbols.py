@@ -1,0 +1,205 @@
+"""Values of a job that a workflow function handles while it is traced: what is done with them becomes expressions."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from anabranch.workflows.expressions.syntax import (
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Format,
+    Junction,
+    ListOf,
+    Lookup,
+    Negation,
+    Reference,
+)
+from anabranch.workflows.functions.places import mistake_here
+from anabranch.workflows.functions.recorder import MARK, Recorder, recording
+
+__all__ = ["Symbol", "expression_of", "item", "pieces_of", "rebuild", "references"]
+
+_UNKNOWN = "this value is known only when a job runs, and the function is traced before"
+
+
+def _comparing(operator: str) -> Callable[["Symbol", Any], "Symbol"]:
+    def compare(self: "Symbol", other: Any) -> "Symbol":  # JSON, or another symbol
+        return Symbol(Comparison(operator, expression_of(self), expression_of(other)), recording())
+
+    return compare
+
+
+def _joining(word: str) -> Callable[["Symbol", Any], "Symbol"]:
+    def join(self: "Symbol", other: Any) -> "Symbol":  # a condition
+        return Symbol(Junction(word, (expression_of(self), expression_of(other))), recording())
+
+    return join
+
+
+def _refusing(message: str, hint: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object) -> NoReturn:
+        raise mistake_here(message, hint)
+
+    return refuse
+
+
+_compute = _refusing("expressions have no arithmetic", "Compute it in a handler; join text by an f-string.")
+_convert = _refusing(_UNKNOWN, "Convert it in a handler.")
+
+
+class Symbol:
+    """A value that a job will have: `x.name`, `x["key"]`, comparisons, `&`, `|`, `~` and f-strings make expressions."""
+
+    __slots__ = ("_held", "_trace")
+
+    def __init__(self, expression: Expression | None, trace: Recorder | None) -> None:
+        """One without a trace belongs to any: `item`, `index`."""
+        self._held = expression
+        self._trace = trace
+
+    @property
+    def _expression(self) -> Expression:
+        assert self._held is not None  # noqa: S101  # only those that override this have none
+        return self._held
+
+    def __getattr__(self, name: str) -> "Symbol":
+        if name.startswith("_"):  # what Python and its tools ask any object for
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, key: object) -> "Symbol":
+        if isinstance(key, bool) or not isinstance(key, str | int):
+            raise mistake_here("a part is named by text or a whole number", "Pick it in a handler.")
+        expression = expression_of(self)
+        if not isinstance(expression, Lookup):
+            hint = "Take the part first: expr.default(x.part, …)."
+            raise mistake_here("only inputs, items and results have parts, not what is made of them", hint)
+        reference = expression.reference
+        return Symbol(replace(expression, reference=replace(reference, path=(*reference.path, key))), self._trace)
+
+    __eq__ = _comparing("==")  # type: ignore[assignment]  # an expression, where Python wants a bool
+    __ne__ = _comparing("!=")  # type: ignore[assignment]  # as above
+    __lt__ = _comparing("<")
+    __le__ = _comparing("<=")
+    __gt__ = _comparing(">")
+    __ge__ = _comparing(">=")
+    __and__ = __rand__ = _joining("and")
+    __or__ = __ror__ = _joining("or")
+    __hash__ = object.__hash__
+
+    def __invert__(self) -> "Symbol":
+        return Symbol(Negation(expression_of(self)), recording())
+
+    def __format__(self, spec: str) -> str:
+        if spec or self._trace not in (None, recording()):
+            expression_of(self)
+            raise mistake_here(f"a value can't be formatted by {spec!r}", "Format it in a handler.")
+        return recording(needed=True).keep(expression_of(self))
+
+    def __str__(self) -> str:
+        return format(self)
+
+    def __repr__(self) -> str:
+        return f"<a value of a job: {self._held}>"
+
+    __bool__ = _refusing(
+        f"{_UNKNOWN}: Python can't decide by it",
+        "Write choose(condition, then, otherwise) in place of if, and & | ~ in place of and, or, not.",
+    )
+    __iter__ = _refusing(f"{_UNKNOWN}: Python can't loop over it", "Write handler.map(items) in place of a loop.")
+    __len__ = _refusing(_UNKNOWN, "Write expr.length(x) in place of len(x).")
+    __contains__ = _refusing(_UNKNOWN, "Write expr.contains(whole, part) in place of in.")
+    __call__ = _refusing("a value of a job has no methods", "Use the functions of expr, or a handler.")
+    __int__ = __float__ = __complex__ = __index__ = __round__ = _convert
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _compute
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _compute
+
+
+item: Any = Symbol(Lookup(Reference("item")), None)
+
+
+def expression_of(value: Any) -> Expression:  # JSON, or a symbol
+    """The expression of a symbol, or of a value that can be written in one."""
+    match value:
+        case Symbol():
+            if value._trace not in (None, recording()):
+                raise mistake_here(
+                    "this is a value of another workflow function", "Pass it as a parameter when that one is called."
+                )
+            return value._expression
+        case str() if MARK in value:
+            return _format(pieces_of(value))
+        case str() | bool() | int() | float() | None:
+            return Constant(value)
+        case list() | tuple():
+            return ListOf(tuple(map(expression_of, value)))
+        case _:
+            hint = "Compare or build it in a handler."
+            raise mistake_here(f"a {type(value).__name__} can't be part of an expression", hint)
+
+
+def pieces_of(text: str) -> list[str | Expression]:
+    """A text, and the expressions that an f-string put into it."""
+    if MARK not in text:
+        return [text]
+    split = text.split(MARK)
+    kept = (recording(needed=True).kept(piece) if number % 2 else piece for number, piece in enumerate(split))
+    return [piece for piece in kept if piece != ""]
+
+
+def _format(pieces: list[str | Expression]) -> Expression:
+    """The text of an f-string inside an expression; what has a brace in it becomes an argument."""
+    arguments: list[Expression] = []
+    made: list[str | int] = []
+    for piece in pieces:
+        if isinstance(piece, str) and "{" not in piece:
+            made.append(piece)
+        else:
+            made.append(len(arguments))
+            arguments.append(Constant(piece) if isinstance(piece, str) else piece)
+    return Format(tuple(made), tuple(arguments))
+
+
+def references(node: Expression, *, is_optional: bool = False) -> Iterator[tuple[Reference, bool]]:
+    """Every reference of an expression, and whether what it names may be missing."""
+    match node:
+        case Lookup():
+            yield node.reference, is_optional or node.reference.optional
+        case Call("default", (first, second)):
+            yield from references(first, is_optional=True)
+            yield from references(second, is_optional=is_optional)
+        case ListOf(items=inner) | Call(arguments=inner) | Format(arguments=inner) | Junction(operands=inner):
+            for part in inner:
+                yield from references(part, is_optional=is_optional)
+        case Comparison(left=left, right=right):
+            for part in (left,) if right is None else (left, right):
+                yield from references(part, is_optional=is_optional)
+        case Negation(operand=operand):
+            yield from references(operand, is_optional=is_optional)
+        case _:
+            pass
+
+
+def rebuild(node: Expression, change: Callable[[Lookup], Expression]) -> Expression:
+    """The expression with its references changed."""
+
+    def again(part: Expression) -> Expression:
+        return rebuild(part, change)
+
+    match node:
+        case Lookup():
+            return change(node)
+        case ListOf():
+            return replace(node, items=tuple(map(again, node.items)))
+        case Call() | Format():
+            return replace(node, arguments=tuple(map(again, node.arguments)))
+        case Comparison():
+            return replace(node, left=again(node.left), right=None if node.right is None else again(node.right))
+        case Junction():
+            return replace(node, operands=tuple(map(again, node.operands)))
+        case Negation():
+            return replace(node, operand=again(node.operand))
+        case _:
+            return node

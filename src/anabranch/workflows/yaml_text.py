@@ -1,0 +1,109 @@
+"""A workflow as the YAML file that says it: loading the text gives the same workflow."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from anabranch.canonical import Json
+from anabranch.errors import InputError
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.handlers import Handler
+from anabranch.workflows.inputs import Input
+from anabranch.workflows.nodes import (
+    AnyNode,
+    Branch,
+    ConditionalNode,
+    FanInNode,
+    FanOutNode,
+    Folding,
+    Kind,
+    StageNode,
+    Tolerance,
+)
+from anabranch.workflows.rules import declared_values
+from anabranch.workflows.work import HandlerWork, Work
+
+__all__ = ["write_document", "write_yaml"]
+
+_DECIDED = ("queue", "timeout", "retry")  # by the handler, where a node says nothing
+
+
+def write_yaml(workflow: Workflow, handlers: Mapping[str, Handler]) -> str:
+    """The text of a file; what the handlers decide anyway is left out."""
+    document = write_document(workflow, handlers)
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def write_document(workflow: Workflow, handlers: Mapping[str, Handler]) -> dict[str, Json]:
+    """What the file holds."""
+    if any(isinstance(node, StageNode) for node in workflow.nodes):
+        raise InputError(
+            "workflow.stages",
+            f"{workflow.id} is declared by a class with stages, whose tasks Python code plans",
+            remedy="Only workflows in YAML and workflow functions can be shown as YAML.",
+        )
+    own = declared_values(workflow)
+    output = {} if workflow.output is None else {"output": own.pop("output")}
+    inputs: dict[str, Json] = {name: _input(wanted) for name, wanted in (workflow.inputs or {}).items()}
+    nodes: dict[str, Json] = {node.name: _node(node, handlers) for node in workflow.nodes}
+    return {**own, **({"inputs": inputs} if inputs else {}), "nodes": nodes, **output}
+
+
+def _input(wanted: Input) -> Json:
+    said = {key: value for key, value in declared_values(wanted).items() if key != "enum"}
+    return {**said, **({"default": wanted.default} if wanted.has_default else {})}
+
+
+def _node(node: AnyNode, handlers: Mapping[str, Handler]) -> Json:
+    said: dict[str, Any] = declared_values(node)  # of the file
+    if isinstance(node, FanOutNode):
+        said["task"] = _work(node.task, declared_values(node.task), handlers)
+        if node.tolerate != Tolerance():
+            said["tolerate"] = f"{node.tolerate.percent:g} %" if node.tolerate.percent else node.tolerate.count
+    elif isinstance(node, FanInNode):
+        said["aggregation"] = _aggregation(node.folding)
+    elif isinstance(node, ConditionalNode):
+        said["branches"] = [_branch(branch) for branch in node.branches]
+    elif isinstance(node, Work):
+        said = _work(node, said, handlers)
+    kind = {} if node.kind is Kind.TASK else {"type": str(node.kind)}
+    return {**kind, **said, **_depends_on(node)}
+
+
+def _work(work: Work, said: dict[str, Json], handlers: Mapping[str, Handler]) -> dict[str, Json]:
+    found = handlers.get(work.handler) if isinstance(work, HandlerWork) else None
+    decided = [name for name in _DECIDED if found and getattr(work, name) == getattr(found, name)]
+    hidden = {"timeout_seconds" if name == "timeout" else name for name in decided}
+    shown = {key: value for key, value in said.items() if key not in hidden and not (key == "params" and value == {})}
+    return {key: shown[key] for key in sorted(shown, key=("workflow", "handler").__contains__, reverse=True)}
+
+
+def _branch(branch: Branch) -> Json:
+    condition: dict[str, Json] = {"default": True} if branch.is_default else {"condition": branch.condition}
+    return {**condition, "next": [*branch.next]}
+
+
+def _aggregation(folding: tuple[Folding, ...]) -> Json:
+    if len(folding) == 1 and not folding[0].field:
+        return str(folding[0].fold)
+    return {fold.name: {str(fold.fold): fold.field} for fold in folding}
+
+
+def _depends_on(node: AnyNode) -> dict[str, Json]:
+    """What it waits for, said where the node is."""
+    all_of: list[Json] = [*node.after]
+    any_of: list[Json] = [*node.after_any]
+    if any_of:
+        return {"depends_on": {**({"all_of": all_of} if all_of else {}), "any_of": any_of}}
+    return {"depends_on": all_of} if all_of else {}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Without anchors, which our files may not have; lists are indented."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # any value
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:  # as the library has it
+        return super().increase_indent(flow, False)

@@ -1,0 +1,200 @@
+"""Every workflow that is shipped as YAML, written as a function: the definitions are the same."""
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow, workflow_named
+from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
+from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
+from anabranch.plugins.raster.handlers import create_cog, preflight, refuse_answer, validate, verify
+from anabranch.plugins.stac.handlers import ensure_collection
+from anabranch.plugins.storage.handlers import stage
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.functions import WorkflowFunction
+from anabranch.workflows.nodes import EndNode
+
+# ruff: noqa: E712, FBT  # conditions are expressions, and `== False` is one
+
+
+@workflow("approve")
+def approve(item: str = "map") -> Any:
+    """Prepare something, ask for approval, then publish it or put it aside."""
+    prepare = echo.options(name="prepare")(item=item)
+    review = gate("review", timeout_seconds=604800, after=prepare)
+    publish = echo.options(name="publish")(item=prepare["item"])
+    put_aside = echo.options(name="put_aside")(why=expr.default(review.why, "no reason was given"))
+    choose(expr.default(review.approved, False), publish, put_aside, name="decide")
+    return {"published": expr.optional(publish["item"]), "put_aside": expr.optional(put_aside["why"])}
+
+
+@workflow("diamond")
+def diamond(text: str = "anabranch") -> Any:
+    """Work on two sides at once and join them."""
+    top = echo.options(name="top")(text=text)
+    left = echo.options(name="left")(text=expr.upper(top["text"]))
+    right = echo.options(name="right")(length=expr.length(top["text"]))
+    join = echo.options(name="join")(text=f"{left['text']} has {right['length']} letters")
+    return {"text": join["text"]}
+
+
+@workflow("echo")
+def echo_message(message: str = "Hello") -> Any:
+    """Give back a message."""
+    return {"message": echo(message=message, job=expr.job_id)["message"]}
+
+
+@workflow("multi_phase")
+def multi_phase(
+    phases: Annotated[int, Input(minimum=1, maximum=1000)] = 3,
+    seconds: Annotated[float, Input(minimum=0, maximum=3600)] = 0.1,
+) -> Any:
+    """Work in phases, each a checkpoint to go on from."""
+    work_in_phases(phases=phases, seconds=seconds, name="work")
+
+
+@workflow("nested")
+def nested(groups: list[int] = [2, 0, 3]) -> Any:  # noqa: B006  # read once
+    """Expand groups into parts, and work on every part."""
+    parts = list_items.map(groups, name="expand").fold({"all": {"concat": "items"}}, name="parts")
+    work = chunk_processor.map(parts.all, name="work", batch_size=2, concurrency=4)
+    total = work.fold({"weight": {"sum": "weight"}, "parts": {"sum": "items"}}, name="total")
+    return {"parts": total.parts, "batches": total.count}
+
+
+@workflow("pause")
+def pause(text: str = "hello", seconds: Annotated[float, Input(minimum=0, maximum=3600)] = 1) -> Any:
+    """Say something, rest, and say it again."""
+    first = echo.options(name="first")(text=text)
+    rest = wait(seconds=seconds, name="rest", after=first)
+    again = echo.options(name="again", after=rest)(text=f"{first['text']}, again")
+    return {"text": again["text"]}
+
+
+@workflow("route_by_size")
+def route_by_size(size_mb: Annotated[float, Input(minimum=0)] = 10) -> Any:
+    """Take the light or the heavy way, by size."""
+    check: Any = size_check(size_mb=size_mb, name="check")
+    light = echo.options(name="light")(way="light")
+    heavy = sleep(seconds=0.2, name="heavy")
+    choose(check["size_mb"] < 100, light, heavy, name="route")
+    report = echo.options(name="report")(way=expr.default(light["way"], "heavy"), is_large=check["is_large"])
+    return {"way": report["way"], "is_large": report["is_large"]}
+
+
+@workflow("weigh")
+def weigh(count: Annotated[int, Input(minimum=0, maximum=1000000)] = 20, factor: float = 2) -> Any:
+    """Weigh many items one by one and sum them up."""
+    found = list_items(count=count, name="find")
+    each = chunk_processor.map(found["items"], name="each", factor=factor)
+    total = each.fold({"weight": {"sum": "weight"}, "heaviest": {"last": "weight"}}, name="total")
+    return {"items": total.count, "weight": total.weight}
+
+
+@workflow("weigh_lots")
+def weigh_lots(lots: list[int] = [3, 5, 8]) -> Any:  # noqa: B006  # read once
+    """Weigh several lots, each by a job of its own."""
+    each = workflow_named("weigh").options(name="each", concurrency=2).map(lots, count=item)
+    total = each.fold({"weight": {"sum": "weight"}, "items": {"sum": "items"}}, name="total")
+    return {"lots": total.count, "items": total.items, "weight": total.weight}
+
+
+Line = Annotated[str, Input(format="line")]
+
+
+@workflow("process_raster", name="Publish a raster")
+def process_raster(
+    source: Annotated[
+        str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
+    ],
+    collection: Annotated[Line, Input(description="The STAC collection that the item joins.")] = "process_raster",
+    input_crs: Annotated[Line, Input(description="The CRS of a file that has none, like EPSG:25832.")] | None = None,
+    target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
+    | None = None,
+    raster_type: Annotated[Line, Input(description="What the raster shows, where its pixels don't say; see the kinds.")]
+    | None = None,
+    tier: Annotated[
+        Literal["analysis", "visualization", "archive", "all"], Input(description="What the COG is for.")
+    ] = "analysis",
+    tiling: Annotated[
+        Literal["auto", "never", "always"], Input(description="Whether large rasters are cut into tiles.")
+    ] = "auto",
+    datetime: Annotated[Line, Input(description="When the data are of, in RFC 3339, where the file does not say.")]
+    | None = None,
+    title: Annotated[Line, Input(maximum=200, description="The title of the item.")] | None = None,
+    approval: Annotated[bool, Input(description="Whether a person must approve it before it is published.")] = False,
+    dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
+) -> Any:
+    """Check a raster, turn it into a Cloud-Optimized GeoTIFF, verify that against the source, and publish it as a STAC item."""  # noqa: E501  # as the file has it
+    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
+    planned = preflight(source=source, collection=collection, **about, tiling=tiling, datetime=datetime)
+    staged = stage(source=source, tag=planned.tag, when=dry_run == False)
+    checked = validate(source=source, sha256=staged.sha256, **about, tiling=tiling)
+    file: Any = {"source": source, "sha256": staged.sha256, "raster": checked.raster}
+    cogs = create_cog.map(checked.tiers, name="cogs", **file, tier=item, target_crs=target_crs)
+    verified = verify(
+        **file,
+        cogs=cogs.items,
+        target_crs=target_crs,
+        title=title,
+        datetime=planned.datetime,
+        modified=planned.modified,
+        notices=planned.warnings,
+    )
+    said = "A person says {approved: true} or {approved: false, why: …}."
+    review = gate("review", timeout_seconds=2592000, description=said, after=verified)
+    approved = expr.optional(review.approved)
+    put_aside, unclear = end("put_aside"), refuse_answer(name="unclear")
+    decide = choose(approved == True, None, approved == False, put_aside, unclear, name="decide")
+    route = choose(approval, decide, None, name="route")
+    ready = ensure_collection.options(name="collection", after_any=[route, decide])(id=collection)
+    publish = task("stac.register_item").options(name="publish", after=ready)(collection=collection, item=verified.item)
+    return {
+        "outputs": expr.default(verified.outputs, []),
+        "items": expr.default(publish.items, []),
+        "warnings": expr.default(verified.warnings, planned.warnings),
+        "report": expr.optional(verified.report),
+        "approved": approved,
+        "why": expr.optional(review.why),
+        "plan": planned,
+    }
+
+
+FUNCTIONS = [value for value in list(globals().values()) if isinstance(value, WorkflowFunction)]
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return load_plugins()
+
+
+def without_ends(flow: Workflow) -> Workflow:
+    """A workflow whose START is left out, and whose END is its output."""
+    output = next((node.output for node in flow.nodes if isinstance(node, EndNode) and node.name == "END"), flow.output)
+    kept = [node for node in flow.nodes if node.name not in ("START", "END")]
+    nodes = tuple(replace(node, after=tuple(name for name in node.after if name != "START")) for node in kept)
+    return replace(flow, nodes=nodes, output=output)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: str(function.id))
+def test_a_function_gives_the_definition_of_the_file(function: Any, registry: Registry) -> None:
+    loaded = function.load(registry.handlers)
+    assert loaded.mistakes == ()
+    resolved = replace(loaded.workflow, nodes=tuple(map(registry._resolve_node, loaded.workflow.nodes)))
+    shipped = without_ends(registry.declaration(function.id).workflow)
+    unpinned = replace(shipped, nodes=tuple(map(_unpin, shipped.nodes)))
+    assert resolved == unpinned
+    assert resolved.hash == unpinned.hash
+
+
+def _unpin(node: Any) -> Any:
+    """Without the hash of the workflow that it runs, which is known once all are."""
+    work = node.work
+    return replace(node, task=replace(work, workflow_hash="")) if getattr(work, "workflow_hash", "") else node
+
+
+def test_every_shipped_file_has_its_function(registry: Registry) -> None:
+    shipped = [name for name, declared in registry.declarations.items() if declared.origin.endswith(".yaml")]
+    assert sorted(shipped) == sorted(function.id for function in FUNCTIONS)
