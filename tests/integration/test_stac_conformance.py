@@ -284,6 +284,47 @@ def test_an_older_name_of_a_system_that_items_show_is_refused_with_the_newer_one
     assert len(found.json()["features"]) == 3
 
 
+@pytest.mark.parametrize(
+    ("kind", "coordinates", "rule"),
+    [
+        ("Polygon", [], "without coordinates"),
+        ("Polygon", [[]], "without coordinates"),
+        ("Polygon", [[[0, 0], [1, 1]]], "a ring of 2 positions"),
+        ("MultiPolygon", [[[[0, 0], [1, 1]]]], "a ring of 2 positions"),
+        ("Polygon", [[[0, 0], [1, 0], [1, 1], [0, 1]]], "not closed"),
+        ("Polygon", [[[0, 0], [9, 0], [9, 9], [0, 0]], [[1, 0], [2, 1]]], "a ring of 2 positions"),
+        ("LineString", [[0, 0]], "a line of 1 position"),
+        ("MultiPoint", [], "without coordinates"),
+        ("Point", [0, 0, 0, 0], "2 or 3 finite numbers"),
+        ("Point", [], "position"),
+        ("Polygon", [[0, 0]], "position"),
+    ],
+)
+def test_a_geometry_that_is_not_whole_is_refused_with_the_rule_it_breaks(
+    api: httpx.Client, kind: str, coordinates: Any, rule: str
+) -> None:
+    given = {"type": kind, "coordinates": coordinates}
+    condition = {"op": "s_intersects", "args": [{"property": "geometry"}, given]}
+    for answer in (
+        api.get("/stac/search", params={"intersects": json.dumps(given)}),
+        api.post("/stac/search", json={"intersects": given}),
+        api.get("/stac/search", params={"filter": json.dumps(condition), "filter-lang": "cql2-json"}),
+        api.post("/stac/search", json={"filter": condition, "filter-lang": "cql2-json"}),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (400, "catalog.query"), answer.text
+        assert rule in answer.json()["detail"]
+        assert "pydantic" not in answer.text
+    assert api.get("/stac/search", params={"intersects": WORLD}).json()["numberReturned"] == 1
+
+
+@pytest.mark.parametrize(
+    "area", ["POLYGON((0 0,1 1))", "POLYGON((0 0,1 0,1 1,0 1))", "POLYGON EMPTY", "LINESTRING(0 0)"]
+)
+def test_an_area_in_text_that_is_not_whole_is_refused(api: httpx.Client, area: str) -> None:
+    answer = api.get("/stac/search", params={"filter": f"S_INTERSECTS(geometry, {area})"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "catalog.query"), answer.text
+
+
 @pytest.mark.parametrize("path", ["/stac/search", "/stac/collections/scenes/items"])
 @pytest.mark.parametrize(
     ("bbox", "found"),
