@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cql2
 import httpx
 import pystac_client
 import pytest
@@ -35,7 +36,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def rasters(home: Path) -> list[Raster]:
     hills, photo, classes = write_rasters(home / "silver")
-    more = {"proj:code": "EPSG:4326", "gsd": 30, "platform": "drone", "anabranch:kind": "dem"}
+    more = {
+        "datetime": "2026-11-15T10:00:00Z",
+        "proj:code": "EPSG:4326",
+        "gsd": 30,
+        "platform": "drone",
+        "anabranch:kind": "dem",
+    }
     return [replace(hills, properties={**hills.properties, **more}), replace(photo, properties={"gsd": 9}), classes]
 
 
@@ -180,6 +187,79 @@ def test_what_items_have_can_be_asked_for(api: httpx.Client, path: str) -> None:
         assert [item["id"] for item in answer.json()["features"]] == found, wanted
 
 
+DAY, MOMENT = "DATE('2026-11-15')", "TIMESTAMP('2026-11-15T12:00:00+02:00')"
+BEFORE, AFTER = "DATE('2020-01-01')", "TIMESTAMP('2027-01-01T00:00:00Z')"
+
+
+@pytest.mark.parametrize("name", ["created", "datetime", "properties.created"])
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        *((f"{{0}} {operator} {day}", found) for day in (DAY, MOMENT)
+          for operator, found in (("=", 1), ("<>", 0), ("<", 0), ("<=", 1), (">", 0), (">=", 1))),
+        *((f"{day} {operator} {{0}}", found) for day in (DAY, MOMENT)
+          for operator, found in (("=", 1), ("<>", 0), ("<", 0), ("<=", 1), (">", 0), (">=", 1))),
+        *((f"{{0}} {operator} {BEFORE}", found)
+          for operator, found in (("=", 0), ("<>", 1), ("<", 0), ("<=", 0), (">", 1), (">=", 1))),
+        *((f"{AFTER} {operator} {{0}}", found)
+          for operator, found in (("=", 0), ("<>", 1), ("<", 0), ("<=", 0), (">", 1), (">=", 1))),
+        (f"{{0}} BETWEEN {BEFORE} AND {AFTER}", 1),
+        (f"{{0}} BETWEEN {DAY} AND {DAY}", 1),
+        (f"{{0}} NOT BETWEEN {BEFORE} AND {DAY}", 0),
+        (f"{{0}} BETWEEN {AFTER} AND {AFTER}", 0),
+        (f"{DAY} BETWEEN {{0}} AND {{0}}", 1),
+        (f"{{0}} IN ({BEFORE}, {DAY})", 1),
+        (f"NOT {{0}} IN ({BEFORE})", 1),
+        ("{0} < TIMESTAMP('2026-11-15T10:00:00.5Z') AND {0} > TIMESTAMP('2026-11-15T09:59:59.5Z')", 1),
+        ("{0} > DATE('2026-11-14') AND {0} < DATE('2026-11-16')", 1),
+    ],
+)  # fmt: skip
+def test_times_are_compared_with_dates_and_timestamps(api: httpx.Client, name: str, condition: str, found: int) -> None:
+    text = condition.format(f'"{name}"') + " AND id = 'hills'"
+    given = cql2.parse_text(text).to_json()
+    for answer in (
+        api.get("/stac/search", params={"filter": text}),
+        api.get("/stac/search", params={"filter": json.dumps(given), "filter-lang": "cql2-json"}),
+        api.post("/stac/search", json={"filter-lang": "cql2-json", "filter": given}),
+        api.get("/stac/collections/scenes/items", params={"filter": text}),
+    ):
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["numberReturned"] == found
+
+
+@pytest.mark.parametrize(("operator", "found"), [("eq", 1), ("neq", 0), ("lt", 0), ("lte", 1), ("gt", 0), ("gte", 1)])
+def test_times_are_compared_by_the_other_names_of_operators(api: httpx.Client, operator: str, found: int) -> None:
+    given = {"op": operator, "args": [{"property": "created"}, {"date": "2026-11-15"}]}
+    named = {"op": "=", "args": [{"property": "id"}, "hills"]}
+    answer = api.post(
+        "/stac/search", json={"filter-lang": "cql2-json", "filter": {"op": "and", "args": [given, named]}}
+    )
+    assert answer.json()["numberReturned"] == found
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("created < DATE('2026-02-30')", "2026-02-30"),
+        ("T_AFTER(created, TIMESTAMP('2026-02-30T00:00:00Z'))", "2026-02-30"),
+        ("created IN (DATE('soon'))", "soon"),
+        ("created LIKE DATE('2026-01-01')", "like"),
+        ("platform < DATE('2026-01-01')", "drone"),
+        ("id < DATE('2026-01-01')", "not temporal"),
+    ],
+)
+def test_a_comparison_with_a_time_that_is_impossible_is_refused_with_the_reason(
+    api: httpx.Client, condition: str, reason: str
+) -> None:
+    given = cql2.parse_text(condition).to_json()
+    for answer in (
+        api.get("/stac/search", params={"filter": condition}),
+        api.post("/stac/search", json={"filter-lang": "cql2-json", "filter": given}),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (400, "catalog.query")
+        assert reason in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -202,6 +282,47 @@ def test_an_older_name_of_a_system_that_items_show_is_refused_with_the_newer_one
     assert api.post("/stac/search", json={"sortby": [{"field": "proj:epsg", "direction": "asc"}]}).status_code == 400
     found = api.get("/stac/search", params={"sortby": "proj:code"})
     assert len(found.json()["features"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "coordinates", "rule"),
+    [
+        ("Polygon", [], "without coordinates"),
+        ("Polygon", [[]], "without coordinates"),
+        ("Polygon", [[[0, 0], [1, 1]]], "a ring of 2 positions"),
+        ("MultiPolygon", [[[[0, 0], [1, 1]]]], "a ring of 2 positions"),
+        ("Polygon", [[[0, 0], [1, 0], [1, 1], [0, 1]]], "not closed"),
+        ("Polygon", [[[0, 0], [9, 0], [9, 9], [0, 0]], [[1, 0], [2, 1]]], "a ring of 2 positions"),
+        ("LineString", [[0, 0]], "a line of 1 position"),
+        ("MultiPoint", [], "without coordinates"),
+        ("Point", [0, 0, 0, 0], "2 or 3 finite numbers"),
+        ("Point", [], "position"),
+        ("Polygon", [[0, 0]], "position"),
+    ],
+)
+def test_a_geometry_that_is_not_whole_is_refused_with_the_rule_it_breaks(
+    api: httpx.Client, kind: str, coordinates: Any, rule: str
+) -> None:
+    given = {"type": kind, "coordinates": coordinates}
+    condition = {"op": "s_intersects", "args": [{"property": "geometry"}, given]}
+    for answer in (
+        api.get("/stac/search", params={"intersects": json.dumps(given)}),
+        api.post("/stac/search", json={"intersects": given}),
+        api.get("/stac/search", params={"filter": json.dumps(condition), "filter-lang": "cql2-json"}),
+        api.post("/stac/search", json={"filter": condition, "filter-lang": "cql2-json"}),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (400, "catalog.query"), answer.text
+        assert rule in answer.json()["detail"]
+        assert "pydantic" not in answer.text
+    assert api.get("/stac/search", params={"intersects": WORLD}).json()["numberReturned"] == 1
+
+
+@pytest.mark.parametrize(
+    "area", ["POLYGON((0 0,1 1))", "POLYGON((0 0,1 0,1 1,0 1))", "POLYGON EMPTY", "LINESTRING(0 0)"]
+)
+def test_an_area_in_text_that_is_not_whole_is_refused(api: httpx.Client, area: str) -> None:
+    answer = api.get("/stac/search", params={"filter": f"S_INTERSECTS(geometry, {area})"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "catalog.query"), answer.text
 
 
 @pytest.mark.parametrize("path", ["/stac/search", "/stac/collections/scenes/items"])

@@ -12,6 +12,7 @@ from anabranch.canonical import Json, decode
 from anabranch.geo.boxes import Box
 from anabranch.serving.stac.search.bounds import BOUNDS, refuse
 from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
+from anabranch.serving.stac.search.times import compare_times, is_time
 
 __all__ = ["SHOWN_ONLY", "check_filter", "check_property", "check_text", "check_values", "parse_filter", "spell_out"]
 
@@ -75,7 +76,8 @@ def check_filter(given: object) -> None:
 def spell_out(given: Any, *, temporal: bool = False) -> Any:  # JSON
     """A filter in pgstac's terms, which knows no boxes, and takes `datetime` for an item's start.
 
-    A box becomes its area, and `datetime` in a temporal operator the item's whole interval.
+    A box becomes its area, `datetime` in a temporal operator the item's whole interval, and a comparison with a date or
+    timestamp a temporal operator.
     """
     if isinstance(given, list):
         return [spell_out(part, temporal=temporal) for part in given]
@@ -86,8 +88,17 @@ def spell_out(given: Any, *, temporal: bool = False) -> Any:  # JSON
         return Box.of(given["bbox"]).to_geojson()
     if temporal and given.get("property") in DATETIME:
         return ITEM_INTERVAL
-    within = str(given.get("op")).lower().startswith(TEMPORAL)
+    operator = str(given.get("op")).lower()
+    within = operator.startswith(TEMPORAL)
+    if _has_time(given.get("args")) and not within:
+        return compare_times(operator, given["args"])
     return {name: spell_out(part, temporal=within) for name, part in given.items()}
+
+
+def _has_time(args: object) -> bool:
+    parts = args if isinstance(args, list) else []
+    listed = [each for part in parts if isinstance(part, list) for each in part]
+    return sum(map(is_time, (*parts, *listed))) > 0  # all of them are checked
 
 
 def check_values(given: object, where: str) -> None:
