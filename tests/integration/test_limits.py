@@ -302,6 +302,30 @@ async def test_ts9_an_owner_submits_so_many_jobs_in_a_day(database_url: str, tmp
         assert submit(6, other).status_code == 202
 
 
+async def test_ts9_a_replayed_answer_is_not_a_job_of_the_day(database_url: str, tmp_path: Path) -> None:
+    key = await make_key(database_url)
+    with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="4") as api:
+
+        def submit(n: int, again: str) -> httpx.Response:
+            headers = {**key, "Idempotency-Key": again}
+            return api.client.post("/api/jobs/submit/echo", json={"message": f"job {n}"}, headers=headers)
+
+        def submit_two() -> list[int]:
+            lines = "\n".join(json.dumps({"workflow": "echo", "parameters": {"message": f"line {n}"}}) for n in (1, 2))
+            headers = {**key, "Idempotency-Key": "lines", "Content-Type": "application/x-ndjson"}
+            answer = api.client.post("/api/jobs/bulk", content=lines, headers=headers)
+            return [json.loads(line)["status"] for line in answer.text.splitlines()]
+
+        answers = [submit(1, "one") for _ in range(8)]
+        assert [answer.status_code for answer in answers] == [202] * 8
+        assert ["Idempotency-Replayed" in answer.headers for answer in answers] == [False] + [True] * 7
+        assert [submit_two() for _ in range(4)] == [[202, 202]] * 4
+        assert submit(2, "two").status_code == 202
+        throttled(submit(3, "three"), "quota.jobs")
+        assert submit(1, "one").status_code == 202  # a replay is answered when none are left
+        assert submit_two() == [202, 202]
+
+
 async def test_ts9_an_owner_uploads_so_much_in_a_day(database_url: str, tmp_path: Path) -> None:
     key, other = await make_key(database_url), await make_key(database_url, owner="globex")
     with serve_api(database_url, tmp_path / "home", auth="keys", owner_upload_mb_per_day="2") as api:
