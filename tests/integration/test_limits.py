@@ -1,7 +1,12 @@
 """Connections, rates and quotas are bounded (TS8, TS9, TS10); by APIs in processes of their own."""
 
+import asyncio
 import json
+import os
+import re
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -324,6 +329,29 @@ async def test_ts9_a_replayed_answer_is_not_a_job_of_the_day(database_url: str, 
         throttled(submit(3, "three"), "quota.jobs")
         assert submit(1, "one").status_code == 202  # a replay is answered when none are left
         assert submit_two() == [202, 202]
+
+
+async def test_ts9_lines_beyond_the_quota_are_refused_and_the_others_printed(database_url: str, tmp_path: Path) -> None:
+    key = await make_key(database_url)
+    file = tmp_path / "lines"
+    file.write_text(
+        '{"wrong": 1}\n{"message": "2"}\n{"message": "3"}\n{"message": "4"}\n{"wrong": 5}\n{"message": "1"}\n'
+    )
+    with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="3") as api:
+        known = api.client.post("/api/jobs/submit/echo", json={"message": "1"}, headers=key).json()["job_id"]
+        command = [sys.executable, "-m", "anabranch", "submit", "echo", "--bulk", str(file)]
+        secret = key["Authorization"].removeprefix("Bearer ")
+        environment = os.environ | {"ANABRANCH_API_URL": api.url, "ANABRANCH_API_KEY": secret}
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=environment, capture_output=True, text=True, check=False
+        )
+        jobs = [job["job_id"] for job in api.client.get("/api/jobs", headers=key).json()["items"]]
+    assert [*done.stdout.split()[::-1]] == [known, *jobs[:2]]
+    wrong, over, also_wrong = done.stderr.splitlines()[:3]
+    assert (wrong[:8], also_wrong[:8]) == ("line 1: ", "line 5: ")
+    assert re.fullmatch(r"line 4: acme has submitted 3 jobs within a day\. Try again in \d+ s, .*", over)
+    assert "3 of 6 lines were refused" in done.stderr
+    assert done.returncode == 5
 
 
 async def test_ts9_an_owner_uploads_so_much_in_a_day(database_url: str, tmp_path: Path) -> None:
