@@ -16,8 +16,8 @@ from fastapi import FastAPI
 
 from anabranch.api.main import create_app
 from anabranch.canonical import Json
-from anabranch.client import Client
-from anabranch.errors import NotFound
+from anabranch.client import BulkAnswer, Client, operations
+from anabranch.errors import InputError, NotFound, Unavailable
 from anabranch.settings import Settings
 from tests.support.proxy import Lose, Proxy
 
@@ -240,3 +240,21 @@ async def test_e15_the_client_submits_many_and_repeats_what_was_lost(settings: S
     assert [number for number, _ in answers] == list(range(1, 1_202))
     assert [number for number, job in answers if job is None] == [1, 701]
     assert count_jobs(database_url) == 1_199
+
+
+async def test_what_was_answered_is_yielded_before_an_outage_is_raised(
+    settings: Settings, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(port: int) -> list[BulkAnswer]:
+        bodies: list[dict[str, Json]] = [{"workflow": "flow"}, {"workflow": 7}, {"workflow": "flow"}]
+        found: list[BulkAnswer] = []
+        with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(Unavailable):
+            found.extend(client.submit_many(bodies))
+        return found
+
+    monkeypatch.setattr(operations, "MAX_SUBMIT_OUTAGE_SECONDS", 0.1)
+    async with Proxy(database_url) as proxy, listening(create_app(settings, proxy.url)) as port:
+        proxy.lose("submit_batch", Lose.REQUEST, times=1_000)
+        (answer,) = await asyncio.to_thread(submit, port)
+    assert answer.line == 2
+    assert isinstance(answer.error, InputError)

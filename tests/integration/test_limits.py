@@ -1,7 +1,12 @@
 """Connections, rates and quotas are bounded (TS8, TS9, TS10); by APIs in processes of their own."""
 
+import asyncio
 import json
+import os
+import re
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -300,6 +305,53 @@ async def test_ts9_an_owner_submits_so_many_jobs_in_a_day(database_url: str, tmp
         again = api.client.post("/api/jobs/bulk", content=lines, headers=bulk.request.headers)
         assert [json.loads(line)["status"] for line in again.text.splitlines()] == [200, 200, 429, 429]
         assert submit(6, other).status_code == 202
+
+
+async def test_ts9_a_replayed_answer_is_not_a_job_of_the_day(database_url: str, tmp_path: Path) -> None:
+    key = await make_key(database_url)
+    with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="4") as api:
+
+        def submit(n: int, again: str) -> httpx.Response:
+            headers = {**key, "Idempotency-Key": again}
+            return api.client.post("/api/jobs/submit/echo", json={"message": f"job {n}"}, headers=headers)
+
+        def submit_two() -> list[int]:
+            lines = "\n".join(json.dumps({"workflow": "echo", "parameters": {"message": f"line {n}"}}) for n in (1, 2))
+            headers = {**key, "Idempotency-Key": "lines", "Content-Type": "application/x-ndjson"}
+            answer = api.client.post("/api/jobs/bulk", content=lines, headers=headers)
+            return [json.loads(line)["status"] for line in answer.text.splitlines()]
+
+        answers = [submit(1, "one") for _ in range(8)]
+        assert [answer.status_code for answer in answers] == [202] * 8
+        assert ["Idempotency-Replayed" in answer.headers for answer in answers] == [False] + [True] * 7
+        assert [submit_two() for _ in range(4)] == [[202, 202]] * 4
+        assert submit(2, "two").status_code == 202
+        throttled(submit(3, "three"), "quota.jobs")
+        assert submit(1, "one").status_code == 202  # a replay is answered when none are left
+        assert submit_two() == [202, 202]
+
+
+async def test_ts9_lines_beyond_the_quota_are_refused_and_the_others_printed(database_url: str, tmp_path: Path) -> None:
+    key = await make_key(database_url)
+    file = tmp_path / "lines"
+    file.write_text(
+        '{"wrong": 1}\n{"message": "2"}\n{"message": "3"}\n{"message": "4"}\n{"wrong": 5}\n{"message": "1"}\n'
+    )
+    with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="3") as api:
+        known = api.client.post("/api/jobs/submit/echo", json={"message": "1"}, headers=key).json()["job_id"]
+        command = [sys.executable, "-m", "anabranch", "submit", "echo", "--bulk", str(file)]
+        secret = key["Authorization"].removeprefix("Bearer ")
+        environment = os.environ | {"ANABRANCH_API_URL": api.url, "ANABRANCH_API_KEY": secret}
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=environment, capture_output=True, text=True, check=False
+        )
+        jobs = [job["job_id"] for job in api.client.get("/api/jobs", headers=key).json()["items"]]
+    assert [*done.stdout.split()[::-1]] == [known, *jobs[:2]]
+    wrong, over, also_wrong = done.stderr.splitlines()[:3]
+    assert (wrong[:8], also_wrong[:8]) == ("line 1: ", "line 5: ")
+    assert re.fullmatch(r"line 4: acme has submitted 3 jobs within a day\. Try again in \d+ s, .*", over)
+    assert "3 of 6 lines were refused" in done.stderr
+    assert done.returncode == 5
 
 
 async def test_ts9_an_owner_uploads_so_much_in_a_day(database_url: str, tmp_path: Path) -> None:

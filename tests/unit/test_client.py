@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from anabranch.client import Client, NotAllowed, TimedOut
+from anabranch.client import BulkAnswer, Client, NotAllowed, TimedOut, operations
+from anabranch.client.calls import Call, Pause, Steps
 from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 
 DROP = 0
@@ -362,3 +363,30 @@ print(sorted(early), sorted(late))
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[] []"
+
+
+def test_only_lines_without_an_answer_are_sent_again() -> None:
+    many = operations.submit_many({"workflow": f"w{n}"} for n in range(1, 6))
+    steps = next(many)
+    first = take_call(steps)
+    quota = {"status": 429, "code": "quota.jobs", "detail": "no more", "remedy": "Try again in 9 s."}
+    busy = {"status": 503, "code": "database.down", "detail": "it is down"}
+    made = {"status": 202, "job_id": "a", "created": True}
+    with pytest.raises(Unavailable) as lost:
+        first.read([{"line": 1, **made}, {"line": 2, **quota}, {"line": 3, **busy}, {"line": 5, **made}])
+    assert isinstance(steps.throw(lost.value), Pause)
+    again = take_call(steps)
+    assert again.body == b'\n\n{"workflow":"w3"}\n{"workflow":"w4"}\n\n'
+    assert again.key == first.key  # that of a line is made of its number
+    with pytest.raises(StopIteration) as ended:
+        steps.send(again.read([{"line": 3, **made}, {"line": 4, **made}]))
+    answers: list[BulkAnswer] = ended.value.value
+    assert [answer.line for answer in answers] == [1, 2, 3, 4, 5]
+    assert [answer.raw["status"] for answer in answers] == [202, 429, 202, 202, 202]
+    assert next(many, None) is None
+
+
+def take_call(steps: Steps[list[BulkAnswer]]) -> Call[Any]:
+    call = next(steps)
+    assert isinstance(call, Call)
+    return call

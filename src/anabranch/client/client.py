@@ -186,8 +186,8 @@ class Client(Requests):
         """Submit many jobs, each as a request body with `workflow`, `parameters` and more; yields an answer for each.
 
         They are sent in batches of some hundreds while you consume the answers, in order. A refused job does not affect
-        the others. A batch is retried while the server is unavailable, with one idempotency key: no job is created
-        twice.
+        the others. Jobs without an answer are sent again while the server is unavailable, with one idempotency key: no
+        job is created twice. If it stays unavailable, that is raised after the answers that were received.
         """
         for steps in operations.submit_many(jobs):
             yield from self._run(steps)

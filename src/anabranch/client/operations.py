@@ -28,6 +28,11 @@ MAX_SUBMIT_OUTAGE_SECONDS = 5.0
 MIN_TIMEOUT_SECONDS = 0.1
 BATCH_LINES = 500
 BATCH_BYTES = 1_000_000
+THROTTLED = 429  # of a line: the owner's quota is used up, for longer than we would wait
+
+
+def _fresh_key() -> str:
+    return os.urandom(16).hex()
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,43 @@ class BulkAnswer:
         return cls(line, raw.get("job_id"), bool(raw.get("created")), error, {**raw, "line": line})
 
 
+@dataclass
+class _Batch:
+    """Lines that are sent together, and again until each has an answer."""
+
+    first: int
+    lines: Sequence[bytes]
+    key: str = field(default_factory=_fresh_key)
+    answers: dict[int, BulkAnswer] = field(default_factory=dict)
+    error: AnabranchError | None = None
+
+    def submit(self) -> Steps[list[BulkAnswer]]:
+        """Submit them, and return the answers in order; `error` is the reason if some have none."""
+        try:
+            yield from _retry_while_unavailable(self._call)
+        except AnabranchError as error:
+            self.error = error
+        return [self.answers[place] for place in sorted(self.answers)]
+
+    def _call(self) -> Call[None]:
+        """What has no answer yet. A line's key is made of its number, so those with an answer are sent as blank."""
+        rest = (b"" if place in self.answers else line for place, line in enumerate(self.lines, 1))
+        body = b"".join(line + b"\n" for line in rest)
+        return Call(self._read, "POST", "/api/jobs/bulk", body=body, key=self.key, lines=True)
+
+    def _read(self, raws: Sequence[JsonObject]) -> None:
+        lost: AnabranchError = Unavailable("api.broken_off", "the API answered fewer lines than it was sent")
+        for raw in raws:
+            place = raw["line"]
+            answer = BulkAnswer.of(self.first + place - 1, raw)
+            if isinstance(answer.error, Unavailable) and raw["status"] != THROTTLED:
+                lost = answer.error
+            else:
+                self.answers[place] = answer
+        if len(self.answers) < len(self.lines):
+            raise lost
+
+
 def submit(
     workflow: str,
     parameters: "Mapping[str, Json] | None",
@@ -61,14 +103,18 @@ def submit(
     wanted = {name: value for name, value in given.items() if value is not None}
     body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
     key = _fresh_key() if idempotency_key is None else idempotency_key
-    return _retry_while_unavailable(Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key))
+    call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)
+    return _retry_while_unavailable(lambda: call)
 
 
 def submit_many(jobs: "Iterable[Mapping[str, Json]]") -> Iterator[Steps[list[BulkAnswer]]]:
-    """Submit many jobs, an operation for each batch."""
+    """Submit many jobs, an operation for each batch; what a batch has no answer to is raised after its answers."""
     first = 1
     for lines in _batch(map(encode_body, jobs)):
-        yield _submit_lines(lines, first)
+        batch = _Batch(first, lines)
+        yield batch.submit()
+        if batch.error:
+            raise batch.error
         first += len(lines)
 
 
@@ -107,18 +153,6 @@ def wait(job_id: str, timeout: float | None, on_change: Callable[[JobStatus], No
         pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
 
 
-def _submit_lines(lines: Sequence[bytes], first: int) -> Steps[list[BulkAnswer]]:
-    def read_lines(raws: Sequence[JsonObject]) -> list[BulkAnswer]:
-        answers = [BulkAnswer.of(number, raw) for number, raw in enumerate(raws, first)]
-        unavailable = next((answer.error for answer in answers if isinstance(answer.error, Unavailable)), None)
-        if unavailable or len(answers) != len(lines):
-            raise unavailable or Unavailable("api.broken_off", "the API answered fewer lines than it was sent")
-        return answers
-
-    body, key = b"\n".join(lines) + b"\n", _fresh_key()
-    return _retry_while_unavailable(Call(read_lines, "POST", "/api/jobs/bulk", body=body, key=key, lines=True))
-
-
 def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Lines in batches; the answers to a batch are read after it was sent, so they must fit into socket buffers."""
     batch: list[bytes] = []
@@ -133,11 +167,11 @@ def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _retry_while_unavailable(call: Call[Answer]) -> Steps[Answer]:
+def _retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answer]:
     began, pause = monotonic(), FIRST_PAUSE_SECONDS
     while True:
         try:
-            answer: Answer = yield call
+            answer: Answer = yield make_call()
         except Unavailable:
             if monotonic() - began > MAX_SUBMIT_OUTAGE_SECONDS:
                 raise
@@ -145,10 +179,6 @@ def _retry_while_unavailable(call: Call[Answer]) -> Steps[Answer]:
             return answer
         yield Pause(pause)
         pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
-
-
-def _fresh_key() -> str:
-    return os.urandom(16).hex()
 
 
 def _remaining(began: float, timeout: float | None) -> float:

@@ -96,6 +96,11 @@ class Submitted:
     rights: "tuple[TakenRight, ...]" = ()
     replayed: bool = False
 
+    @property
+    def is_new(self) -> bool:
+        """Whether this submission created the job; a replayed answer is `created` as it was the first time."""
+        return self.created and not self.replayed
+
 
 @dataclass(frozen=True)
 class Verdict(Generic[AnswerT]):

@@ -38,10 +38,10 @@ class Submitter:
         return [next(answers) if isinstance(one, Submission) else one for one in prepared]
 
     async def find_repeats(self, orders: Sequence[Order]) -> list[bool]:
-        """Whether each order would be answered without a new job."""
+        """Whether each order would be answered without a new job: with one that exists, or an error."""
         prepared = [await self._try(order) for order in orders]
         repeats = iter(await self._store.find_repeats([one for one in prepared if isinstance(one, Submission)]))
-        return [next(repeats) if isinstance(one, Submission) else isinstance(one, Submitted) for one in prepared]
+        return [next(repeats) if isinstance(one, Submission) else True for one in prepared]
 
     async def _prepare(self, order: Order) -> Submission | Submitted:
         """An order checked; or the answer to it under its key, where the workflow takes it no more."""

@@ -87,7 +87,7 @@ class _Bulk:
             read = [self._read(line) for line in lines]
             made = iter(await self._hand_in([order for order in read if isinstance(order, Order)], count))
             answers = [next(made) if isinstance(order, Order) else order for order in read]
-            count.made = created = sum(isinstance(answer, Submitted) and answer.created for answer in answers)
+            count.made = created = sum(isinstance(answer, Submitted) and answer.is_new for answer in answers)
         refused = sum(isinstance(answer, AnabranchError) for answer in answers)
         log.info("jobs.accepted", first_line=lines[0].number, lines=len(lines), created=created, refused=refused)
         return answers

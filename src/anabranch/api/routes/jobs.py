@@ -154,7 +154,7 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
         if refused:
             raise refused
         submitted = await gateway.submit(order)
-        count.made += submitted.created
+        count.made += submitted.is_new
     log.info(
         "job.accepted",
         job=submitted.job_id,

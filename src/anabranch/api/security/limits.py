@@ -32,11 +32,15 @@ class JobCount:
 
     async def admit(self, orders: Sequence[Order], find_repeats: FindRepeats) -> list[TooMany | None]:
         """Count orders; TooMany for each that the owner has no job left for, unless it makes no new one."""
-        waits = [self.rate.try_take(self.owner) for _ in orders]
-        self.admitted += waits.count(0)
-        over = [order for order, wait in zip(orders, waits, strict=True) if wait]
-        repeats = iter(await find_repeats(over) if over else ())
-        return [self._too_many(wait) if wait and not next(repeats) else None for wait in waits]
+        is_scarce = 0 < self.rate.most < len(orders) or self.rate.wait_for(self.owner, len(orders)) > 0
+        is_free = await find_repeats(orders) if is_scarce else [False] * len(orders)
+        return [None if free else self._admit_one() for free in is_free]
+
+    def _admit_one(self) -> TooMany | None:
+        if wait := self.rate.try_take(self.owner):
+            return self._too_many(wait)
+        self.admitted += 1
+        return None
 
     def _too_many(self, wait: float) -> TooMany:
         return TooMany("quota.jobs", f"{self.owner} has submitted {self.rate.most} jobs within a day", wait)

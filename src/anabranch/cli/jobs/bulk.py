@@ -1,10 +1,10 @@
 """Many jobs of one workflow, from a file with one job's parameters in each line."""
 
 import sys
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,7 +12,7 @@ from anabranch.canonical import encode
 from anabranch.cli.jobs.parameters import parse_object
 from anabranch.cli.terminal.output import escape, note, print_json, print_line
 from anabranch.client import Client
-from anabranch.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError, InputError, Unavailable
 
 __all__ = ["submit_lines"]
 
@@ -21,14 +21,18 @@ Body = dict[str, Any]  # JSON, as the API takes it
 
 @dataclass
 class _File:
-    """The lines of a file as request bodies; invalid lines are collected in `wrong`."""
+    """The lines of a file as request bodies; invalid lines are collected in `wrong`.
+
+    `numbers` has the line of each body that has no answer yet.
+    """
 
     stream: BinaryIO
     body: Body
-    numbers: deque[int] = field(default_factory=deque)
+    numbers: dict[int, int] = field(default_factory=dict)
     wrong: dict[int, InputError] = field(default_factory=dict)
 
     def bodies(self) -> Iterator[Body]:
+        places = count(1)
         for number, line in enumerate(self.stream, 1):
             if not line.strip():
                 continue
@@ -40,7 +44,7 @@ class _File:
             except ValueError as error:
                 self.wrong[number] = InputError("parameters.invalid", f"it can't be used: {error}")
             else:
-                self.numbers.append(number)
+                self.numbers[next(places)] = number
                 yield {**self.body, "parameters": parameters}
 
     def wrong_before(self, number: float) -> Iterator[tuple[int, InputError]]:
@@ -55,18 +59,23 @@ def submit_lines(client: Client, file: Path, body: Body, *, json: bool) -> None:
     made, refused = 0, 0
     with _open(file) as stream:
         lines = _File(stream, body)
-        for answer in client.submit_many(lines.bodies()):
-            number = lines.numbers.popleft()
-            refused += sum(_report_refused(*wrong, json=json) for wrong in lines.wrong_before(number))
-            if answer.error:
-                refused += _report_refused(number, answer.error, json=json, raw=answer.raw)
-                continue
-            made += 1
-            if json:
-                print_json({**answer.raw, "line": number}, indent=None)
-            else:
-                print_line(str(answer.job_id))
-        refused += sum(_report_refused(*wrong, json=json) for wrong in lines.wrong_before(float("inf")))
+        try:
+            for answer in client.submit_many(lines.bodies()):
+                number = lines.numbers.pop(answer.line)
+                refused += sum(_report_refused(*wrong, json=json) for wrong in lines.wrong_before(number))
+                if answer.error:
+                    refused += _report_refused(number, answer.error, json=json, raw=answer.raw)
+                    continue
+                made += 1
+                if json:
+                    print_json({**answer.raw, "line": number}, indent=None)
+                else:
+                    print_line(str(answer.job_id))
+        except Unavailable:
+            _report_unanswered(list(lines.numbers.values()))
+            raise
+        finally:
+            refused += sum(_report_refused(*wrong, json=json) for wrong in lines.wrong_before(float("inf")))
     if refused:
         remedy = "Fix the refused lines and submit the file again; the same lines return the same jobs."
         raise InputError("bulk.refused", f"{refused} of {made + refused} lines were refused", remedy=remedy)
@@ -79,8 +88,14 @@ def _report_refused(number: int, error: AnabranchError, *, json: bool, raw: Body
         known = {"status": 422, "code": error.code, "detail": error.message, "remedy": error.remedy}
         print_json({**(raw or known), "line": number}, indent=None)
     else:
-        note(f"line {number}: {escape(error.message)}")
+        later = f". {error.remedy}" if isinstance(error, Unavailable) else ""
+        note(f"line {number}: {escape(error.message + later)}")
     return 1
+
+
+def _report_unanswered(numbers: Sequence[int]) -> None:
+    if numbers:
+        note(f"{len(numbers)} lines from line {numbers[0]} on have no answer, and no later ones were sent")
 
 
 @contextmanager
