@@ -45,12 +45,10 @@ def logs() -> Iterator[None]:
     root, config = logging.getLogger(), structlog.get_config()
     handlers, level = list(root.handlers), root.level
     yield
-    if structlog.get_config() != config:
-        structlog.configure(**config)
-        for module in list(sys.modules.values()):
-            kept = getattr(module, "log", None)
-            if isinstance(kept, structlog._config.BoundLoggerLazyProxy):
-                vars(kept).pop("bind", None)
+    structlog.configure(**config)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("anabranch") and (kept := vars(module).get("log")):
+            vars(kept).pop("bind", None)
     root.handlers[:] = handlers
     root.setLevel(level)
 

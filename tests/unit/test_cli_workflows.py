@@ -1,19 +1,16 @@
 """`workflows` and `handlers` on the command line: they read plugins and files, and need no stack."""
 
 import json
-import logging
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import structlog
 
 from anabranch.cli.main import call
 from anabranch.cli.workflows import commands as workflows
@@ -41,17 +38,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ANABRANCH_PLUGINS", str(tmp_path / "plugins"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture(autouse=True)
-def logs() -> Iterator[None]:
-    """Commands set up the logs of their process, which here is that of the tests."""
-    root, config = logging.getLogger(), structlog.get_config()
-    handlers, level = list(root.handlers), root.level
-    yield
-    structlog.configure(**config)
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 class Said:
