@@ -9,6 +9,7 @@ import rasterio
 from anabranch.errors import InputError, Permanent
 from anabranch.plugins.raster.handler_models import CogParams, RasterRequest, ValidateParams, VerifyParams
 from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
+from anabranch.plugins.raster.item.publication import find_span
 from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.plan import plan_work
 from anabranch.plugins.raster.settings import RasterSettings
@@ -109,6 +110,25 @@ def test_r4_a_verified_raster_has_its_cogs_a_thumbnail_a_report_and_an_item(
         assert (cog.height, cog.width) == found.item.shape == (600, 700)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("dem_20260229", ": 20260229 in the name is not a day;"),
+        ("dem_20261345", ": 20261345 in the name"),
+        ("dem", ";"),
+    ],
+)
+def test_tr6_the_report_names_a_day_that_the_calendar_does_not_have(
+    ctx: FakeContext, tmp_path: Path, name: str, reason: str
+) -> None:
+    make_raster(tmp_path / "bronze" / "in" / f"{name}.tif", hills())
+    source = f"bronze://in/{name}.tif"
+    checked = validate(ValidateParams(source=source, sha256=ctx.storage.stage(source).sha256), ctx)
+    _, (notice,) = find_span(None, checked.raster, datetime(2026, 1, 1, tzinfo=UTC))
+    assert notice.code == "raster.no_time"
+    assert notice.message.startswith(f"The acquisition time is unknown{reason}")
+
+
 @pytest.mark.parametrize("name", ["a", "a.b-c_d", "A" * 63])
 def test_the_preflight_takes_the_ids_that_the_catalog_takes(ctx: FakeContext, heights: Path, name: str) -> None:
     assert preflight(RasterRequest(source=SOURCE, collection=name), ctx).collection == check_collection_id(name)
@@ -131,6 +151,22 @@ def test_the_preflight_takes_no_moment_that_the_catalog_refuses(text: str) -> No
     with pytest.raises(Permanent) as refused:
         plan_work(RasterRequest(source="bronze://a.tif", collection="a", datetime=text), found, RasterSettings())
     assert refused.value.code == "raster.datetime"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("2026-02-30T00:00:00Z", "the day 2026-02-30 does not exist"),
+        ("2026-02-28T25:00:00Z", "the time 25:00:00Z does not exist"),
+        ("0001-01-01T00:00:00+14:00", "between the years 1 and 9999"),
+        ("2026-02-28T10:00:00", "not a date and time with a time zone"),
+    ],
+)
+def test_the_preflight_says_what_is_wrong_with_a_moment(text: str, reason: str) -> None:
+    found = Stat("a.tif", 1, datetime(2026, 1, 1, tzinfo=UTC), "tag")
+    with pytest.raises(Permanent) as refused:
+        plan_work(RasterRequest(source="bronze://a.tif", collection="a", datetime=text), found, RasterSettings())
+    assert reason in refused.value.message
 
 
 @pytest.mark.parametrize(

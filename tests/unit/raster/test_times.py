@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from anabranch.plugins.raster.checks.times import find_times
+from anabranch.plugins.raster.checks.times import find_times, find_wrong_day
 
 
 def at(*parts: int) -> datetime:
@@ -79,6 +79,27 @@ def test_tr6_two_moments_side_by_side_are_a_span() -> None:
 )  # fmt: skip
 def test_tr6_what_only_looks_like_a_date_is_none(name: str) -> None:
     assert find_times({}, name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("dem_20260229.tif", "20260229"),
+        ("dem_20261345.tif", "20261345"),
+        ("dem_20260230T101500.tif", "20260230"),
+        ("dem_20260230101500.tif", "20260230"),
+        ("2026.04.31-dem.tif", "2026.04.31"),
+        ("dem_20240229.tif", None),
+        ("dem_20240229256199.tif", None),
+        ("tile_20261345.tif", None),
+        ("epsg20261345.tif", None),
+        ("scan_19201080.tif", None),
+        ("orders_202602299.tif", None),
+        ("dem.tif", None),
+    ],
+)
+def test_tr6_a_day_that_the_calendar_does_not_have_is_found(name: str, wrong: str | None) -> None:
+    assert find_wrong_day(name) == wrong
 
 
 def test_tr6_the_report_names_the_tag_of_the_time() -> None:

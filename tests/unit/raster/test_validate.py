@@ -270,6 +270,19 @@ def test_a_truncated_file_is_refused_with_both_lengths(tmp_path: Path, refuse: R
     assert refuse(path).code in {"raster.truncated", "raster.damaged"}
 
 
+@pytest.mark.parametrize("interleave", ["pixel", "band"])
+def test_a_truncated_file_is_refused_with_the_length_that_its_last_block_needs(
+    tmp_path: Path, refuse: Refuse, interleave: str
+) -> None:
+    path = make_raster(tmp_path / "a.tif", picture(), tiled=True, compress="none", interleave=interleave)
+    whole = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(whole // 2)
+    error = refuse(path)
+    assert error.code == "raster.truncated"
+    assert error.message.endswith(f"its last block ends at byte {whole:,}, but the file has {whole // 2:,} bytes")
+
+
 def test_a_file_whose_blocks_can_not_be_decoded_is_refused_with_the_place(tmp_path: Path, refuse: Refuse) -> None:
     path = make_raster(tmp_path / "a.tif", picture(bands=1), tiled=True, compress="deflate")
     with rasterio.open(path) as src:

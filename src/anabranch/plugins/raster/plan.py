@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 
 from anabranch.errors import AnabranchError, Permanent
@@ -103,7 +103,7 @@ def _check_options(request: RasterRequest) -> Iterator[Permanent]:
         )
     if request.datetime is not None and _moment(request.datetime) is None:
         yield Permanent(
-            f"datetime is {request.datetime[:80]!r}, which is not a date and time with a time zone",
+            f"datetime is {request.datetime[:80]!r}, {_explain_moment(request.datetime)}",
             code="raster.datetime",
             remedy="Write it like 2026-03-21T10:15:00Z.",
         )
@@ -115,6 +115,22 @@ def _moment(text: str) -> str | None:
         return datetime.fromisoformat(text).astimezone(UTC).isoformat() if MOMENT.fullmatch(text) else None
     except (ValueError, OverflowError):
         return None
+
+
+def _explain_moment(text: str) -> str:
+    """Why the text is not a moment."""
+    if not MOMENT.fullmatch(text):
+        return "which is not a date and time with a time zone"
+    day, _, clock = text.partition("T")
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        return f"but the day {day} does not exist"
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return f"but the time {clock} does not exist"
+    return "which is not between the years 1 and 9999 in UTC"
 
 
 def _too_large(reason: str) -> Permanent:

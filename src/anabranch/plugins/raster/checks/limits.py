@@ -84,12 +84,9 @@ def check_whole(src: DatasetReader, size: int) -> Permanent | None:
     down, across = -(-src.height // rows), -(-src.width // columns)
     step = max(1, down * across // _MAX_BLOCKS_CHECKED)
     last = src.count if src.interleaving and src.interleaving.name != "pixel" else 1
-    for band in {1, last}:
-        for number in (*range(0, down * across, step), down * across - 1):
-            end = _block_end(src, band, number % across, number // across)
-            if end > size:
-                return _cut_off(src, end, size)
-    return None
+    numbers = (*range(0, down * across, step), down * across - 1)
+    end = max(_block_end(src, band, number % across, number // across) for band in {1, last} for number in numbers)
+    return _cut_off(src, end, size) if end > size else None
 
 
 def _block_end(src: DatasetReader, band: int, x: int, y: int) -> int:
@@ -112,7 +109,7 @@ def _over(text: str) -> Permanent:
 
 def _cut_off(src: DatasetReader, end: int, size: int) -> Permanent:
     return Permanent(
-        f"{PurePath(src.name).name} is truncated: its pixels extend to byte {end:,}, but the file ends at {size:,}",
+        f"{PurePath(src.name).name} is truncated: its last block ends at byte {end:,}, but the file has {size:,} bytes",
         code="raster.truncated",
         remedy="Upload the file again; compare its size and checksum with the original.",
     )

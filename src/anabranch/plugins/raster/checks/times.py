@@ -8,7 +8,7 @@ from typing import Literal
 
 from anabranch.plugins.raster.models import Times
 
-__all__ = ["find_times"]
+__all__ = ["find_times", "find_wrong_day"]
 
 # TIFFTAG_DATETIME is left out: it is the time at which the file was written.
 _TAGS = ("acquisitiondatetime", "acquisition_datetime", "acquisition_date", "datetime", "date", "time_coverage_start")
@@ -43,6 +43,19 @@ def find_times(tags: Mapping[str, str], name: str) -> Times | None:
     # A tag with a moment wins over an earlier one with only a day.
     said = (_from_tag(tag, text, moments=moments) for moments in (True, False) for tag, text in texts.items())
     return next(filter(None, said), None) or _from_name(name.rsplit(".", 1)[0])
+
+
+def find_wrong_day(name: str) -> str | None:
+    """What looks like a day in a file's name, but is none of the calendar, as 20260229."""
+    for match in _LIKE_DAY.finditer(name):
+        before = name[: match.start()]
+        if _NO_DATE.search(before) or _NO_NUMBER.search(before):
+            continue
+        try:
+            date(int(match[1]), int(match[3]), int(match[4]))
+        except ValueError:
+            return match[0]
+    return None
 
 
 def _from_tag(tag: str, text: str, *, moments: bool) -> Times | None:
@@ -115,6 +128,8 @@ _RULES = (
     # 2048 alone is more often the size of a tile than a year.
     _Rule("year", "years", re.compile(rf"{_ALONE}(?!2048){_Y}{_ENDS}"), _year, bare=True),
 )
+# Eight digits like those of a day, perhaps with a clock after them.
+_LIKE_DAY = re.compile(rf"{_LEFT}{_Y}(?P<by>[-_.]?)(\d\d)(?P=by)(\d\d)(?=\d{{6}}{_RIGHT}|{_RIGHT})", re.ASCII)
 _BETWEEN = re.compile(r"[-_. ]{1,3}|[-_ ]?to[-_ ]?", re.IGNORECASE)
 # Landsat names have the acquisition day and, after it, the processing day.
 _LANDSAT = re.compile(r"L[COTEM]\d\d_L\w{3}_\d{6}_", re.IGNORECASE)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from anabranch.canonical import canonical, sha256
 from anabranch.engine.worker.context import Context
+from anabranch.plugins.raster.checks.times import find_wrong_day
 from anabranch.plugins.raster.handler_models import Cog, Report, SourceFile, Verified, VerifiedCog, VerifyParams
 from anabranch.plugins.raster.models import Band, Compared, Inspected, Kind, Notice, Profile, Validated
 from anabranch.plugins.stac import facts
@@ -62,8 +63,10 @@ def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple
         return Span(datetime.fromisoformat(given)), ()
     if raster.times is not None:
         return Span(raster.times.moment, raster.times.start, raster.times.end), ()
-    notice = Notice(code="raster.no_time", message="The acquisition time is unknown; set `datetime` to give it.")
-    return Span(start=EPOCH, end=modified), (notice,)
+    wrong = find_wrong_day(raster.name)
+    reason = f": {wrong} in the name is not a day" if wrong else ""
+    message = f"The acquisition time is unknown{reason}; set `datetime` to give it."
+    return Span(start=EPOCH, end=modified), (Notice(code="raster.no_time", message=message),)
 
 
 def describe_item(params: VerifyParams, cog: Inspected, span: Span, outputs: Sequence[Output]) -> RasterItem:
