@@ -66,8 +66,13 @@ class Controls:
         return await self._reads.job(job.job_id)
 
     async def plan_retry(self, job_id: str, wanted: RetryChoice) -> Retry:
-        """What a retry would run; nothing is changed."""
-        return _plan(*await self._choose(job_id, wanted), dry_run=True)
+        """What a retry would run; nothing is changed. Conflict when the job can't be retried."""
+        job, again, nodes = await self._choose(job_id, wanted)
+        if job.parent is not None:
+            raise _unretryable(job, RetryAnswer.CHILD)
+        if not await self._reads.is_newest(job):
+            raise _unretryable(job, RetryAnswer.OLDER)
+        return _plan(job, again, nodes, dry_run=True)
 
     async def retry(self, job_id: str, wanted: RetryChoice, by: str) -> Retry:
         """Run again what failed, in a new generation; Conflict when the job can't be retried."""

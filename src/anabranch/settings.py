@@ -21,6 +21,7 @@ from pydantic import (
     create_model,
     field_validator,
 )
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -275,17 +276,51 @@ def load_settings(**given: Any) -> Settings:  # any field of Settings, as the co
     """The settings of this process; every mistake is reported at once."""
     try:
         return _model()(**given)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("settings.invalid", f"the configuration file is not TOML: {error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError("settings.invalid", f"{_given_file(given)} is not TOML: {error}") from error
     except ValidationError as error:
-        mistakes = "; ".join(
-            f"{_spelled(item['loc'])}: {item['msg'].removeprefix('Value error, ')}" for item in error.errors()
-        )
+        file = _given_file(given)
+        written = {name: value for name, value in _read_file(file).items() if name not in given}
         raise InputError(
             "settings.invalid",
-            mistakes,
+            "; ".join(_mistake(item, file if _is_of_file(written, item["loc"]) else None) for item in error.errors()),
             remedy="Fix the variables or the file; `anabranch config show` lists the settings.",
         ) from error
+
+
+def _given_file(given: Mapping[str, Any]) -> Path:
+    """The configuration file, by what is given and the environment alone."""
+    environment = {name.upper(): value for name, value in os.environ.items()}
+    known = {name: environment.get(_spelled((name,))) for name in ("home", "config")}
+    return _config_file({**known, **given})
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text()) if file.is_file() else {}
+
+
+def _is_of_file(written: Any, path: tuple[int | str, ...]) -> bool:  # TOML
+    """Whether a setting has its value from the file, and not from a variable, which comes first."""
+    if {_spelled(path), _spelled(path[:1])} & {name.upper() for name, value in os.environ.items() if value}:
+        return False
+    for name in path:
+        if isinstance(written, dict) and name not in written:
+            return False
+        written = written[name] if isinstance(written, dict) else None
+    return True
+
+
+def _mistake(item: ErrorDetails, file: Path | None) -> str:
+    """A mistake with the setting's name as it is written: in the file, or as a variable."""
+
+    def write(path: tuple[int | str, ...]) -> str:
+        return ".".join(map(str, path)) if file else _spelled(path)
+
+    at, name = f"{file}: " if file else "", write(item["loc"])
+    if item["type"] == "extra_forbidden":
+        nearest = get_close_matches(name, [write(path) for path in _paths(_model())], 1, cutoff=0)[0]
+        return f"{at}there is no setting {name}; the nearest is {nearest}"
+    return f"{at}{name}: {item['msg'].removeprefix('Value error, ')}"
 
 
 def forget(*names: str) -> None:
@@ -299,7 +334,7 @@ def origins(settings: Settings) -> Iterator[Origin]:
     """Every setting with its value, secrets masked, and its origin."""
     environment = {name.upper() for name in os.environ}
     file = _config_file({"home": settings.home, "config": settings.config})
-    in_file = tomllib.loads(file.read_text()) if file.is_file() else {}
+    in_file = _read_file(file)
     for path in _paths(type(settings)):
         value: Any = settings  # of any type, down to the setting
         written: Any = in_file

@@ -114,6 +114,18 @@ async def test_what_can_not_be_retried_is_a_conflict(api: httpx.AsyncClient, eng
     assert "anabranch cancel" in answer.json()["remedy"]
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_an_older_job_is_not_retried_nor_planned(
+    api: httpx.AsyncClient, engine: EngineHarness, dry_run: bool
+) -> None:
+    older, newest = await fail_one(api, engine), await fail_one(api, engine)
+    assert older != newest
+    answer = await api.post(f"/api/jobs/{older}/retry", json={"dry_run": dry_run})
+    assert (answer.status_code, answer.json()["code"]) == (409, "retry.older")
+    answer = await api.post(f"/api/jobs/{newest}/retry", json={"dry_run": dry_run})
+    assert answer.status_code == (200 if dry_run else 202)
+
+
 async def test_an_unknown_node_is_told_with_the_nearest(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     job_id = await fail_one(api, engine)
     answer = await api.post(f"/api/jobs/{job_id}/retry", json={"from_node": "eech"})

@@ -281,6 +281,42 @@ def test_o6_what_is_refused_is_a_problem_document(api: httpx.Client, path: str, 
     problem(api.get(path), status, code)
 
 
+@pytest.mark.parametrize(
+    ("path", "query", "detail", "remedy"),
+    [
+        (
+            f"{ITEMS}/hills/preview.png",
+            {"colormap": '{"a": [1, 2, 3]}'},
+            "colormap must be an object whose names are whole numbers, the values of pixels, but one name is 'a'",
+            "/raster/api",
+        ),
+        (
+            f"{ITEMS}/hills/preview.png",
+            {"max_size": "0"},
+            "max_size must be from 1 to 2048",
+            "from 1 to 2048, or leave",
+        ),
+        (
+            "/stac/search",
+            {"datetime": "2025-01-01T00:00:00Z/2024-01-01T00:00:00Z"},
+            "datetime begins at 2025-01-01T00:00:00Z, after its end at 2024-01-01T00:00:00Z",
+            "Write the earlier of the two first.",
+        ),
+    ],
+)
+def test_o6_a_wrong_value_is_named_with_what_to_do(
+    api: httpx.Client, path: str, query: dict[str, str], detail: str, remedy: str
+) -> None:
+    answer = api.get(path, params=query).json()
+    assert answer["detail"] == detail
+    assert remedy in answer["remedy"]
+
+
+@pytest.mark.parametrize("moment", ["2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z/..", "../2024-01-01T00:00:00+01:00"])
+def test_a_moment_and_an_interval_with_an_open_end_are_searched(api: httpx.Client, moment: str) -> None:
+    assert api.get("/stac/search", params={"datetime": moment}).status_code == 200
+
+
 def test_o6_bodies_are_checked_and_bounded(api: httpx.Client) -> None:
     kind = {"Content-Type": "application/json"}
     problem(api.post("/stac/search", content=b"{", headers=kind), 422, "request.json")

@@ -362,6 +362,39 @@ def test_the_home_is_the_one_of_the_settings(
     assert find_home().path == Home(load_settings().home).path
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("prot = 8787", "{file}: there is no setting prot; the nearest is port"),
+        ("[storage]\nglod = 'x'", "{file}: there is no setting storage.glod; the nearest is storage.gold"),
+        ("port = -1", "{file}: port: Input should be greater than or equal to "),
+        ("port = ", "{file} is not TOML: Invalid value (at "),
+        ("\udcff", "{file} is not TOML: "),
+    ],
+)
+def test_a_mistake_in_the_file_is_reported_with_its_path_and_key(
+    text: str, told: str, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    home.mkdir()
+    file = home / "anabranch.toml"
+    file.write_text(text, errors="surrogateescape")
+    assert call(["config", "show"]) == 5
+    assert told.format(file=file) in capsys.readouterr().err
+
+
+def test_a_mistake_in_a_variable_is_reported_with_its_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    home.mkdir()
+    (home / "anabranch.toml").write_text("port = 8787")
+    monkeypatch.setenv("ANABRANCH_PORT", "-1")
+    monkeypatch.setenv("ANABRANCH_STORAGE__GLOD", "x")
+    assert call(["config", "show"]) == 5
+    told = capsys.readouterr().err
+    assert "ANABRANCH_PORT: Input should be " in told
+    assert "there is no setting ANABRANCH_STORAGE__GLOD; the nearest is ANABRANCH_STORAGE__GOLD" in told
+
+
 def test_config_shows_origins_and_masks_secrets(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:

@@ -13,6 +13,7 @@ __all__ = ["apply_colormap", "check_colormap"]
 Colors = NDArray[np.uint8]  # red, green, blue and alpha along the last axis
 CLEAR = (0, 0, 0, 0)
 HEX = re.compile("#(?:[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})")
+WHOLE = re.compile("[+-]?[0-9]{1,18}")
 MAX_SHOWN_CHARS = 40
 
 
@@ -22,6 +23,9 @@ def check_colormap(given: object) -> None:
     if not isinstance(pairs, list) or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         raise ValueError('like {"1": "#ff0000"} or [[[0, 10], [255, 0, 0]]]')
     for place, color in pairs:
+        if isinstance(given, dict) and not WHOLE.fullmatch(place):
+            shown = repr(place[:MAX_SHOWN_CHARS])
+            raise ValueError(f"an object whose names are whole numbers, the values of pixels, but one name is {shown}")
         if not _is_color(color):
             shown = f"{str(place)[:MAX_SHOWN_CHARS]} has {str(color)[:MAX_SHOWN_CHARS]}"
             raise ValueError(f"made of colors like #ff0000, or of 3 or 4 whole numbers from 0 to 255, but {shown}")

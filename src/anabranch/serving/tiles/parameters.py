@@ -53,7 +53,8 @@ def _check_sizes(request: Request) -> None:
     for name, value in (*query.multi_items(), *request.path_params.items()):
         most = min(MAX_PIXELS.get(name, 0), MAX_STATISTICS_PIXELS) if counted else MAX_PIXELS.get(name)
         if most and not _fits(value, most):
-            raise InputError("raster.size", f"{name} must be from {MIN_PIXELS} to {most}", remedy=ASK_FOR_LESS)
+            remedy = f"Give a whole number of pixels from {MIN_PIXELS} to {most}, or leave {name} out."
+            raise InputError("raster.size", f"{name} must be from {MIN_PIXELS} to {most}", remedy=remedy)
     if query.get("categorical", "").lower() in TRUE and "c" not in query:
         # In a raster of floats nearly every value is unique.
         raise InputError("raster.size", "categorical needs the values to count", remedy="List them, like c=1&c=2.")

@@ -195,6 +195,10 @@ select distinct on (t.job_id) t.* from app.tombstones t
 -- The tombstone of a job that was found a moment ago, if it was purged meanwhile.
 select t.* from app.tombstones t where t.job = %(job)s;
 
+-- name: newer_of
+-- A newer job of the same parameters, if there is one: app.retry refuses the older.
+select x.job_id from app.jobs x join app.jobs j using (identity) where j.id = %(job)s and x.ordinal > j.ordinal limit 1;
+
 -- name: waiting_for
 -- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a pause, a queue that no
 -- worker serves, a handler that no worker has, an advance that could not be made, or a process that can't report.

@@ -68,6 +68,10 @@ class PostgresReads:
         """A job as its row is, by its id or by a start of it that fits no other."""
         return _job(await self._find("job", job_id))
 
+    async def is_newest(self, job: Job) -> bool:
+        """Whether no newer job has the same parameters."""
+        return not await self._database.query("newer_of", job=job.id)
+
     async def head(self, job_id: str) -> JobHead:
         """Where a job stands, by its id or by a start of it that fits no other."""
         return _head(await self._find("job_head", job_id))

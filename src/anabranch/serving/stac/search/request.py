@@ -5,6 +5,7 @@ from urllib.parse import unquote_plus
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
+from stac_fastapi.types.rfc3339 import parse_single_date
 
 from anabranch.canonical import decode
 from anabranch.serving.parameters import body_names, query_names, refuse_unknown
@@ -86,6 +87,13 @@ def _check_datetime(value: object) -> None:
         refuse(
             "datetime is not a date or interval", "Write it like 2026-03-21T10:15:00Z, or two of them with a / between."
         )
+    start, _, end = value.partition("/") if isinstance(value, str) else ("", "", "")
+    try:
+        is_reversed = parse_single_date(start) > parse_single_date(end)
+    except ValueError:
+        return  # it has an open end, or stac-fastapi reports it
+    if is_reversed:
+        refuse(f"datetime begins at {start}, after its end at {end}", "Write the earlier of the two first.")
 
 
 def _check_crs(value: object) -> None:
