@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.adapters.postgres.store import store
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.engine import evaluator, outputs
+from anabranch.engine import known_values, outputs
 from anabranch.engine.model import JobState
 from anabranch.errors import Unavailable
 from tests.support.stack import Stack, open_stack
@@ -121,7 +121,7 @@ def measure(params: dict) -> dict:
 async def stack(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stack]:
     """A stack whose expressions may look into a megabyte and a half, and that stages a fan-out in small batches."""
     monkeypatch.setattr(outputs, "MOST_LOOKED_INTO", 1_500_000)
-    monkeypatch.setattr(evaluator, "MOST_LOOKED_INTO", 1_500_000)
+    monkeypatch.setattr(known_values, "MOST_LOOKED_INTO", 1_500_000)
     monkeypatch.setattr(store, "STAGED_BYTES", 200_000)
     plugins = tmp_path / "plugins"
     plugins.mkdir()
