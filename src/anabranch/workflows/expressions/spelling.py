@@ -2,19 +2,7 @@
 
 import json
 
-from anabranch.workflows.expressions.syntax import (
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    Format,
-    Junction,
-    ListOf,
-    Lookup,
-    Negation,
-    Reference,
-    Subject,
-)
+from anabranch.workflows.expressions import syntax
 
 __all__ = ["spell", "spell_short"]
 
@@ -22,57 +10,57 @@ _OR, _AND, _NOT, _OPERAND = range(4)  # how closely each binds
 _LEVELS = {"or": _OR, "and": _AND}
 
 
-def spell(expression: Expression) -> str:
+def spell(expression: syntax.Expression) -> str:
     """The text of an expression, as one would write it between braces."""
     return _spell(expression, _OR)
 
 
-def spell_short(comparison: Comparison) -> str:
+def spell_short(comparison: syntax.Comparison) -> str:
     """A comparison without its left side, as a branch says it of the subject."""
     return " ".join(_parts(comparison)[1:])
 
 
-def _spell(node: Expression, level: int) -> str:
+def _spell(node: syntax.Expression, level: int) -> str:
     text, own = _text(node)
     return f"({text})" if own < level else text
 
 
-def _text(node: Expression) -> tuple[str, int]:
+def _text(node: syntax.Expression) -> tuple[str, int]:
     match node:
-        case Constant():
+        case syntax.Constant():
             return _constant(node), _OPERAND
-        case Lookup():
+        case syntax.Lookup():
             return str(
-                Reference(node.reference.root, node.reference.path) if node.guarded else node.reference
+                syntax.Reference(node.reference.root, node.reference.path) if node.guarded else node.reference
             ), _OPERAND
-        case ListOf():
+        case syntax.ListOf():
             return f"[{_listed(node.items)}]", _OPERAND
-        case Call():
+        case syntax.Call():
             return f"{node.function}({_listed(node.arguments)})", _OPERAND
-        case Format():
+        case syntax.Format():
             text = "".join(f"{{{piece}}}" if isinstance(piece, int) else piece for piece in node.pieces)
-            return f"format({_listed((Constant(text), *node.arguments))})", _OPERAND
-        case Comparison():
+            return f"format({_listed((syntax.Constant(text), *node.arguments))})", _OPERAND
+        case syntax.Comparison():
             return " ".join(_parts(node)), _NOT
-        case Junction():
+        case syntax.Junction():
             own = _LEVELS[node.word]
             return f" {node.word} ".join(_spell(operand, own + 1) for operand in node.operands), own
-        case Negation():
+        case syntax.Negation():
             return f"not {_spell(node.operand, _NOT)}", _NOT
-        case Subject():
+        case syntax.Subject():
             return "", _OPERAND
 
 
-def _parts(node: Comparison) -> list[str]:
+def _parts(node: syntax.Comparison) -> list[str]:
     right = () if node.right is None else (_spell(node.right, _OPERAND),)
     return [_spell(node.left, _OPERAND), node.operator, *right]
 
 
-def _listed(items: tuple[Expression, ...]) -> str:
+def _listed(items: tuple[syntax.Expression, ...]) -> str:
     return ", ".join(map(spell, items))
 
 
-def _constant(node: Constant) -> str:
+def _constant(node: syntax.Constant) -> str:
     text = json.dumps(node.value, ensure_ascii=False)
     if not isinstance(node.value, str):
         return text

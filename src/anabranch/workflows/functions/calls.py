@@ -211,7 +211,11 @@ class Mapped(Symbol):
 
 def task(handler: str) -> HandlerFunction[..., Any]:
     """The handler of this name, for one that can't be imported here."""
-    return HandlerFunction(Handler(handler, _no_function, ("params",), None))
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise _outside(handler)
+
+    return HandlerFunction(Handler(handler, refuse, ("params",), None))
 
 
 def workflow_named(workflow_id: str) -> "NodeCall[..., Any]":
@@ -303,7 +307,3 @@ def _trace(name: str) -> Trace:
 
 def _outside(name: str) -> Exception:
     return mistake_here(f"{name} can be called only inside a function with @workflow", "Submit a job to run it.")
-
-
-def _no_function(*_: object) -> NoReturn:
-    raise NotImplementedError("it is known by its name only")

@@ -54,8 +54,8 @@ class TracedDocument:
         subject = tests[0].left if tests[0] is not None else NULL
         is_short = all(test is not None and test.left == subject for test in tests)
         said = [
-            spell_short(test) if is_short and test else spell(told)
-            for test, told in zip(tests, conditions, strict=True)
+            spell_short(test) if is_short and test else spell(condition)
+            for test, condition in zip(tests, conditions, strict=True)
         ]
         ways = [self._next(node, number) for number in range(len(node.branches))]
         branches: list[Json] = [{"condition": text, "next": way} for text, way in zip(said, ways, strict=False)]

@@ -4,18 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from anabranch.workflows.expressions.syntax import (
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    Format,
-    Junction,
-    ListOf,
-    Lookup,
-    Negation,
-    Reference,
-)
+from anabranch.workflows.expressions import syntax
 from anabranch.workflows.functions.places import mistake_here
 from anabranch.workflows.functions.recorder import MARK, Recorder, recording
 
@@ -26,14 +15,14 @@ _UNKNOWN = "this value is known only when a job runs, and the function is traced
 
 def _comparing(operator: str) -> Callable[["Symbol", Any], "Symbol"]:
     def compare(self: "Symbol", other: Any) -> "Symbol":  # JSON, or another symbol
-        return Symbol(Comparison(operator, expression_of(self), expression_of(other)), recording())
+        return Symbol(syntax.Comparison(operator, expression_of(self), expression_of(other)), recording())
 
     return compare
 
 
 def _joining(word: str) -> Callable[["Symbol", Any], "Symbol"]:
     def join(self: "Symbol", other: Any) -> "Symbol":  # a condition
-        return Symbol(Junction(word, (expression_of(self), expression_of(other))), recording())
+        return Symbol(syntax.Junction(word, (expression_of(self), expression_of(other))), recording())
 
     return join
 
@@ -54,13 +43,13 @@ class Symbol:
 
     __slots__ = ("_held", "_trace")
 
-    def __init__(self, expression: Expression | None, trace: Recorder | None) -> None:
+    def __init__(self, expression: syntax.Expression | None, trace: Recorder | None) -> None:
         """One without a trace belongs to any: `item`, `index`."""
         self._held = expression
         self._trace = trace
 
     @property
-    def _expression(self) -> Expression:
+    def _expression(self) -> syntax.Expression:
         assert self._held is not None  # noqa: S101  # only those that override this have none
         return self._held
 
@@ -73,7 +62,7 @@ class Symbol:
         if isinstance(key, bool) or not isinstance(key, str | int):
             raise mistake_here("a part is named by text or a whole number", "Pick it in a handler.")
         expression = expression_of(self)
-        if not isinstance(expression, Lookup):
+        if not isinstance(expression, syntax.Lookup):
             hint = "Take the part first: expr.default(x.part, …)."
             raise mistake_here("only inputs, items and results have parts, not what is made of them", hint)
         reference = expression.reference
@@ -90,7 +79,7 @@ class Symbol:
     __hash__ = object.__hash__
 
     def __invert__(self) -> "Symbol":
-        return Symbol(Negation(expression_of(self)), recording())
+        return Symbol(syntax.Negation(expression_of(self)), recording())
 
     def __format__(self, spec: str) -> str:
         if spec or self._trace not in (None, recording()):
@@ -117,10 +106,10 @@ class Symbol:
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _compute
 
 
-item: Any = Symbol(Lookup(Reference("item")), None)
+item: Any = Symbol(syntax.Lookup(syntax.Reference("item")), None)
 
 
-def expression_of(value: Any) -> Expression:  # JSON, or a symbol
+def expression_of(value: Any) -> syntax.Expression:  # JSON, or a symbol
     """The expression of a symbol, or of a value that can be written in one."""
     match value:
         case Symbol():
@@ -132,15 +121,15 @@ def expression_of(value: Any) -> Expression:  # JSON, or a symbol
         case str() if MARK in value:
             return _format(pieces_of(value))
         case str() | bool() | int() | float() | None:
-            return Constant(value)
+            return syntax.Constant(value)
         case list() | tuple():
-            return ListOf(tuple(map(expression_of, value)))
+            return syntax.ListOf(tuple(map(expression_of, value)))
         case _:
             hint = "Compare or build it in a handler."
             raise mistake_here(f"a {type(value).__name__} can't be part of an expression", hint)
 
 
-def pieces_of(text: str) -> list[str | Expression]:
+def pieces_of(text: str) -> list[str | syntax.Expression]:
     """A text, and the expressions that an f-string put into it."""
     if MARK not in text:
         return [text]
@@ -149,57 +138,62 @@ def pieces_of(text: str) -> list[str | Expression]:
     return [piece for piece in kept if piece != ""]
 
 
-def _format(pieces: list[str | Expression]) -> Expression:
+def _format(pieces: list[str | syntax.Expression]) -> syntax.Expression:
     """The text of an f-string inside an expression; what has a brace in it becomes an argument."""
-    arguments: list[Expression] = []
+    arguments: list[syntax.Expression] = []
     made: list[str | int] = []
     for piece in pieces:
         if isinstance(piece, str) and "{" not in piece:
             made.append(piece)
         else:
             made.append(len(arguments))
-            arguments.append(Constant(piece) if isinstance(piece, str) else piece)
-    return Format(tuple(made), tuple(arguments))
+            arguments.append(syntax.Constant(piece) if isinstance(piece, str) else piece)
+    return syntax.Format(tuple(made), tuple(arguments))
 
 
-def references(node: Expression, *, is_optional: bool = False) -> Iterator[tuple[Reference, bool]]:
+def references(node: syntax.Expression, *, is_optional: bool = False) -> Iterator[tuple[syntax.Reference, bool]]:
     """Every reference of an expression, and whether what it names may be missing."""
     match node:
-        case Lookup():
+        case syntax.Lookup():
             yield node.reference, is_optional or node.reference.optional
-        case Call("default", (first, second)):
+        case syntax.Call("default", (first, second)):
             yield from references(first, is_optional=True)
             yield from references(second, is_optional=is_optional)
-        case ListOf(items=inner) | Call(arguments=inner) | Format(arguments=inner) | Junction(operands=inner):
+        case (
+            syntax.ListOf(items=inner)
+            | syntax.Call(arguments=inner)
+            | syntax.Format(arguments=inner)
+            | syntax.Junction(operands=inner)
+        ):
             for part in inner:
                 yield from references(part, is_optional=is_optional)
-        case Comparison(left=left, right=right):
+        case syntax.Comparison(left=left, right=right):
             for part in (left,) if right is None else (left, right):
                 yield from references(part, is_optional=is_optional)
-        case Negation(operand=operand):
+        case syntax.Negation(operand=operand):
             yield from references(operand, is_optional=is_optional)
         case _:
             pass
 
 
-def rebuild(node: Expression, change: Callable[[Lookup], Expression]) -> Expression:
+def rebuild(node: syntax.Expression, change: Callable[[syntax.Lookup], syntax.Expression]) -> syntax.Expression:
     """The expression with its references changed."""
 
-    def again(part: Expression) -> Expression:
+    def again(part: syntax.Expression) -> syntax.Expression:
         return rebuild(part, change)
 
     match node:
-        case Lookup():
+        case syntax.Lookup():
             return change(node)
-        case ListOf():
+        case syntax.ListOf():
             return replace(node, items=tuple(map(again, node.items)))
-        case Call() | Format():
+        case syntax.Call() | syntax.Format():
             return replace(node, arguments=tuple(map(again, node.arguments)))
-        case Comparison():
+        case syntax.Comparison():
             return replace(node, left=again(node.left), right=None if node.right is None else again(node.right))
-        case Junction():
+        case syntax.Junction():
             return replace(node, operands=tuple(map(again, node.operands)))
-        case Negation():
+        case syntax.Negation():
             return replace(node, operand=again(node.operand))
         case _:
             return node
