@@ -51,7 +51,9 @@ class _Lines:
             tasks = node.tasks
             known = f" {tasks.completed}/{tasks.total}" if tasks.total else ""
             failed = f", {tasks.failed} failed" if tasks.failed else ""
-            line = f"{node.name}: {node.state}{known}{failed}"
+            line = f"{node.name}: {node.state}{known}{failed}" + (
+                f"; answer it: {node.command}" if node.command else ""
+            )
             if node.opened_at and self._said.get(node.name) != line:
                 self._said[node.name] = line
                 note(line)
