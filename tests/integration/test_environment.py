@@ -33,6 +33,8 @@ from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Refused, Submission, Wanted
 from anabranch.engine.worker.reporter import Reporter
 from anabranch.errors import Unavailable
+from anabranch.gateway import Gateway
+from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
@@ -504,3 +506,15 @@ async def test_a11_a_lane_that_is_alone_and_served_does_not_time_out(
         await engine.let_pass(clock, timedelta(seconds=5))
         await engine.end(await engine.claim(1))
     assert run_sql(database_url, "select count(*) from app.outcomes where outcome = 'failed'") == [(0,)]
+
+
+async def test_a_gateway_whose_session_failed_leaves_no_pool_open(database_url: str, tmp_path: Path) -> None:
+    gateway = Gateway(Settings(home=tmp_path), database_url)
+    await gateway.open()
+    await gateway.ready()
+    (session,) = (task for task in asyncio.all_tasks() if "keep_session" in str(task.get_coro()))
+    session.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gateway.close()
+    with pytest.raises(Unavailable, match="already closed"):
+        await gateway.reads.jobs(limit=1)
