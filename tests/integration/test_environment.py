@@ -43,6 +43,7 @@ from anabranch.workflows.stages import Declaration
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.nodes import make_node
 from tests.support.stack import Stack
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
@@ -161,7 +162,7 @@ async def test_a2_writers_do_not_connect_to_a_server_that_only_reads(database_ur
     await database.open()
     try:
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(database.call("end_session", 1, "test"), 30)
+            await asyncio.wait_for(database.call("end_session", 1, "test"), PATIENCE_SECONDS)
     finally:
         await database.close()
 

@@ -14,6 +14,7 @@ from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.storage.results import Results
 from tests.support.stack import Stack
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
@@ -222,7 +223,7 @@ async def test_a21_a_worker_leaves_though_an_async_handler_hears_nothing(stack: 
     job_id = await stack.submit("deaf", file=str(file))
     await stack.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     stack.stop.set()
-    await asyncio.wait_for(stack.serving, 60)
+    await asyncio.wait_for(stack.serving, PATIENCE_SECONDS)
     (task,) = await stack.tasks(await stack.gateway.reads.job(job_id), "wait")
     file.touch()  # for the loop of this test
     assert (task.status, task.failures, task.crashes) == ("due", 0, 0)

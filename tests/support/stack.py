@@ -20,10 +20,10 @@ from anabranch.engine.worker.dispatcher import WorkerOptions
 from anabranch.engine.worker.worker import Worker
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
+from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["Stack", "open_stack"]
 
-PATIENCE_SECONDS = 240
 LEASE = timedelta(seconds=12)  # a process on a busy machine may be silent for seconds
 
 
