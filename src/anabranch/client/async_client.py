@@ -112,7 +112,7 @@ class AsyncAdmin(AsyncRequests):
         return await self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
 
     async def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
+        """Sizes of the database and its tables, and the jobs by status."""
         return await self._get(Statistics, "/api/db/stats")
 
     async def check_functions(self) -> CheckedFunctions:
@@ -230,12 +230,12 @@ class AsyncClient(AsyncRequests):
         *,
         limit: int | None = None,
         before: str | None = None,
-        state: str | None = None,
+        status: str | None = None,
         workflow: str | None = None,
         parent: str | None = None,
     ) -> Page[JobSummary]:
         """Jobs, the newest first; with `parent`, the child jobs of that job."""
-        query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
+        query = {"limit": limit, "before": before, "status": status, "workflow": workflow, "parent": parent}
         return await self._get(Page[JobSummary], "/api/jobs", **query)
 
     async def tasks(
@@ -305,7 +305,7 @@ class AsyncClient(AsyncRequests):
         return self._all(lambda after: page(after=after))
 
     async def graph(self, job_id: str) -> Graph:
-        """The workflow that a job was pinned to, with the states of its nodes."""
+        """The workflow that a job was pinned to, with the status of each node."""
         return await self._get(Graph, f"{job_path(job_id)}/graph")
 
     async def bundle(self, job_id: str, file: str | Path) -> Path:
@@ -388,7 +388,7 @@ class AsyncClient(AsyncRequests):
         return await self._get(list[Worker], "/api/workers")
 
     async def health(self) -> Health:
-        """The state of every part; a part that is down is returned, not raised."""
+        """The status of every part; a part that is down is returned, not raised."""
         return await self._transport.call(Call(partial(read, Health), "GET", "/api/health", also=503))
 
     async def ready(self) -> bool:
