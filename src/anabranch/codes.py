@@ -205,6 +205,7 @@ CODES: tuple[Code, ...] = (
     Code("storage.exists", Kind.CONFLICT, "An object with this key already exists.", "Choose another name, or replace it with `--overwrite`."),
     Code("storage.full", Kind.UNAVAILABLE, "There is no space left for the file.", "Free space in the tier's store."),
     Code("storage.lost", Kind.CONFLICT, "Objects that are published are gone or damaged.", "Restore them from a backup, or publish their sources again with `--rerun`.", LOCAL),
+    Code("storage.not_copied", Kind.CONFLICT, "Some objects of a folder were not copied.", "Copy again with `--overwrite` to replace what exists, or fix what is reported.", LOCAL),
     Code("storage.not_found", Kind.NOT_FOUND, "There is no such object.", "List what there is with `anabranch storage ls`."),
     Code("storage.not_installed", Kind.UNAVAILABLE, "A tier is in cloud storage, and the package for it is not installed.", "Install anabranch[storage]."),
     Code("storage.not_shared", Kind.CONFLICT, "A tier or the work area is not the store that the other processes of the database use.", "Set the same `ANABRANCH_STORAGE__…` on every machine, or adopt the new store with `anabranch storage adopt --yes`.", LOCAL),
