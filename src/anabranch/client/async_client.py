@@ -11,7 +11,7 @@ from anabranch.client import operations
 from anabranch.client.calls import Call, Pause, Step, Steps
 from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
 from anabranch.client.configured import configured_api
-from anabranch.client.files import FileBody
+from anabranch.client.files import FileBody, OnBytes
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import any_segment, encode_body, job_path, limit_path, pause_path, segment, workflow_path
@@ -313,9 +313,14 @@ class AsyncClient(AsyncRequests):
         await self._transport.download(Call(Path, "GET", f"{job_path(job_id)}/bundle", slow=True), Path(file))
         return Path(file)
 
-    async def upload(self, file: str | Path, *, name: str | None = None) -> Uploaded:
-        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
-        with closing(FileBody(Path(file))) as body:
+    async def upload(
+        self, file: str | Path, *, name: str | None = None, on_progress: OnBytes | None = None
+    ) -> Uploaded:
+        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter.
+
+        `on_progress` is called with the bytes that were sent, and with their total if it is known.
+        """
+        with closing(FileBody(Path(file), on_progress)) as body:
             return body.check(await self._transport.call(operations.upload(body, name)))
 
     async def dead_letters(

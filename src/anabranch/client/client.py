@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from anabranch.client import operations
 from anabranch.client.calls import Call, Pause, Step, Steps
 from anabranch.client.configured import configured_api
-from anabranch.client.files import FileBody
+from anabranch.client.files import FileBody, OnBytes
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import any_segment, encode_body, job_path, limit_path, pause_path, segment, workflow_path
@@ -310,9 +310,12 @@ class Client(Requests):
         self._transport.download(Call(Path, "GET", f"{job_path(job_id)}/bundle", slow=True), Path(file))
         return Path(file)
 
-    def upload(self, file: str | Path, *, name: str | None = None) -> Uploaded:
-        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
-        with closing(FileBody(Path(file))) as body:
+    def upload(self, file: str | Path, *, name: str | None = None, on_progress: OnBytes | None = None) -> Uploaded:
+        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter.
+
+        `on_progress` is called with the bytes that were sent, and with their total if it is known.
+        """
+        with closing(FileBody(Path(file), on_progress)) as body:
             return body.check(self._transport.call(operations.upload(body, name)))
 
     def dead_letters(

@@ -1,28 +1,64 @@
 """Progress bars on a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from anabranch.cli.terminal.output import escape, format_progress, wants_colour
 from anabranch.cli.terminal.progress import current_step
 from anabranch.client import JobStatus
 
-__all__ = ["JobBars", "NodeBars", "open_bars"]
+__all__ = ["FileBar", "JobBars", "NodeBars", "open_bars", "open_upload_bar"]
 
 
 @contextmanager
 def open_bars() -> Iterator[Progress]:
     """Bars on stderr."""
-    console = Console(stderr=True, no_color=not wants_colour(terminal=True), highlight=False)
     columns = (
         TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
-    with Progress(*columns, console=console) as bars:
+    with Progress(*columns, console=_open_console()) as bars:
         yield bars
+
+
+@contextmanager
+def open_upload_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A callback for the bytes of a file that were sent; its bar goes when it is sent."""
+    columns = (
+        TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=_open_console(), transient=True) as bars:
+        bar = bars.add_task(escape(name), total=None)
+        yield lambda sent, total: bars.update(bar, completed=sent, total=total)
+
+
+def _open_console() -> Console:
+    return Console(stderr=True, no_color=not wants_colour(terminal=True), highlight=False)
+
+
+class FileBar:
+    """One bar for many files."""
+
+    def __init__(self, bars: Progress, total: int) -> None:
+        self._bars = bars
+        self._id = bars.add_task("files", total=total, state="")
+
+    def show(self, text: str) -> None:
+        self._bars.update(self._id, advance=1, state=escape(text))
 
 
 class NodeBars:

@@ -20,6 +20,7 @@ __all__ = [
     "cut",
     "escape",
     "format_progress",
+    "format_size",
     "format_time",
     "in_one_line",
     "note",
@@ -151,6 +152,14 @@ def format_progress(progress: "Progress | None") -> str | None:
         return None
     known = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total is not None else "")
     return cut(": ".join(filter(None, (known, in_one_line(progress.message)))))
+
+
+def format_size(size: int) -> str:
+    """A number of bytes, in the largest unit that leaves at least one of it."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.1f} {unit}"
+    return f"{size} B"
 
 
 def span(start: datetime | None, end: datetime | None) -> str:
