@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ from anabranch.api.main import create_app
 from anabranch.engine.model import Claim, Ended, LimitKind
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"
@@ -66,7 +68,7 @@ async def submit(api: httpx.AsyncClient, workflow: str) -> str:
 
 
 async def claim(engine: EngineHarness, count: int) -> list[Claim]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(found := await engine.claim(count)) < count:
             await engine.end(found, Ended.HANDED_BACK)
             await asyncio.sleep(0.02)
@@ -74,7 +76,7 @@ async def claim(engine: EngineHarness, count: int) -> list[Claim]:
 
 
 async def status(api: httpx.AsyncClient, job_id: str, wanted: str) -> dict[str, object]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (job := (await api.get(f"/api/jobs/{job_id}")).json())["status"] != wanted:
             await asyncio.sleep(0.02)
     found: dict[str, object] = job
@@ -176,8 +178,9 @@ async def test_a_gate_is_signalled_once(api: httpx.AsyncClient) -> None:
 
 async def test_a_gate_refuses_what_is_not_its_answer_and_goes_on_waiting(api: httpx.AsyncClient) -> None:
     job_id = await submit(api, "review")
-    (gate,) = (await status(api, job_id, "waiting"))["nodes"]
-    assert (gate["state"], gate["command"]) == ("waiting", f"anabranch signal {job_id[:12]} gate -p approved=true")
+    asked: Any = await status(api, job_id, "waiting")  # JSON
+    (gate,) = asked["nodes"]
+    assert (gate["status"], gate["command"]) == ("waiting", f"anabranch signal {job_id[:12]} gate -p approved=true")
     assert gate["answer"]["required"] == ["approved"]
     path = f"/api/jobs/{job_id}/signal/gate"
     refused = await api.post(path, json={"aproved": True, "stars": 9})
@@ -185,9 +188,9 @@ async def test_a_gate_refuses_what_is_not_its_answer_and_goes_on_waiting(api: ht
     for mistake in ("aproved is not a field", "approved is required", "stars must be at most 5, not 9"):
         assert mistake in refused.json()["detail"]
     graph = (await api.get(f"/api/jobs/{job_id}/graph")).json()
-    assert [node["state"] for node in graph["nodes"]] == ["waiting"]
+    assert [node["status"] for node in graph["nodes"]] == ["waiting"]
     assert (await api.post(path, json={"approved": True})).json()["accepted"] is True
-    job = await status(api, job_id, "completed")
+    job: Any = await status(api, job_id, "completed")  # JSON
     assert job["result"] == {"said": {"approved": True, "stars": 3}}
     assert (job["nodes"][0]["command"], job["nodes"][0]["answer"]) == (None, None)
 

@@ -103,9 +103,9 @@ def build_job(detail: views.JobDetail) -> JobStatus:
     job, tasks = detail.job, count_tasks(*detail.nodes)
     nodes = tuple(_build_node(node, job.job_id) for node in detail.nodes)
     results = {
-        str(number): StageResult(node.name, node.state, node.tasks)
+        str(number): StageResult(node.name, node.status, node.tasks)
         for number, node in enumerate(nodes, 1)
-        if node.state in ENDED_NODE
+        if node.status in ENDED_NODE
     }
     return build(
         JobStatus,
@@ -138,10 +138,10 @@ def build_event(event: model.Event) -> Event:
     return build(Event, event, data={k: v for k, v in event.data.items() if k != "by" or event.by is None})
 
 
-def build_graph(job: model.Job, layout: Layout, states: Mapping[str, NodeState]) -> Graph:
+def build_graph(job: model.Job, layout: Layout, status: Mapping[str, NodeState]) -> Graph:
     """A job's graph."""
     nodes = (
-        build(GraphNode, box.vertex, state=states[box.vertex.id], x=box.x, y=box.y, width=box.width, height=box.height)
+        build(GraphNode, box.vertex, status=status[box.vertex.id], x=box.x, y=box.y, width=box.width, height=box.height)
         for box in layout.boxes
     )
     edges = (build(GraphEdge, route.edge, points=tuple(route.points)) for route in layout.routes)
@@ -199,7 +199,9 @@ def _build_node(node: views.NodeDetail, job_id: str) -> Node:
     gate = node.gate
     answer = None if gate is None or gate.answer is None else inputs_schema(gate.answer)
     command = None if gate is None else spell_command(job_id[:12], gate)
-    return build(Node, node, progress=said, answer=answer, command=command, error=_build_error(node.error))
+    return build(
+        Node, node, status=node.state, progress=said, answer=answer, command=command, error=_build_error(node.error)
+    )
 
 
 def _stage(detail: views.JobDetail) -> int:
