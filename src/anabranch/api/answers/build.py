@@ -112,7 +112,7 @@ def build_job(detail: views.JobDetail) -> JobStatus:
         job,
         **_job_fields(job),
         parent=detail.parent_id,
-        stage=_stage(detail),
+        stage=_current_stage(detail),
         total_stages=len(nodes),
         nodes=nodes,
         waiting_for=detail.waiting_for,
@@ -204,7 +204,7 @@ def _build_node(node: views.NodeDetail, job_id: str) -> Node:
     )
 
 
-def _stage(detail: views.JobDetail) -> int:
+def _current_stage(detail: views.JobDetail) -> int:
     numbered = list(enumerate(detail.nodes, 1))
     running = [number for number, node in numbered if node.state in OPEN_NODE]
     opened = [number for number, node in numbered if node.opened_at is not None]
