@@ -1,6 +1,6 @@
 """Submits a job, follows it to its end, and derives the result of the command."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,18 +26,24 @@ __all__ = [
 
 
 def submit_job(
-    client: Client, workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
+    client: Client,
+    workflow: str,
+    parameters: Parameters,
+    *,
+    priority: int | None,
+    rerun: bool,
+    labels: Mapping[str, str],
 ) -> SubmittedJob:
     """Upload the files of a job, then submit it; the accepted job."""
     parameters = parameters.send_files(client)
     try:
-        submitted = client.submit(workflow, parameters.values, priority=priority, rerun=rerun)
+        submitted = client.submit(workflow, parameters.values, priority=priority, rerun=rerun, labels=labels)
     except InputError:
         # `-p message=5` was read as a number. Loading the workflow's declaration is slow, so it is done only now.
         declared = parameters.as_declared(workflow)
         if declared == parameters.values:
             raise
-        submitted = client.submit(workflow, declared, priority=priority, rerun=rerun)
+        submitted = client.submit(workflow, declared, priority=priority, rerun=rerun, labels=labels)
     if not submitted.created:
         note("this job was already submitted with the same parameters; --rerun creates a new one")
     return submitted

@@ -5,8 +5,17 @@ from contextlib import contextmanager
 
 from anabranch.cli.connection import connect, find_home, find_remote
 from anabranch.cli.jobs.follow import follow, print_end, submit_job
-from anabranch.cli.jobs.parameters import read_parameters
-from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
+from anabranch.cli.jobs.parameters import read_labels, read_parameters
+from anabranch.cli.terminal.options import (
+    Json,
+    LabelList,
+    ParameterList,
+    ParametersFile,
+    Priority,
+    Rerun,
+    Timeout,
+    WorkflowName,
+)
 
 __all__ = ["run"]
 
@@ -17,13 +26,14 @@ def run(
     params: ParametersFile = None,
     priority: Priority = None,
     rerun: Rerun = False,
+    label: LabelList = None,
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
     """Run a job to its end, on a temporary stack if none is up."""
-    parameters = read_parameters(param or (), params)
+    parameters, labels = read_parameters(param or (), params), read_labels(label)
     with use_stack(), connect() as client:
-        submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
+        submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun, labels=labels)
         print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
 
 

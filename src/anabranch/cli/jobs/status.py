@@ -11,6 +11,7 @@ from anabranch.cli.terminal.output import (
     age,
     coloured,
     escape,
+    format_labels,
     format_progress,
     format_time,
     print_json,
@@ -49,6 +50,8 @@ def _show_job(job: JobStatus, graph: Graph | None) -> None:
     print_line(f"job       {job.job_id}")
     print_line(f"workflow  {job.job_type}")
     print_line(f"status    {coloured(job.status)}")
+    if job.labels:
+        print_line(f"labels    {escape(format_labels(job.labels))}")
     if job.parent:
         print_line(f"run by    {job.parent}")
     if job.generation:

@@ -13,6 +13,7 @@ __all__ = [
     "Follow",
     "JobId",
     "Json",
+    "LabelList",
     "ParameterList",
     "ParametersFile",
     "Priority",
@@ -43,6 +44,9 @@ ParameterList = Annotated[
         metavar="KEY=VALUE",
         help="A parameter: parsed as JSON if it is JSON, otherwise text; @FILE is uploaded.",
     ),
+]
+LabelList = Annotated[
+    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label of the job; may be repeated.")
 ]
 ParametersFile = Annotated[
     Path | None, typer.Option("--params", metavar="FILE", help="Parameters as JSON or YAML; - is stdin.")
