@@ -151,7 +151,7 @@ def test_an_interrupted_run_stops_what_it_started(stage: Stage) -> None:
     running = stage.start("run", "waits", "-p", f"file={stage.folder}/never")
     wait_until(lambda: (stack := stage.home.read_stack()) and stack.api_url)
     with Client(str(stage.stack.api_url)) as client:
-        wait_until(lambda: client.ready() and client.jobs(state="running").items)
+        wait_until(lambda: client.ready() and client.jobs(status="running").items)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130, said

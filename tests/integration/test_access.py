@@ -412,7 +412,7 @@ async def test_rows_of_tasks_tell_who_holds_them(
     rest = (await api.get(f"{path}?after={first['next']}", headers=admin)).json()
 
     rows = first["items"] + rest["items"]
-    assert [(row["position"], row["state"]) for row in rows] == [(0, "running"), (1, "ready"), (2, "ready")]
+    assert [(row["position"], row["status"]) for row in rows] == [(0, "running"), (1, "ready"), (2, "ready")]
     assert (rows[0]["session"], rows[0]["pid"]) == (engine.session, os.getpid())
     assert (rows[1]["session"], rest["next"]) == (None, None)
 

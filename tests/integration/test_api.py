@@ -185,7 +185,7 @@ async def test_jobs_are_found_by_their_labels(api: httpx.AsyncClient) -> None:
 
     assert await found() == [third, second, first]
     assert await found("team=maps") == [second, first]
-    assert await found("team=maps", "run=a=b", workflow="pair", state="running") == [first]
+    assert await found("team=maps", "run=a=b", workflow="pair", status="running") == [first]
     assert await found("team=maps", workflow="flow") == await found("team=map") == await found("Team=maps") == []
     assert (await api.get(f"/api/jobs/{first}")).json()["labels"] == {"run": "a=b", "team": "maps"}
     shown = [job["labels"] for job in (await api.get("/api/jobs")).json()["items"]]
@@ -274,7 +274,7 @@ async def test_a_status_tells_how_far_a_job_is(api: httpx.AsyncClient, engine: E
 
     assert (job["job_id"], job["job_type"], job["status"]) == (job_id, "pair", "running")
     assert (job["stage"], job["total_stages"], job["progress"]) == (1, 2, pytest.approx(1 / 3))
-    assert [(node["name"], node["state"], node["tasks"]["total"]) for node in job["nodes"]] == [
+    assert [(node["name"], node["status"], node["tasks"]["total"]) for node in job["nodes"]] == [
         ("work", "running", 3),
         ("join", "pending", 0),
     ]
@@ -310,7 +310,7 @@ async def test_o6_a_failed_job_says_why_and_where(api: httpx.AsyncClient, engine
 
     assert (job["status"], job["stage"]) == ("failed", 1)
     assert job["error"].items() >= {**error, "node": "work"}.items()
-    assert job["stage_results"]["2"]["state"] == "skipped"
+    assert job["stage_results"]["2"]["status"] == "skipped"
 
 
 async def test_a_start_of_an_id_is_enough_if_it_fits_no_other(api: httpx.AsyncClient) -> None:
@@ -376,8 +376,8 @@ async def test_jobs_are_listed_by_state_and_workflow(api: httpx.AsyncClient, eng
     async def ids(query: str) -> list[str]:
         return [job["job_id"] for job in (await api.get(f"/api/jobs?{query}")).json()["items"]]
 
-    assert await ids("state=running&workflow=pair") == [job_id]
-    assert await ids("state=completed") == []
+    assert await ids("status=running&workflow=pair") == [job_id]
+    assert await ids("status=completed") == []
     assert await ids("workflow=other") == []
 
 
@@ -418,7 +418,7 @@ async def test_e7_a_cancelled_job_says_why_and_begins_nothing_more(
     job = answer.json()
     assert (answer.status_code, job["job_id"], job["status"]) == (200, job_id, "cancelled")
     assert (job["error"]["code"], job["error"]["message"]) == ("job.cancelled", "a typo")
-    assert {node["state"] for node in job["nodes"]} == {"cancelled"}
+    assert {node["status"] for node in job["nodes"]} == {"cancelled"}
     assert await engine.claim(10) == []
 
 
@@ -498,7 +498,7 @@ async def test_a_jobs_graph_has_the_states_of_its_nodes(api: httpx.AsyncClient, 
     graph = (await api.get(f"/api/jobs/{job_id[:20]}/graph")).json()
 
     assert (graph["job_id"], graph["status"]) == (job_id, "running")
-    assert [(node["id"], node["state"]) for node in graph["nodes"]] == [("work", "completed"), ("join", "running")]
+    assert [(node["id"], node["status"]) for node in graph["nodes"]] == [("work", "completed"), ("join", "running")]
     assert [(edge["tail"], edge["head"]) for edge in graph["edges"]] == [("work", "join")]
     assert all(node["x"] + node["width"] <= graph["width"] for node in graph["nodes"])
     drawing = await api.get(graph["svg"])

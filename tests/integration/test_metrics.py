@@ -77,8 +77,8 @@ async def test_metrics_tell_of_jobs_tasks_and_requests(api: httpx.AsyncClient, e
 
     told = await scrape(api)
 
-    assert told["anabranch_jobs", (("state", "running"),)] == 1
-    assert told["anabranch_tasks", (("queue", "plan:hello_world"), ("state", "running"))] == 1
+    assert told["anabranch_jobs", (("status", "running"),)] == 1
+    assert told["anabranch_tasks", (("queue", "plan:hello_world"), ("status", "running"))] == 1
     assert told["anabranch_sessions", (("kind", "worker"),)] == 1
     assert told["anabranch_worker_slots", ()] == 100
     assert told["anabranch_queue_workers", (("queue", "default"),)] == 1
@@ -122,9 +122,9 @@ async def test_ended_jobs_are_counted_by_workflow_and_state(
 
     counted = {labels: value for (name, labels), value in told.items() if name == "anabranch_jobs_ended_total"}
     assert counted == {
-        (("workflow", "fan_out"), ("state", "cancelled")): 2,
-        (("workflow", "fan_out"), ("state", "completed")): 1,
-        (("workflow", "other workflows"), ("state", "failed")): 1,
+        (("workflow", "fan_out"), ("status", "cancelled")): 2,
+        (("workflow", "fan_out"), ("status", "completed")): 1,
+        (("workflow", "other workflows"), ("status", "failed")): 1,
     }
 
 
@@ -201,5 +201,5 @@ def test_the_list_is_sorted_and_its_names_say_their_unit() -> None:
 
 
 def test_a_label_can_hold_anything() -> None:
-    sample = Sample("anabranch_tasks", {"queue": 'a"b\\c\nd', "state": "ready"}, 0.25)
-    assert parse(expose([sample])) == {("anabranch_tasks", (("queue", 'a\\"b\\\\c\\nd'), ("state", "ready"))): 0.25}
+    sample = Sample("anabranch_tasks", {"queue": 'a"b\\c\nd', "status": "ready"}, 0.25)
+    assert parse(expose([sample])) == {("anabranch_tasks", (("queue", 'a\\"b\\\\c\\nd'), ("status", "ready"))): 0.25}

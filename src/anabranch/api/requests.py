@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from anabranch.access import LOCAL, KeyRequest, Scope
@@ -11,6 +11,7 @@ from anabranch.api.labels import LabelPairs, Labels
 from anabranch.api.security.admission import CORRELATION_ID
 from anabranch.contract.jobs import TaskStatus
 from anabranch.engine.model import JobState
+from anabranch.strict_model import StrictModel
 
 __all__ = [
     "CancelRequest",
@@ -40,13 +41,7 @@ Priority = Annotated[int, Field(ge=1, le=9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
 
-class Input(BaseModel):
-    """What a caller sends."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Labelled(Input):
+class Labelled(StrictModel):
     """Labels in a query."""
 
     label: LabelPairs = Field(default_factory=list, description="`NAME=VALUE`; may be repeated.")
@@ -64,7 +59,7 @@ class SubmitQuery(Labelled):
     priority: Priority | None = Field(None, description=PRIORITY)
 
 
-class JobRequest(Input):
+class JobRequest(StrictModel):
     """A job to submit."""
 
     model_config = ConfigDict(
@@ -90,14 +85,14 @@ class JobRequest(Input):
             raise PydanticCustomError("not_built", "Callbacks are not built yet; ask for the job's status instead")
 
 
-class CancelRequest(Input):
+class CancelRequest(StrictModel):
     """Why a job is cancelled."""
 
     model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"reason": "The source was wrong."}]})
     reason: str = Field("it was cancelled on request", max_length=1000, description="Kept as the job's error.")
 
 
-class RetryRequest(Input):
+class RetryRequest(StrictModel):
     """What to run again; without a choice, what failed the job."""
 
     model_config = ConfigDict(
@@ -108,7 +103,7 @@ class RetryRequest(Input):
     dry_run: bool = Field(False, description="Only return what would run.")
 
 
-class LimitRequest(Input):
+class LimitRequest(StrictModel):
     """How many tasks may run at once."""
 
     model_config = ConfigDict(
@@ -118,7 +113,7 @@ class LimitRequest(Input):
     reason: str = Field("", max_length=1000, description="Shown with the limit.")
 
 
-class PauseRequest(Input):
+class PauseRequest(StrictModel):
     """Why something is paused."""
 
     model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"reason": "The server is moved."}]})
@@ -127,7 +122,7 @@ class PauseRequest(Input):
     )
 
 
-class DeadLettersQuery(Input):
+class DeadLettersQuery(StrictModel):
     """Which dead letters to list."""
 
     limit: int = Field(50, ge=1, le=500, description=MOST)
@@ -137,7 +132,7 @@ class DeadLettersQuery(Input):
     code: Name | None = Field(None, description="The code of the error.")
 
 
-class ReplayRequest(Input):
+class ReplayRequest(StrictModel):
     """Which dead letters to replay; at least one choice is needed."""
 
     model_config = ConfigDict(
@@ -156,40 +151,40 @@ class JobsQuery(Labelled):
 
     limit: int = Field(50, ge=1, le=500, description=MOST)
     before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")
-    state: JobState | None = Field(None, description="Only in this state.")
+    status: JobState | None = Field(None, description="Only jobs with this status.")
     workflow: Name | None = Field(None, description="Only of this workflow.")
     parent: Name | None = Field(None, description="Only jobs that run for this one.")
 
 
-class TasksQuery(Input):
+class TasksQuery(StrictModel):
     """Which tasks to list."""
 
     limit: int = Field(100, ge=1, le=1000, description=MOST)
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
     node: Name | None = Field(None, description="Only of this node.")
-    status: TaskStatus | None = Field(None, description="Only in this state.")
+    status: TaskStatus | None = Field(None, description="Only tasks with this status.")
 
 
-class EventsQuery(Input):
+class EventsQuery(StrictModel):
     """Which events to list."""
 
     limit: int = Field(100, ge=1, le=1000, description=MOST)
     after: int = Field(0, ge=0, lt=2**31, description="The `next` of the page before, or any `seq`.")
 
 
-class StreamQuery(Input):
+class StreamQuery(StrictModel):
     """Where a stream begins."""
 
     after: int = Field(0, ge=0, lt=2**31, description="The `seq` of the last event that is known.")
 
 
-class UploadQuery(Input):
+class UploadQuery(StrictModel):
     """What a file is called."""
 
     name: str = Field(description="One segment of a path: no slash, nothing that can't be shown, at most 255 bytes.")
 
 
-class LogsQuery(Input):
+class LogsQuery(StrictModel):
     """Whose output to list."""
 
     limit: int = Field(50, ge=1, le=200, description=MOST)
@@ -201,20 +196,20 @@ class LogsQuery(Input):
     attempt: int | None = Field(None, ge=1, lt=2**31, description="Only of this attempt of each task.")
 
 
-class TaskRowsQuery(Input):
+class TaskRowsQuery(StrictModel):
     """Which tasks to list."""
 
     limit: int = Field(100, ge=1, le=1000, description="How many at most.")
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
 
 
-class RedeployQuery(Input):
+class RedeployQuery(StrictModel):
     """Whether to redeploy indeed."""
 
     confirm: str = Field("", description="`yes`")
 
 
-class MakeKeyRequest(Input):
+class MakeKeyRequest(StrictModel):
     """A key to make."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scope": "submit", "owner": "acme"}]})
@@ -231,7 +226,7 @@ class MakeKeyRequest(Input):
         return KeyRequest(self.name, self.scope, self.owner, None if seconds is None else timedelta(seconds=seconds))
 
 
-class KeysQuery(Input):
+class KeysQuery(StrictModel):
     """Which keys to list."""
 
     limit: int = Field(100, ge=1, le=1000, description="How many at most.")

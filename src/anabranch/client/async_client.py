@@ -11,7 +11,7 @@ from anabranch.client import operations
 from anabranch.client.calls import Call, Parameter, Pause, Step, Steps
 from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
 from anabranch.client.configured import configured_api
-from anabranch.client.files import FileBody
+from anabranch.client.files import FileBody, OnBytes
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import any_segment, encode_body, job_path, limit_path, pause_path, segment, workflow_path
@@ -112,7 +112,7 @@ class AsyncAdmin(AsyncRequests):
         return await self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
 
     async def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
+        """Sizes of the database and its tables, and the jobs by status."""
         return await self._get(Statistics, "/api/db/stats")
 
     async def check_functions(self) -> CheckedFunctions:
@@ -232,13 +232,13 @@ class AsyncClient(AsyncRequests):
         *,
         limit: int | None = None,
         before: str | None = None,
-        state: str | None = None,
+        status: str | None = None,
         workflow: str | None = None,
         parent: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Page[JobSummary]:
         """Jobs, the newest first, with all the `labels`; with `parent`, the child jobs of that job."""
-        query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
+        query = {"limit": limit, "before": before, "status": status, "workflow": workflow, "parent": parent}
         pairs = [f"{name}={value}" for name, value in (labels or {}).items()]
         return await self._get(Page[JobSummary], "/api/jobs", **query, label=pairs)
 
@@ -309,7 +309,7 @@ class AsyncClient(AsyncRequests):
         return self._all(lambda after: page(after=after))
 
     async def graph(self, job_id: str) -> Graph:
-        """The workflow that a job was pinned to, with the states of its nodes."""
+        """The workflow that a job was pinned to, with the status of each node."""
         return await self._get(Graph, f"{job_path(job_id)}/graph")
 
     async def bundle(self, job_id: str, file: str | Path) -> Path:
@@ -317,9 +317,14 @@ class AsyncClient(AsyncRequests):
         await self._transport.download(Call(Path, "GET", f"{job_path(job_id)}/bundle", slow=True), Path(file))
         return Path(file)
 
-    async def upload(self, file: str | Path, *, name: str | None = None) -> Uploaded:
-        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
-        with closing(FileBody(Path(file))) as body:
+    async def upload(
+        self, file: str | Path, *, name: str | None = None, on_progress: OnBytes | None = None
+    ) -> Uploaded:
+        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter.
+
+        `on_progress` is called with the bytes that were sent, and with their total if it is known.
+        """
+        with closing(FileBody(Path(file), on_progress)) as body:
             return body.check(await self._transport.call(operations.upload(body, name)))
 
     async def dead_letters(
@@ -392,7 +397,7 @@ class AsyncClient(AsyncRequests):
         return await self._get(list[Worker], "/api/workers")
 
     async def health(self) -> Health:
-        """The state of every part; a part that is down is returned, not raised."""
+        """The status of every part; a part that is down is returned, not raised."""
         return await self._transport.call(Call(partial(read, Health), "GET", "/api/health", also=503))
 
     async def ready(self) -> bool:

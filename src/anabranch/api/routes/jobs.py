@@ -88,7 +88,7 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     found = await gateway.reads.jobs(
         limit=query.limit + 1,
         before=query.before,
-        state=query.state,
+        state=query.status,
         workflow=query.workflow,
         parent=parent,
         labels=query.labels,
