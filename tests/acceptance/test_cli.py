@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 PLUGIN = """
@@ -73,7 +75,9 @@ class Shell:
 
     def __call__(self, command: str, *more: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "anabranch", *command.split(), *more]
-        done = subprocess.run(program, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            program, env=self.environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
         assert done.returncode == code, done
         return done
 
@@ -252,7 +256,7 @@ def test_following_ends_when_it_is_interrupted(shell: Shell) -> None:
     assert following.stdout is not None
     assert "job.submitted" in following.stdout.readline()
     following.send_signal(signal.SIGINT)
-    following.communicate(timeout=60)
+    following.communicate(timeout=PATIENCE_SECONDS)
     assert following.returncode == 130
 
 
@@ -296,7 +300,7 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
     assert waiting.stderr is not None
     assert "running" in waiting.stderr.readline()
     waiting.send_signal(signal.SIGINT)
-    said = waiting.communicate(timeout=60)[1]
+    said = waiting.communicate(timeout=PATIENCE_SECONDS)[1]
     assert waiting.returncode == 130
     assert "continues" in said
     see, end = said.split("`")[1::2]

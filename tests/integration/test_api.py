@@ -24,6 +24,7 @@ from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 from tests.support.server import serve
+from tests.support.waiting import PATIENCE_SECONDS
 
 BASE = "http://127.0.0.1:8787"
 PAIR = """
@@ -91,7 +92,7 @@ async def submit(api: httpx.AsyncClient, **parameters: object) -> str:
 async def claim(engine: EngineHarness, count: int, session: SessionId | None = None) -> list[Claim]:
     """Tasks of a job that the API has just begun to start."""
     claims: list[Claim] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(claims) < count:  # it tells nobody
             claims += await engine.claim(count - len(claims), session=session)
             await asyncio.sleep(0.01)
@@ -751,7 +752,7 @@ async def reading(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
 
 @pytest.fixture
 async def cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr(monitor, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(monitor, "QUERY_TIMEOUT_SECONDS", 0.2)
     async with reading(settings, "postgresql://someone:hunter2@127.0.0.1:1/nowhere") as api:
         yield api
 
@@ -797,7 +798,7 @@ async def test_the_api_starts_without_its_database_and_finds_it_later(
     async with serving(app) as api:
         problem(await api.get("/readyz"), 503, "database.unreachable")
         door.symlink_to(str(conninfo["host"]))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while (await api.get("/readyz")).status_code != 200:  # it tells nobody
                 await asyncio.sleep(0.1)
         assert (await api.post("/api/jobs/submit/pair")).status_code == 202

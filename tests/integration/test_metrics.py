@@ -16,6 +16,7 @@ from anabranch.api.main import create_app
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"
@@ -71,7 +72,7 @@ async def scrape(api: httpx.AsyncClient) -> Samples:
 async def test_metrics_tell_of_jobs_tasks_and_requests(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     await api.post("/api/jobs/submit/hello_world", json={"n": 3})
     await api.get("/api/jobs/nothing%0Ahere")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await engine.claim(1, queues=["plan:hello_world"]):
             await asyncio.sleep(0.01)
 
@@ -96,7 +97,7 @@ async def test_the_page_lists_every_metric_of_the_answer(api: httpx.AsyncClient,
     await engine.store.cancel((await engine.submit(fan_out(1))).job_id, "test")
     await engine.sweep()
     await api.post("/api/jobs/submit/hello_world", json={"n": 3})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await engine.claim(1, queues=["plan:hello_world"]):
             await asyncio.sleep(0.01)
     told = await scrape(api)
@@ -179,7 +180,7 @@ async def test_many_scrapers_ask_the_database_once(app: FastAPI, api: httpx.Asyn
 async def test_o1_metrics_answer_while_the_database_is_silent(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(monitor, "QUERY_TIMEOUT_SECONDS", 0.3)
     async with Proxy(database_url) as proxy:
         app = create_app(Settings(home=tmp_path / "home"), proxy.url)
         transport = httpx.ASGITransport(app)

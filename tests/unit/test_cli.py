@@ -38,6 +38,7 @@ from anabranch.embedded.supervisor import Supervisor
 from anabranch.engine.ports import SessionGone
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Permanent, Unavailable
 from anabranch.settings import load_settings
+from tests.support.waiting import PATIENCE_SECONDS
 
 HEAVY = {
     "fastapi",
@@ -321,7 +322,7 @@ def test_a_reader_who_has_gone_is_no_error(home: Path) -> None:
     )
     assert program.stdout is not None
     program.stdout.close()
-    _, said = program.communicate(timeout=60)
+    _, said = program.communicate(timeout=PATIENCE_SECONDS)
     assert (program.returncode, said) == (141, b"")
 
 
