@@ -9,6 +9,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
+from anabranch.workflows.nodes import GateNode
 
 __all__ = [
     "DeadLetter",
@@ -31,7 +32,7 @@ __all__ = [
 class NodeDetail:
     """A node with the count of its tasks by state; a node that isn't open yet has none.
 
-    `said` is how far the running ones are that said so, where few run.
+    `said` is how far the running ones are that said so, where few run; `gate` is what a gate that waits declares.
     """
 
     name: str
@@ -41,6 +42,7 @@ class NodeDetail:
     error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
+    gate: GateNode | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,12 @@ class Parameters:
 
     def as_declared(self, workflow: str) -> dict[str, JsonValue]:
         """The values, with the original text where the workflow (if known on this machine) declares a string."""
-        texts = {name: text for name, text in self._texts.items() if not isinstance(self.values[name], str)}
-        wanted = _text_inputs(workflow) if texts else set()
-        return {**self.values, **{name: text for name, text in texts.items() if name in wanted}}
+        has_others = any(not isinstance(self.values[name], str) for name in self._texts)
+        return self.with_texts(_text_inputs(workflow) if has_others else ())
+
+    def with_texts(self, names: Collection[str]) -> dict[str, JsonValue]:
+        """The values, with the original text of these names."""
+        return {**self.values, **{name: text for name, text in self._texts.items() if name in names}}
 
 
 def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:

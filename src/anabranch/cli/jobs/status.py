@@ -61,6 +61,9 @@ def _show_job(job: JobStatus, graph: Graph | None) -> None:
     print_line(f"tasks     {_spell_counts(job)}")
     for reason in job.waiting_for:
         print_line(f"waits     {escape(reason)}")
+    for node in job.nodes:
+        if node.command:
+            print_line(f"answer    {escape(node.command)}")
     if job.error:
         print_line(f"error     {escape(job.error.in_words)}")
         if job.error.remedy:

@@ -162,8 +162,8 @@ select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, 
 
 -- name: nodes
 -- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read, but where few of them
--- run how far these are.
-select n.job, n.name, n.state, coalesce(l.width, 0) as total,
+-- run how far these are. An open gate or wait is waiting.
+select n.job, n.name, case when w.node is null then n.state::text else 'waiting' end as state, coalesce(l.width, 0) as total,
        case when l.closed then 0 else coalesce(l.width - l.next_index, 0) end as ready,
        case when l.closed then 0 else coalesce(l.running, 0) end as running,
        case when l.closed then 0 else coalesce(l.next_index - (l.width - l.remaining) - l.running, 0) end as due,
@@ -172,6 +172,7 @@ select n.job, n.name, n.state, coalesce(l.width, 0) as total,
        case when l.closed then coalesce(l.remaining, 0) else 0 end as cancelled,
        s.said, n.error, n.opened_at, n.finished_at
   from app.nodes n
+  left join app.waits w on w.job = n.job and w.node = n.name and n.state = 'running'
   left join lateral (select * from app.lanes l where l.job = n.job and l.node = n.name and l.purpose = 'work' and not l.superseded
                       order by l.generation desc limit 1) l on true
   left join lateral (

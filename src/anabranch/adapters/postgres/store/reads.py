@@ -23,6 +23,7 @@ from anabranch.storage.results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError
 from anabranch.workflows.mistakes import nearest, quote
+from anabranch.workflows.nodes import GateNode
 
 __all__ = ["PostgresReads"]
 
@@ -62,7 +63,12 @@ class PostgresReads:
         parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
         reasons = await self._database.query("waiting_for", job=job.id) if job.state not in TERMINAL else ()
         waiting_for = tuple(row["reason"] for row in reasons)
-        return JobDetail(job, await self.nodes(job.id), parent[0]["job_id"] if parent else None, waiting_for)
+        nodes = await self.nodes(job.id)
+        if any(node.state is NodeState.WAITING for node in nodes):
+            gates = {node.name: node for node in (await self.workflow(job)).nodes if isinstance(node, GateNode)}
+            waits = NodeState.WAITING
+            nodes = [replace(node, gate=gates.get(node.name)) if node.state is waits else node for node in nodes]
+        return JobDetail(job, nodes, parent[0]["job_id"] if parent else None, waiting_for)
 
     async def find(self, job_id: str) -> LabelledJob:
         """A job as its row is, by its id or by a start of it that fits no other."""
