@@ -95,6 +95,7 @@ class JobSummary(Answer):
     job_type: str
     status: JobState
     priority: int
+    labels: Mapping[str, str]
     error: JobError | None
     created_at: datetime
     started_at: datetime | None

@@ -1,5 +1,6 @@
 """Jobs, tasks, queues and the state of a stack as people and monitors read them: frozen values, never written back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -17,6 +18,7 @@ __all__ = [
     "Horizon",
     "JobDetail",
     "JobHead",
+    "LabelledJob",
     "NodeDetail",
     "StuckJobs",
     "TaskDetail",
@@ -43,6 +45,13 @@ class NodeDetail:
     gate: GateNode | None = None
 
 
+@dataclass(frozen=True)
+class LabelledJob(Job):
+    """A job as its row is, with its labels."""
+
+    labels: Mapping[str, str]
+
+
 class JobHead(NamedTuple):
     """Where a job stands, and the number of its last event."""
 
@@ -55,7 +64,7 @@ class JobHead(NamedTuple):
 class JobDetail:
     """A job with its nodes, the id of the job that runs it, if one does, and what keeps it from going on."""
 
-    job: Job
+    job: LabelledJob
     nodes: list[NodeDetail]
     parent_id: str | None = None
     waiting_for: tuple[str, ...] = ()

@@ -93,7 +93,7 @@ def build_submitted(job_type: str, submitted: Submitted) -> SubmittedJob:
     return SubmittedJob(job_id, job_type, submitted.state, submitted.created, _job_links(job_id))
 
 
-def build_summary(job: model.Job) -> JobSummary:
+def build_summary(job: views.LabelledJob) -> JobSummary:
     """A job in a list."""
     return build(JobSummary, job, **_job_fields(job))
 

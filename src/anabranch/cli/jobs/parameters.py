@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.uploads import Uploads, find_file
 from anabranch.errors import AnabranchError, InputError
 
-__all__ = ["Parameters", "parse_object", "read_parameters"]
+__all__ = ["Parameters", "parse_object", "read_labels", "read_parameters"]
 
 JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
 
@@ -64,6 +65,19 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
         texts[name] = text
         values[name] = _read_value(name, text)
     return Parameters(values, texts, files)
+
+
+def read_labels(given: Sequence[str] | None) -> dict[str, str]:
+    """The labels that are given as NAME=VALUE."""
+    labels: dict[str, str] = {}
+    for pair in given or ():
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError("usage", f"{pair!r} is not a label. Write `--label NAME=VALUE`")
+        if name in labels:
+            raise UsageError("usage", f"label {name} is given twice")
+        labels[name] = value
+    return labels
 
 
 def _read_value(name: str, text: str) -> JsonValue:

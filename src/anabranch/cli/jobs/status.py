@@ -11,6 +11,7 @@ from anabranch.cli.terminal.output import (
     age,
     coloured,
     escape,
+    format_labels,
     format_progress,
     format_time,
     print_json,
@@ -46,9 +47,25 @@ def status(
 
 
 def _show_job(job: JobStatus, graph: Graph | None) -> None:
+    _show_head(job)
+    print_line("")
+    if graph:
+        from anabranch.cli.jobs.graph import show_graph  # only for `--graph`
+
+        show_graph(graph)
+    else:
+        _show_nodes(job)
+    if job.result is not None:
+        print_line("")
+        print_json(job.result)
+
+
+def _show_head(job: JobStatus) -> None:
     print_line(f"job       {job.job_id}")
     print_line(f"workflow  {job.job_type}")
     print_line(f"status    {coloured(job.status)}")
+    if job.labels:
+        print_line(f"labels    {escape(format_labels(job.labels))}")
     if job.parent:
         print_line(f"run by    {job.parent}")
     if job.generation:
@@ -65,16 +82,6 @@ def _show_job(job: JobStatus, graph: Graph | None) -> None:
         print_line(f"error     {escape(job.error.in_words)}")
         if job.error.remedy:
             print_line(f"          {escape(job.error.remedy)}")
-    print_line("")
-    if graph:
-        from anabranch.cli.jobs.graph import show_graph  # only for `--graph`
-
-        show_graph(graph)
-    else:
-        _show_nodes(job)
-    if job.result is not None:
-        print_line("")
-        print_json(job.result)
 
 
 def _show_nodes(job: JobStatus) -> None:
