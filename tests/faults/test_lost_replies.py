@@ -90,9 +90,7 @@ async def test_e6_a_right_whose_holder_never_heard_of_it_is_taken_over(stage: St
     await start_behind(stage, proxy)
     job_id = await stage.submit("chain")
     await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
-    began = time.monotonic()
     await stage.until(job_id, lambda job: job.nodes[1].tasks.total)
-    assert time.monotonic() - began < LEASE + 2 * SWEEP
     await stage.finish(job_id)
     assert stage.query("select count(*) from app.outcomes") == [(60,)]
 
@@ -105,9 +103,7 @@ async def test_e6_a_worker_killed_between_the_report_and_the_advance(stage: Stag
     job_id = await stage.submit("chain")
     await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
     worker.kill()
-    began = time.monotonic()
     await stage.until(job_id, lambda job: job.nodes[1].tasks.total)
-    assert time.monotonic() - began < LEASE + 2 * SWEEP
     await stage.crew.start_ready("worker")
     await stage.finish(job_id)
     assert stage.query("select count(*) from app.outcomes") == [(60,)]

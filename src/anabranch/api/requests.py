@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from anabranch.access import LOCAL, KeyRequest, Scope
+from anabranch.api.labels import LabelPairs, Labels
 from anabranch.api.security.admission import CORRELATION_ID
 from anabranch.contract.jobs import TaskStatus
 from anabranch.engine.model import JobState
@@ -40,7 +41,18 @@ Priority = Annotated[int, Field(ge=1, le=9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
 
-class SubmitQuery(StrictModel):
+class Labelled(StrictModel):
+    """Labels in a query."""
+
+    label: LabelPairs = Field(default_factory=list, description="`NAME=VALUE`; may be repeated.")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels by name."""
+        return dict(pair.split("=", 1) for pair in self.label)
+
+
+class SubmitQuery(Labelled):
     """How to submit the parameters in the body."""
 
     rerun: bool = Field(False, description="Create a new job even if one with the same parameters exists.")
@@ -52,7 +64,9 @@ class JobRequest(StrictModel):
 
     model_config = ConfigDict(
         strict=True,
-        json_schema_extra={"examples": [{"workflow": "hello_world", "parameters": {"n": 3}, "priority": 2}]},
+        json_schema_extra={
+            "examples": [{"workflow": "hello_world", "parameters": {"n": 3}, "labels": {"team": "maps"}}]
+        },
     )
     workflow: Name = Field(description="The id of a workflow.")
     parameters: dict[str, JsonValue] = Field(
@@ -60,6 +74,9 @@ class JobRequest(StrictModel):
     )
     priority: Priority | None = Field(None, description=PRIORITY)
     rerun: bool = Field(False, description="Create a new job even if one with the same parameters exists.")
+    labels: Labels = Field(
+        default_factory=dict, description="Of a new job, to find it by; one that exists keeps its own."
+    )
     correlation_id: str | None = Field(
         None, pattern=f"^{CORRELATION_ID}$", description="Overrides the header `X-Correlation-ID`."
     )
@@ -137,7 +154,7 @@ class ReplayRequest(StrictModel):
     limit: int = Field(1000, ge=1, le=10_000, description="The maximum number of dead letters.")
 
 
-class JobsQuery(StrictModel):
+class JobsQuery(Labelled):
     """Which jobs to list."""
 
     limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)

@@ -17,8 +17,7 @@ from anabranch.api.answers.openapi import Responses
 from anabranch.canonical import decode
 from anabranch.contract.answer import build
 from anabranch.contract.jobs import Log
-from anabranch.engine.model import Job
-from anabranch.engine.views import JobDetail
+from anabranch.engine.views import JobDetail, LabelledJob
 from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
 from anabranch.settings import origins
@@ -74,7 +73,7 @@ class ZipBuffer:
         return taken
 
 
-async def pack(gateway: Gateway, job: Job) -> AsyncIterator[bytes]:
+async def pack(gateway: Gateway, job: LabelledJob) -> AsyncIterator[bytes]:
     """The bundle of a job in pieces; what can't be read is left out and listed in the manifest."""
     sink = ZipBuffer()
     contents: dict[str, Value] = {}
@@ -116,7 +115,7 @@ async def _read(part: Part) -> tuple[str, Value]:
 class Contents:
     """The parts of a job's bundle; each is read when it is written."""
 
-    def __init__(self, gateway: Gateway, job: Job) -> None:
+    def __init__(self, gateway: Gateway, job: LabelledJob) -> None:
         self._gateway, self._reads = gateway, gateway.reads
         self._job = job
 

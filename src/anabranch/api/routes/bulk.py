@@ -123,6 +123,7 @@ class _Bulk:
             # A caller's own key has no line break: the keys of lines are no others.
             None if self.key is None else f"{self.key}\n{line.number}",
             self.caller.name,
+            wanted.labels,
         )
 
     def _write(self, line: Line, answer: Submitted | AnabranchError) -> bytes:

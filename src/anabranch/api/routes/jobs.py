@@ -51,7 +51,7 @@ async def submit_parameters(
 ) -> Response:
     """Submit a job; the body holds its parameters. The same workflow and parameters return the same job."""
     request = JobRequest.model_construct(
-        workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun
+        workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun, labels=query.labels
     )
     return await _submit(gateway, limits, caller, request, key)
 
@@ -86,7 +86,12 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
     found = await gateway.reads.jobs(
-        limit=query.limit + 1, before=query.before, state=query.status, workflow=query.workflow, parent=parent
+        limit=query.limit + 1,
+        before=query.before,
+        state=query.status,
+        workflow=query.workflow,
+        parent=parent,
+        labels=query.labels,
     )
     return build_page(found, query.limit, build_summary, lambda job: job.id)
 
@@ -148,6 +153,7 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
         wanted.rerun,
         key,
         caller.name,
+        wanted.labels,
     )
     with limits.counting_jobs(caller.principal) as count:
         (refused,) = await count.admit([order], gateway.find_repeats)
