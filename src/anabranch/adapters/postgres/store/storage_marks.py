@@ -25,6 +25,10 @@ class PostgresMarks:
 
     def note(self, found: Mapping[str, Mark], *, replace: bool = False) -> None:
         """Note the marks that areas hold; the first counts, unless it is replaced."""
-        with translate(self._url), connect(self._url, Role.APP, name="anabranch storage") as connection:
+        with (
+            translate(self._url),
+            connect(self._url, Role.APP, name="anabranch storage") as connection,
+            connection.transaction(),  # of two that start first with other stores, one notes all areas
+        ):
             for area, mark in found.items():
                 connection.execute(call_text("mark_storage").encode(), (area, mark.text, mark.url, replace))
