@@ -1,4 +1,4 @@
-"""What a fan-in makes of the results of the nodes before it."""
+"""Folds the results of the nodes before a fan-in into its output."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -23,7 +23,7 @@ def fold_results(results: Iterable[Json], folding: Sequence[Folding], skipped: S
             continue
         count += 1
         for part in folding:
-            begun[part.name] = _STEPS[part.fold](begun[part.name], _pick(ended["result"], part), count == 1, part)
+            begun[part.name] = _FOLD_STEPS[part.fold](begun[part.name], _pick(ended["result"], part), count == 1, part)
     empty: dict[Fold, Json] = {Fold.COLLECT: [], Fold.CONCAT: [], Fold.SUM: 0}
     folded = {part.name: begun[part.name] if count else empty.get(part.fold) for part in folding}
     more: JsonObject = {**({"failed": failed} if failed else {}), **({"skipped": list(skipped)} if skipped else {})}
@@ -58,7 +58,7 @@ def _sum(sofar: Json, value: Json, is_first: bool, part: Folding) -> Json:
     return value if is_first or not isinstance(sofar, int | float) else sofar + value
 
 
-_STEPS: dict[Fold, Callable[[Json, Json, bool, Folding], Json]] = {
+_FOLD_STEPS: dict[Fold, Callable[[Json, Json, bool, Folding], Json]] = {
     Fold.COLLECT: _collect,
     Fold.CONCAT: _concat,
     Fold.SUM: _sum,
