@@ -306,6 +306,18 @@ def test_a_file_is_uploaded_and_its_address_passed(shell: Shell, tmp_path: Path)
     shell(f"submit echo -p message=@{tmp_path}/none", code=5)
 
 
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_nothing_is_uploaded_for_a_job_with_mistakes_and_all_of_them_are_told(
+    shell: Shell, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "dem.txt").write_bytes(b"never uploaded")
+    wrong = f"-p source=@{tmp_path}/dem.txt -p mask=@{tmp_path}/none -p colection=a -p tier=5 -p datetime=soon"
+    said = json.loads(shell(f"{command} process_raster {wrong} --priority 12 --json", code=5).stderr)["message"]
+    parts = ("dem.txt has the extension .txt", "no file", "did you mean 'collection'", "tier must be", "datetime is")
+    assert [part for part in (*parts, "priority") if part not in said] == []
+    assert not list((shell.home / "bronze").rglob("dem.txt"))
+
+
 def test_text_stays_text_where_text_is_declared(shell: Shell) -> None:
     result = shell.json("submit hello_world -p n=1 -p message=5 --wait")["result"]
     assert result["reply"]["items"] == [{"reply": "Replying to: 5 from task 0"}]

@@ -108,7 +108,7 @@ class Modelled(Job):
 def test_g9_a_pydantic_model_checks_the_parameters() -> None:
     declared = declare(Modelled)
     assert declared.check({}) == {"n": 3}
-    with pytest.raises(InputError, match="n: Input should be greater"):
+    with pytest.raises(InputError, match="n is refused: it should be greater"):
         declared.check({"n": 0})
     with pytest.raises(InputError, match="13 is not lucky"):
         declared.check({"n": 13})

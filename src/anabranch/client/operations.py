@@ -18,7 +18,7 @@ from anabranch.errors import AnabranchError, Unavailable
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["BulkAnswer", "submit", "submit_many", "upload", "wait"]
+__all__ = ["BulkAnswer", "job_body", "submit", "submit_many", "upload", "wait"]
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
@@ -89,6 +89,12 @@ class _Batch:
             raise lost
 
 
+def job_body(workflow: str, parameters: "Mapping[str, Json] | None", **given: int | str | None) -> "dict[str, object]":
+    """The body of a submission; what is None is left out."""
+    wanted = {name: value for name, value in given.items() if value is not None}
+    return {"workflow": workflow, "parameters": dict(parameters or {}), **wanted}
+
+
 def submit(
     workflow: str,
     parameters: "Mapping[str, Json] | None",
@@ -99,9 +105,7 @@ def submit(
     idempotency_key: str | None,
 ) -> Steps[SubmittedJob]:
     """Submit a job, with one idempotency key for all attempts."""
-    given = {"priority": priority, "correlation_id": correlation_id}
-    wanted = {name: value for name, value in given.items() if value is not None}
-    body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
+    body = encode_body(job_body(workflow, parameters, priority=priority, rerun=rerun, correlation_id=correlation_id))
     key = _fresh_key() if idempotency_key is None else idempotency_key
     call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)
     return _retry_while_unavailable(lambda: call)

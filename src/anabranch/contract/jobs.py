@@ -51,6 +51,15 @@ class JobLinks(Answer):
 
 
 @answer
+class CheckedJob(Answer):
+    """A job that can be submitted: its parameters with defaults applied, and its priority."""
+
+    job_type: str
+    parameters: JsonObject
+    priority: int
+
+
+@answer
 class SubmittedJob(Answer):
     """The job of a submission; `created` is false if the job already existed."""
 

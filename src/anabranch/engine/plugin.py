@@ -18,6 +18,7 @@ from anabranch.engine.lanes import INTERNAL, internal_queue, is_internal_queue
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.first_calls import find_first_calls
 from anabranch.workflows.functions import WorkflowFunction, functions_in
 from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import Mistake, nearest
@@ -99,7 +100,9 @@ class Registry:
                 del self.declarations[name]
                 continue
             nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
-            self.declarations[name] = replace(declared, workflow=replace(declared.workflow, nodes=nodes))
+            workflow = replace(declared.workflow, nodes=nodes)
+            first_calls = find_first_calls(workflow, self.handlers)
+            self.declarations[name] = replace(declared, workflow=workflow, first_calls=first_calls)
         nested = nest(self.declarations, self.broken)
         for name, found in nested.refused.items():
             self._refuse_nested(name, found)

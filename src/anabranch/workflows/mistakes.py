@@ -1,15 +1,16 @@
 """A mistake in a definition: what, where, and what may have been meant."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from anabranch.workflows.yaml_scalars import shorten
 
-__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote", "refuse", "show"]
+__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote", "refuse", "said_by_model", "show"]
 
 MAX_MISTAKES = 100
 Path = tuple[str | int, ...]
@@ -36,6 +37,11 @@ def refuse(message: str, hint: str = "", *at: str | int, of_value: bool = True) 
     if not at:
         return error
     return ValidationError.from_exception_data("", [{"type": error, "loc": at, "input": None}])
+
+
+def said_by_model(found: ErrorDetails) -> str:
+    """What a pydantic model says of a value."""
+    return re.sub("^Input", "it", found["msg"].removeprefix("Value error, "))
 
 
 def guess(word: str, known: Sequence[str]) -> str | None:

@@ -15,7 +15,7 @@ from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError, read_template
 from anabranch.workflows.expressions.templates import Fixed
 from anabranch.workflows.handlers import Handler, Runs
-from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
+from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote, said_by_model
 from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, Kind, Node, Spread, StageNode
 from anabranch.workflows.rules import find_number_mistakes
 from anabranch.workflows.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
@@ -284,7 +284,7 @@ def _value_mistakes(given: Mapping[str, Json], model: type[BaseModel]) -> Iterat
     except ValidationError as error:
         for found in error.errors(include_url=False, include_context=False):
             if found["type"] != "missing" and found["loc"][:1] and found["loc"][0] in known:
-                yield str(found["loc"][0]), re.sub("^Input", "it", found["msg"])
+                yield str(found["loc"][0]), said_by_model(found)
     except Exception:  # noqa: BLE001, S110  # a validator of the model that needs what is not known yet
         pass
 

@@ -19,6 +19,7 @@ from anabranch.api.security.root_path import at_root
 from anabranch.codes import code_of, status_of
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, InputError, Kind, NotFound, Unavailable
+from anabranch.workflows.inputs import InvalidParameters
 
 __all__ = [
     "InvalidRequest",
@@ -28,6 +29,7 @@ __all__ = [
     "add_handlers",
     "describe",
     "for_anonymous",
+    "list_mistakes",
     "respond",
 ]
 
@@ -108,8 +110,18 @@ def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Proble
         remedy=error.remedy or known.remedy or None,
         retryable=known.retryable,
         correlation_id=correlation_id,
-        errors=error.mistakes if isinstance(error, InvalidRequest) else None,
+        errors=list_mistakes(error) or None,
     )
+
+
+def list_mistakes(error: AnabranchError) -> tuple[Mistake, ...]:
+    """Each of the mistakes that an error is about, if it says them one by one."""
+    if isinstance(error, InvalidParameters):
+        return tuple(
+            Mistake(where=f"parameters.{name}" if name else "parameters", detail=message)
+            for name, message in error.mistakes
+        )
+    return error.mistakes if isinstance(error, InvalidRequest) else ()
 
 
 def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:

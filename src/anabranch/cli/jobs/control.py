@@ -79,9 +79,10 @@ def signal(
     json: Json = False,
 ) -> None:
     """Signal a gate; the parameters become its output, and only the first signal counts."""
-    payload = read_parameters(param or (), params).values
+    parameters = read_parameters(param or (), params)
+    parameters.require_readable()
     with connect() as client:
-        accepted = client.signal(job, node, payload)
+        accepted = client.signal(job, node, parameters.send_files(client).values)
     said = f"{node} was signalled" if accepted else f"{node} was already signalled with the same payload"
     print_result({"job_id": job, "node": node, "accepted": accepted}, said, json=json)
 

@@ -1,17 +1,18 @@
 """Submits a job, follows it to its end, and derives the result of the command."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from anabranch.cli.connection import find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
-from anabranch.cli.jobs.parameters import Parameters
+from anabranch.cli.jobs.parameters import Parameters, raise_together
 from anabranch.cli.terminal.output import note, print_json, span
 from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Client, JobStatus, JobSummary, SubmittedJob, TimedOut
 from anabranch.codes import find_code
-from anabranch.errors import InputError, Unavailable
+from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 
 __all__ = [
     "explain_unavailable",
@@ -24,23 +25,46 @@ __all__ = [
     "watch",
 ]
 
+Answer = TypeVar("Answer")
+
 
 def submit_job(
     client: Client, workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
 ) -> SubmittedJob:
-    """Upload the files of a job, then submit it; the accepted job."""
+    """Submit a job; its files are uploaded once nothing else is wrong with it."""
+    if parameters.files or parameters.mistakes:
+        _check(client, workflow, parameters, priority)
     parameters = parameters.send_files(client)
-    try:
-        submitted = client.submit(workflow, parameters.values, priority=priority, rerun=rerun)
-    except InputError:
-        # `-p message=5` was read as a number. Loading the workflow's declaration is slow, so it is done only now.
-        declared = parameters.as_declared(workflow)
-        if declared == parameters.values:
-            raise
-        submitted = client.submit(workflow, declared, priority=priority, rerun=rerun)
+    submit = partial(client.submit, workflow, priority=priority, rerun=rerun)
+    submitted = _call_as_declared(submit, client, workflow, parameters)
     if not submitted.created:
         note("this job was already submitted with the same parameters; --rerun creates a new one")
     return submitted
+
+
+def _check(client: Client, workflow: str, parameters: Parameters, priority: int | None) -> None:
+    mistakes: list[AnabranchError] = [*parameters.mistakes]
+    try:
+        _call_as_declared(partial(client.validate, workflow, priority=priority), client, workflow, parameters)
+    except (InputError, NotFound) as error:
+        mistakes.append(error)
+    raise_together(mistakes)
+
+
+def _call_as_declared(
+    call: Callable[[dict[str, Any]], Answer], client: Client, workflow: str, parameters: Parameters
+) -> Answer:
+    """Call with the values; if they are refused, `-p message=5` may have been read as a number where text is wanted."""
+    try:
+        return call(parameters.values)
+    except InputError as error:
+        try:
+            declared = parameters.as_declared(client.workflow(workflow).inputs)
+        except NotFound:
+            raise error from None
+        if declared == parameters.values:
+            raise
+        return call(declared)
 
 
 def follow(client: Client, job_id: str, timeout: float | None, *, json: bool) -> JobStatus:

@@ -10,7 +10,7 @@ from anabranch.cli.terminal.output import note
 from anabranch.client import Client
 from anabranch.errors import AnabranchError, InputError
 
-__all__ = ["Parameters", "parse_object", "read_parameters"]
+__all__ = ["Parameters", "parse_object", "raise_together", "read_parameters"]
 
 JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
 
@@ -20,28 +20,52 @@ class HugeInteger(ValueError):
 
 
 class Parameters:
-    """Values by name, the original text of those given as text, and the files that are still to be uploaded."""
+    """Values by name, the original text of those given as text, the files to upload, and what can't be read.
+
+    Files have the addresses of uploads, so that they can be checked; they are those of the files once these are sent.
+    """
 
     def __init__(
-        self, values: dict[str, JsonValue], texts: dict[str, str], files: Mapping[str, Path] | None = None
+        self,
+        values: dict[str, JsonValue],
+        texts: dict[str, str],
+        files: Mapping[str, Path] | None = None,
+        mistakes: Sequence[InputError] = (),
     ) -> None:
-        self.values = values
+        self.files = files or {}
+        self.values = {**values, **{name: _any_upload(file) for name, file in self.files.items()}}
+        self.mistakes = mistakes
         self._texts = texts
-        self._files = files or {}
 
     def send_files(self, client: Client) -> "Parameters":
         """Upload the files; the parameters with their addresses."""
         addresses = {}
-        for name, file in self._files.items():
+        for name, file in self.files.items():
             note(f"uploading {file}")
             addresses[name] = client.upload(file).address
         return Parameters({**self.values, **addresses}, self._texts)
 
-    def as_declared(self, workflow: str) -> dict[str, JsonValue]:
-        """The values, with the original text where the workflow (if known on this machine) declares a string."""
-        texts = {name: text for name, text in self._texts.items() if not isinstance(self.values[name], str)}
-        wanted = _text_inputs(workflow) if texts else set()
-        return {**self.values, **{name: text for name, text in texts.items() if name in wanted}}
+    def as_declared(self, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """The values, with the original text where the workflow's inputs are strings by their schema."""
+        declared = schema.get("properties", {})
+        return {
+            name: self._texts[name] if name in self._texts and _takes_text(declared.get(name, {})) else value
+            for name, value in self.values.items()
+        }
+
+    def require_readable(self) -> None:
+        """Raise what can't be read, all at once."""
+        raise_together(self.mistakes)
+
+
+def raise_together(errors: Sequence[AnabranchError]) -> None:
+    """Raise one error as it is, several as one that says them all; do nothing without any."""
+    if not errors:
+        return
+    if len(errors) == 1:
+        raise errors[0]
+    remedies = dict.fromkeys(error.remedy for error in errors if error.remedy)
+    raise InputError("parameters.invalid", "; ".join(error.message for error in errors), remedy=" ".join(remedies))
 
 
 def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
@@ -49,21 +73,35 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
     values = _read_file(file) if file else {}
     texts: dict[str, str] = {}
     files: dict[str, Path] = {}
+    mistakes: list[InputError] = []
     for pair in given:
         name, equals, text = pair.partition("=")
-        if not equals or not name:
-            raise InputError("parameters.invalid", f"{pair!r} is not KEY=VALUE", remedy="Write `-p n=5`.")
-        if name in texts or name in files:
-            raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
-        if text.startswith("@"):
-            files[name] = _find_file(name, text.removeprefix("@"))
-            continue
-        texts[name] = text
-        values[name] = _read_value(name, text)
-    return Parameters(values, texts, files)
+        try:
+            if not equals or not name:
+                raise InputError("parameters.invalid", f"{pair!r} is not KEY=VALUE", remedy="Write `-p n=5`.")
+            if name in texts or name in files:
+                raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
+            if text.startswith("@"):
+                files[name] = Path(text.removeprefix("@")).expanduser()
+                _require_file(name, text.removeprefix("@"))
+            else:
+                texts[name] = text
+                values[name] = _read_value(name, text)
+        except InputError as error:
+            mistakes.append(error)
+    return Parameters(values, texts, files, mistakes)
 
 
-def _find_file(name: str, path: str) -> Path:
+def _any_upload(file: Path) -> str:
+    """An address as long as that of the file's upload; which one it is, its bytes decide."""
+    return f"bronze://uploads/{'0' * 64}/{file.name}"
+
+
+def _takes_text(declared: Mapping[str, JsonValue]) -> bool:
+    return any(each.get("type") == "string" for each in (declared, *declared.get("anyOf", ())))
+
+
+def _require_file(name: str, path: str) -> None:
     file = Path(path).expanduser()
     if not path or not file.exists() or file.is_dir():
         raise InputError(
@@ -71,7 +109,6 @@ def _find_file(name: str, path: str) -> Path:
             f"{name}: there is no file {path!r} to upload",
             remedy=f"Name an existing file; write text that begins with @ as -p '{name}=\"@…\"'.",
         )
-    return file
 
 
 def _read_value(name: str, text: str) -> JsonValue:
@@ -133,14 +170,3 @@ def _read_integer(digits: str) -> int:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _text_inputs(workflow: str) -> set[str]:
-    """The inputs that are declared as strings; none if the workflow is not known on this machine."""
-    from anabranch.cli.workflows.registry import load  # plugins take long to load, and few jobs need them here
-
-    try:
-        declared = load().declaration(workflow).workflow.inputs
-    except AnabranchError:
-        return set()
-    return {name for name, wanted in (declared or {}).items() if wanted.type == "string"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from anabranch.cli.connection import connect, find_home, find_remote
+from anabranch.cli.connection import connect, has_stack
 from anabranch.cli.jobs.follow import follow, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
@@ -22,6 +22,8 @@ def run(
 ) -> None:
     """Run a job to its end, on a temporary stack if none is up."""
     parameters = read_parameters(param or (), params)
+    if not has_stack():
+        parameters.require_readable()
     with use_stack(), connect() as client:
         submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
         print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
@@ -30,7 +32,7 @@ def run(
 @contextmanager
 def use_stack() -> Iterator[None]:
     """The running stack, or a temporary one."""
-    if find_remote().url or find_home().read_stack():
+    if has_stack():
         yield
         return
     from anabranch.cli.stack.start import temporary_stack  # a running stack needs none of it

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.connection import connect
+from anabranch.cli.connection import connect, has_stack
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.bulk import submit_lines
 from anabranch.cli.jobs.follow import follow, print_end, submit_job
@@ -39,6 +39,8 @@ def submit(
         _submit_lines(workflow, bulk, priority, rerun, json)
         return
     parameters = read_parameters(param or (), params)
+    if not has_stack():
+        parameters.require_readable()
     with connect() as client:
         submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
         if wait or timeout is not None:

@@ -23,7 +23,6 @@ __all__ = [
     "Profile",
     "ProfileName",
     "Projection",
-    "RasterOptions",
     "Repairs",
     "Statistics",
     "Strict",
@@ -80,24 +79,18 @@ class Notice(Strict):
     message: str
 
 
-class RasterOptions(Strict):
-    """The caller's options for a raster, as given."""
+class ValidateOptions(Strict):
+    """The caller's options for a raster."""
 
     input_crs: str | None = None
     target_crs: str | None = None
-    raster_type: str | None = None
+    raster_type: Kind | None = None
     tier: ProfileName = "analysis"
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
         """The profiles that `tier` stands for."""
         return tuple(Profile) if self.tier == "all" else (Profile(self.tier),)
-
-
-class ValidateOptions(RasterOptions):
-    """The caller's options for a raster, its kind checked."""
-
-    raster_type: Kind | None = None
 
 
 class Statistics(Strict):
