@@ -307,6 +307,17 @@ async def test_o6_mistakes_beside_the_parameters_are_told_with_those_in_them(
     assert [mistake["where"] for mistake in told["errors"]] == ["parameters.z", "parameters.n"]
 
 
+async def test_e15_a_submission_after_a_failed_job_names_it(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job = await submit(api)
+    await fail(engine, await claim(engine, 1))
+    again = (await api.post("/api/jobs/submit/pair", json={})).json()
+    assert (again["created"], again["failed_before"]) == (True, job)
+    known = (await api.post("/api/jobs/submit/pair", json={})).json()
+    assert (known["created"], known["failed_before"]) == (False, None)
+    rerun = (await api.post("/api/jobs/submit/pair?rerun=true", json={})).json()
+    assert (rerun["created"], rerun["failed_before"]) == (True, None)
+
+
 async def test_jobs_are_listed_by_page_the_newest_first(api: httpx.AsyncClient) -> None:
     ids = [await submit(api, n=number) for number in range(3)]
 

@@ -68,6 +68,8 @@ class SubmittedJob(Answer):
     status: JobState
     created: bool
     links: JobLinks = field(repr=False)
+    failed_before: str | None = None
+    """The job with the same parameters that failed before this one was created; `retry` would have kept its work."""
 
 
 @answer

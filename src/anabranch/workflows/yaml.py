@@ -71,16 +71,36 @@ def load_yaml(text: str | bytes, file: str, handlers: Mapping[str, Handler] | No
     try:
         tree = read_tree(text, file)
     except TreeError as error:
-        return Loaded(None, error.mistakes)
+        return _load_rest(error, handlers)
     return load_document(tree.value, partial(_place, tree), handlers)
 
 
-def load_document(document: Mapping[str, Json], place: Place, handlers: Mapping[str, Handler] | None = None) -> Loaded:
-    """The workflow that a document says; with handlers, it is checked against them too. It never raises."""
-    draft = _Draft(document)
+def _load_rest(error: TreeError, handlers: Mapping[str, Handler] | None) -> Loaded:
+    """What else is wrong with a file that has mistakes in its YAML; on their lines, nothing more is known."""
+    if error.tree is None:
+        return Loaded(None, error.mistakes)
+    rest = load_document(error.tree.value, partial(_place, error.tree), handlers, is_whole=False)
+    lines = {mistake.line for mistake in error.mistakes}
+    others = [mistake for mistake in rest.mistakes if mistake.line not in lines]
+    return Loaded(None, _in_order([*error.mistakes, *others]))
+
+
+def load_document(
+    document: Mapping[str, Json],
+    place: Place,
+    handlers: Mapping[str, Handler] | None = None,
+    *,
+    is_whole: bool = True,
+) -> Loaded:
+    """The workflow that a document says; with handlers, it is checked against them too. It never raises.
+
+    Of one that is not whole, nothing is said that what it lacks may disprove.
+    """
+    draft = _Draft(document, is_whole=is_whole)
     workflow = draft.read()
     found = draft.mistakes[:MAX_MISTAKES] + find_workflow_mistakes(workflow, is_whole=draft.is_whole)
-    found = found or find_workflow_mistakes(workflow)  # what was spared for the sake of other mistakes
+    if is_whole:
+        found = found or find_workflow_mistakes(workflow)  # what was spared for the sake of other mistakes
     if handlers is not None:
         found += find_handler_mistakes(workflow, handlers)
     mistakes = _in_order({place(mistake): None for mistake in found})
@@ -104,10 +124,10 @@ def _place(tree: Tree, mistake: Mistake) -> FileMistake:
 class _Draft:
     """A file on its way to a workflow; `is_whole` says that every node and edge in it was understood."""
 
-    def __init__(self, given: Mapping[str, Json]) -> None:
+    def __init__(self, given: Mapping[str, Json], *, is_whole: bool = True) -> None:
         self.given = given
         self.mistakes: list[Mistake] = []
-        self.is_whole = True
+        self.is_whole = is_whole
         self._leads: list[tuple[str, Mapping[str, Path]]] = []
         self._waits: list[tuple[str, Mapping[str, Path], bool]] = []
         self._all: dict[str, list[str]] = {}

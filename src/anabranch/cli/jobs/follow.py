@@ -39,6 +39,10 @@ def submit_job(
     submitted = _call_as_declared(submit, client, workflow, parameters)
     if not submitted.created:
         note("this job was already submitted with the same parameters; --rerun creates a new one")
+    if submitted.failed_before:
+        start = submitted.failed_before[:12]
+        note(f"job {start} with the same parameters failed; this is a new job, which does all of the work again")
+        note(f"instead of submitting it again, `anabranch retry {start}` would have kept the work that was completed")
     return submitted
 
 

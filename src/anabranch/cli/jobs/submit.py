@@ -32,7 +32,10 @@ def submit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Submit a job; the same parameters return the existing job."""
+    """Submit a job; the same parameters return the existing job, or a new one if it failed.
+
+    `anabranch retry JOB` continues a failed job instead, and keeps the work that it completed.
+    """
     if bulk:
         if param or params or wait or timeout is not None:
             raise UsageError("usage", "--bulk can be combined only with --priority, --rerun and --json")
