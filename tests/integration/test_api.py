@@ -24,6 +24,7 @@ from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 from tests.support.server import serve
+from tests.support.waiting import PATIENCE_SECONDS
 
 BASE = "http://127.0.0.1:8787"
 PAIR = """
@@ -91,7 +92,7 @@ async def submit(api: httpx.AsyncClient, **parameters: object) -> str:
 async def claim(engine: EngineHarness, count: int, session: SessionId | None = None) -> list[Claim]:
     """Tasks of a job that the API has just begun to start."""
     claims: list[Claim] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(claims) < count:  # it tells nobody
             claims += await engine.claim(count - len(claims), session=session)
             await asyncio.sleep(0.01)
@@ -158,7 +159,7 @@ async def test_no_body_means_no_parameters(api: httpx.AsyncClient) -> None:
 async def test_a_submission_says_where_its_job_is(api: httpx.AsyncClient) -> None:
     told = (await api.post("/api/jobs/submit/pair")).json()
 
-    assert told.keys() == {"job_id", "job_type", "status", "created", "links"}
+    assert told.keys() == {"job_id", "job_type", "status", "created", "links", "failed_before"}
     assert told["job_type"] == "pair"
     for name, link in told["links"].items():
         assert name == "stream" or (await api.get(link)).status_code == 200  # a stream goes on
@@ -168,6 +169,76 @@ async def test_both_ways_to_submit_make_the_same_job(api: httpx.AsyncClient) -> 
     one = await submit(api, n=3)
     other = await api.post("/api/jobs", json={"workflow": "pair", "parameters": {"n": 3}})
     assert (other.status_code, other.json()["job_id"]) == (200, one)
+
+
+async def test_jobs_are_found_by_their_labels(api: httpx.AsyncClient) -> None:
+    both = {"workflow": "pair", "parameters": {"n": 1}, "labels": {"team": "maps", "run": "a=b"}}
+    made = [
+        await api.post("/api/jobs", json=both),
+        await api.post("/api/jobs/submit/pair", params={"label": ["team=maps"]}, json={"n": 2}),
+        await api.post("/api/jobs/submit/pair", json={"n": 3}),
+    ]
+    first, second, third = (answer.json()["job_id"] for answer in made)
+
+    async def found(*labels: str, **more: str) -> list[str]:
+        answer = await api.get("/api/jobs", params={"label": labels, **more})
+        return [job["job_id"] for job in answer.json()["items"]]
+
+    assert await found() == [third, second, first]
+    assert await found("team=maps") == [second, first]
+    assert await found("team=maps", "run=a=b", workflow="pair", status="running") == [first]
+    assert await found("team=maps", workflow="flow") == await found("team=map") == await found("Team=maps") == []
+    assert (await api.get(f"/api/jobs/{first}")).json()["labels"] == {"run": "a=b", "team": "maps"}
+    shown = [job["labels"] for job in (await api.get("/api/jobs")).json()["items"]]
+    assert shown == [{}, {"team": "maps"}, {"run": "a=b", "team": "maps"}]
+
+
+async def test_e15_labels_are_no_part_of_a_job_s_identity(api: httpx.AsyncClient) -> None:
+    wanted = {"workflow": "pair", "parameters": {"n": 1}}
+    key = {"Idempotency-Key": "mine"}
+    first = await api.post("/api/jobs", json={**wanted, "labels": {"team": "maps"}}, headers=key)
+    other = await api.post("/api/jobs", json={**wanted, "labels": {"team": "roads"}})
+    again = await api.post("/api/jobs", json={**wanted, "labels": {"team": "roads"}}, headers=key)
+
+    assert first.json()["job_id"] == other.json()["job_id"] == again.json()["job_id"]
+    assert (other.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
+    assert (await api.get(first.json()["links"]["self"])).json()["labels"] == {"team": "maps"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "where", "said"),
+    [
+        ({"a b": "x"}, "body.labels.a b.[key]", "begins with a letter or a digit"),
+        ({"n" * 64: "x"}, "body.labels", "1 to 63"),
+        ({"a": "x" * 201}, "body.labels.a", "1 to 200 characters"),
+        ({"a": "x\ny"}, "body.labels.a", "control character"),
+        ({"a": ""}, "body.labels.a", "1 to 200 characters"),
+        ({"a": 5}, "body.labels.a", "valid string"),
+        ({f"n{i}": "x" for i in range(17)}, "body.labels", "at most 16"),
+    ],
+)
+async def test_labels_are_bounded(api: httpx.AsyncClient, labels: dict[str, Json], where: str, said: str) -> None:
+    answer = await api.post("/api/jobs", json={"workflow": "pair", "labels": labels})
+    (mistake,) = problem(answer, 422, "request.invalid")["errors"]
+    assert mistake["where"].startswith(where)
+    assert said in mistake["detail"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        (["team"], "NAME=VALUE"),
+        (["=maps"], "name of a label"),
+        (["team="], "value of a label"),
+        (["a=1", "a=2"], "once"),
+    ],
+)
+async def test_labels_in_a_query_are_name_and_value(api: httpx.AsyncClient, pairs: list[str], said: str) -> None:
+    for answer in (
+        await api.get("/api/jobs", params={"label": pairs}),
+        await api.post("/api/jobs/submit/pair", params={"label": pairs}, json={}),
+    ):
+        assert said in problem(answer, 422, "request.invalid")["detail"]
 
 
 async def test_priority_is_taken_from_the_query_or_the_body(api: httpx.AsyncClient) -> None:
@@ -204,7 +275,7 @@ async def test_a_status_tells_how_far_a_job_is(api: httpx.AsyncClient, engine: E
 
     assert (job["job_id"], job["job_type"], job["status"]) == (job_id, "pair", "running")
     assert (job["stage"], job["total_stages"], job["progress"]) == (1, 2, pytest.approx(1 / 3))
-    assert [(node["name"], node["state"], node["tasks"]["total"]) for node in job["nodes"]] == [
+    assert [(node["name"], node["status"], node["tasks"]["total"]) for node in job["nodes"]] == [
         ("work", "running", 3),
         ("join", "pending", 0),
     ]
@@ -240,7 +311,7 @@ async def test_o6_a_failed_job_says_why_and_where(api: httpx.AsyncClient, engine
 
     assert (job["status"], job["stage"]) == ("failed", 1)
     assert job["error"].items() >= {**error, "node": "work"}.items()
-    assert job["stage_results"]["2"]["state"] == "skipped"
+    assert job["stage_results"]["2"]["status"] == "skipped"
 
 
 async def test_a_start_of_an_id_is_enough_if_it_fits_no_other(api: httpx.AsyncClient) -> None:
@@ -340,8 +411,8 @@ async def test_jobs_are_listed_by_state_and_workflow(api: httpx.AsyncClient, eng
     async def ids(query: str) -> list[str]:
         return [job["job_id"] for job in (await api.get(f"/api/jobs?{query}")).json()["items"]]
 
-    assert await ids("state=running&workflow=pair") == [job_id]
-    assert await ids("state=completed") == []
+    assert await ids("status=running&workflow=pair") == [job_id]
+    assert await ids("status=completed") == []
     assert await ids("workflow=other") == []
 
 
@@ -382,7 +453,7 @@ async def test_e7_a_cancelled_job_says_why_and_begins_nothing_more(
     job = answer.json()
     assert (answer.status_code, job["job_id"], job["status"]) == (200, job_id, "cancelled")
     assert (job["error"]["code"], job["error"]["message"]) == ("job.cancelled", "a typo")
-    assert {node["state"] for node in job["nodes"]} == {"cancelled"}
+    assert {node["status"] for node in job["nodes"]} == {"cancelled"}
     assert await engine.claim(10) == []
 
 
@@ -462,7 +533,7 @@ async def test_a_jobs_graph_has_the_states_of_its_nodes(api: httpx.AsyncClient, 
     graph = (await api.get(f"/api/jobs/{job_id[:20]}/graph")).json()
 
     assert (graph["job_id"], graph["status"]) == (job_id, "running")
-    assert [(node["id"], node["state"]) for node in graph["nodes"]] == [("work", "completed"), ("join", "running")]
+    assert [(node["id"], node["status"]) for node in graph["nodes"]] == [("work", "completed"), ("join", "running")]
     assert [(edge["tail"], edge["head"]) for edge in graph["edges"]] == [("work", "join")]
     assert all(node["x"] + node["width"] <= graph["width"] for node in graph["nodes"])
     drawing = await api.get(graph["svg"])
@@ -715,7 +786,7 @@ async def reading(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
 
 @pytest.fixture
 async def cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr(monitor, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(monitor, "QUERY_TIMEOUT_SECONDS", 0.2)
     async with reading(settings, "postgresql://someone:hunter2@127.0.0.1:1/nowhere") as api:
         yield api
 
@@ -761,7 +832,7 @@ async def test_the_api_starts_without_its_database_and_finds_it_later(
     async with serving(app) as api:
         problem(await api.get("/readyz"), 503, "database.unreachable")
         door.symlink_to(str(conninfo["host"]))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while (await api.get("/readyz")).status_code != 200:  # it tells nobody
                 await asyncio.sleep(0.1)
         assert (await api.post("/api/jobs/submit/pair")).status_code == 202
@@ -867,7 +938,9 @@ async def test_the_client_looks_around(url: str, engine: EngineHarness) -> None:
     def look() -> None:
         with Client(url) as client:
             for n in range(3):
-                client.submit("pair", {"n": n})
+                client.submit("pair", {"n": n}, labels={"n": f"= {n} & more"})
+            (found,) = client.jobs(labels={"n": "= 1 & more"})
+            assert found.labels == {"n": "= 1 & more"}
             page = client.jobs(limit=2, workflow="pair")
             rest = client.jobs(limit=2, before=page.next)
             assert [job.job_type for job in (*page, *rest)] == ["pair"] * 3

@@ -20,6 +20,7 @@ from anabranch.client import BulkAnswer, Client, operations
 from anabranch.errors import InputError, NotFound, Unavailable
 from anabranch.settings import Settings
 from tests.support.proxy import Lose, Proxy
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 FLOW = """
@@ -96,6 +97,14 @@ async def test_each_line_is_answered_in_order(api: httpx.AsyncClient, database_u
     assert count_jobs(database_url) == 250
     shown = (await api.get(f"/api/jobs/{answers[249]['job_id']}")).json()
     assert (shown["parameters"]["n"], shown["status"]) == (249, "running")
+
+
+async def test_a_line_has_labels(api: httpx.AsyncClient) -> None:
+    answers = await post(api, line(1, labels={"team": "maps"}) + line(2) + line(3, labels={"no name": "x"}))
+
+    assert [answer["status"] for answer in answers] == [202, 202, 422]
+    found = (await api.get("/api/jobs", params={"label": "team=maps"})).json()["items"]
+    assert [(job["job_id"], job["labels"]) for job in found] == [(answers[0]["job_id"], {"team": "maps"})]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +193,7 @@ async def test_a_line_is_answered_before_the_next_is_sent(settings: Settings, da
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST /api/jobs/bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n")
         writer.write(b"Content-Type: application/x-ndjson\r\n\r\n")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             for n in range(3):
                 text = line(n)
                 writer.write(f"{len(text):x}\r\n".encode() + text + b"\r\n")
@@ -200,7 +209,7 @@ async def test_e2_a_connection_that_breaks_leaves_whole_batches(settings: Settin
         head = f"POST /api/jobs/bulk HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body) + 100}\r\n"
         writer.write(f"{head}Content-Type: application/x-ndjson\r\n\r\n".encode() + body)
         await writer.drain()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while count_jobs(database_url) < 200:
                 await asyncio.sleep(0.02)
         writer.transport.abort()

@@ -9,6 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from anabranch.api.security.protocol import BoundedProtocol
+from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["free_port", "serve"]
 
@@ -29,12 +30,12 @@ async def serve(app: FastAPI) -> AsyncIterator[str]:
         http=BoundedProtocol,
         ws="none",
         proxy_headers=False,
-        timeout_graceful_shutdown=20,
+        timeout_graceful_shutdown=PATIENCE_SECONDS,
         timeout_keep_alive=75,
     )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve([listener]))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (server.started and hasattr(app.state, "gateway")):  # it tells nobody
             await asyncio.sleep(0.01)
         await app.state.gateway.ready()

@@ -8,7 +8,7 @@ from anabranch.engine.plugin import load_plugins
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.drawing.diagram import TIMES, workflow_svg, workflow_text
 from anabranch.workflows.nodes import AnyNode, Spread
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml.load import load_yaml
 from tests.support.nodes import make_node
 
 DEMO = load_plugins()
@@ -63,7 +63,7 @@ def test_what_waits_and_what_runs_a_workflow_is_drawn_with_its_sign_and_says_so(
           last: {type: workflow, workflow: child}
         """)
     assert notes(workflow) == {
-        "approve": "up to 3600 s",
+        "approve": "up to 1 h",
         "pause": "inputs.n s",
         "night": "until 2030-01-31T22:00:00Z",
         "each": f"child {TIMES} items",

@@ -35,8 +35,8 @@ from anabranch.workflows.nodes import FanInNode, FanOutNode, Folding, GateNode, 
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.values import Fold
 from anabranch.workflows.work import HandlerWork, WorkflowWork
-from anabranch.workflows.yaml import load_yaml
-from anabranch.workflows.yaml_text import write_yaml
+from anabranch.workflows.yaml.load import load_yaml
+from anabranch.workflows.yaml.write import write_yaml
 
 
 @handler("math.square", queue="light")
@@ -333,7 +333,8 @@ def test_gates_waits_ends_and_workflows_are_calls() -> None:
 
     @workflow
     def outer() -> None:
-        answer = gate("review", timeout_seconds=60, description="Ask.", on_failure="continue")
+        fields = {"seconds": int, "why": str | None, "how": Input(choices=("a", "b"))}
+        answer = gate("review", timeout_seconds=60, answer=fields, description="Ask.", on_failure="continue")
         pause = wait(seconds=answer.seconds)
         ran = inner(n=3, after=pause, retry=Retry(2))
         other = whole(n=ran)
@@ -348,6 +349,9 @@ def test_gates_waits_ends_and_workflows_are_calls() -> None:
     review, child = found["review"], found["inner"]
     assert isinstance(review, GateNode)
     assert (review.description, str(review.on_failure)) == ("Ask.", "continue")
+    assert review.answer == {
+        "seconds": Input("integer", required=True), "why": Input("string"), "how": Input(choices=("a", "b")),
+    }  # fmt: skip
     assert isinstance(child, WorkflowNode)
     assert (child.workflow, child.params, child.after) == ("inner", {"n": 3}, ("wait",))
     assert found["whole"].work is not None

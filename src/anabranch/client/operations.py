@@ -89,8 +89,16 @@ class _Batch:
             raise lost
 
 
-def job_body(workflow: str, parameters: "Mapping[str, Json] | None", **given: int | str | None) -> "dict[str, object]":
-    """The body of a submission; what is None is left out."""
+def job_body(
+    workflow: str,
+    parameters: "Mapping[str, Json] | None",
+    *,
+    priority: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    correlation_id: str | None = None,
+) -> dict[str, object]:
+    """The body of a submission; what is not given is left out."""
+    given = {"priority": priority, "labels": dict(labels) if labels else None, "correlation_id": correlation_id}
     wanted = {name: value for name, value in given.items() if value is not None}
     return {"workflow": workflow, "parameters": dict(parameters or {}), **wanted}
 
@@ -101,11 +109,13 @@ def submit(
     *,
     priority: int | None,
     rerun: bool,
+    labels: Mapping[str, str] | None,
     correlation_id: str | None,
     idempotency_key: str | None,
 ) -> Steps[SubmittedJob]:
     """Submit a job, with one idempotency key for all attempts."""
-    body = encode_body(job_body(workflow, parameters, priority=priority, rerun=rerun, correlation_id=correlation_id))
+    given = job_body(workflow, parameters, priority=priority, labels=labels, correlation_id=correlation_id)
+    body = encode_body({**given, "rerun": rerun})
     key = _fresh_key() if idempotency_key is None else idempotency_key
     call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)
     return _retry_while_unavailable(lambda: call)

@@ -106,6 +106,7 @@ class JobSummary(Answer):
     job_type: str
     status: JobState
     priority: int
+    labels: Mapping[str, str]
     error: JobError | None
     created_at: datetime
     started_at: datetime | None
@@ -152,10 +153,14 @@ class Node(Answer):
     """A node of a job."""
 
     name: str
-    state: NodeState
+    status: NodeState
     tasks: TaskCounts
     progress: Progress | None
     """The progress of its task, if it has one that runs and reports it."""
+    answer: JsonObject | None
+    """The JSON Schema of the answer that it waits for, if it is a gate that declares one."""
+    command: str | None
+    """The command that answers it, if it is a gate that waits."""
     error: JobError | None
     opened_at: datetime | None
     finished_at: datetime | None
@@ -163,10 +168,10 @@ class Node(Answer):
 
 @answer
 class StageResult(Answer):
-    """The state of a finished node."""
+    """The status of a finished node."""
 
     node: str
-    state: NodeState
+    status: NodeState
     tasks: TaskCounts
 
 
@@ -226,7 +231,7 @@ class Event(Answer):
     """From 1, without gaps."""
     at: datetime
     kind: str
-    """`job.` or `node.` and its new state, or `job.submitted`, `job.retried`, `gate.signalled`, `tasks.repeated`."""
+    """`job.` or `node.` and its new status, or `job.submitted`, `job.retried`, `gate.signalled`, `tasks.repeated`."""
     node: str | None
     by: str | None
     """The principal of the request that caused it, if one did."""
@@ -265,7 +270,7 @@ class GraphNode(Answer):
     """`task`, `conditional`, `fan_out`, `fan_in`, `gate`, `wait` or `workflow`: it chooses the shape."""
     note: str
     """A second line: its handler or workflow, what it compares, how it folds, how long it waits."""
-    state: NodeState
+    status: NodeState
     x: float = field(repr=False)
     y: float = field(repr=False)
     width: float = field(repr=False)
@@ -285,7 +290,7 @@ class GraphEdge(Answer):
 
 @answer
 class Graph(Answer):
-    """The workflow that a job was pinned to, laid out, with the states of its nodes."""
+    """The workflow that a job was pinned to, laid out, with the status of each node."""
 
     job_id: str = field(repr=False)
     status: JobState = field(repr=False)

@@ -15,7 +15,7 @@ from anabranch.errors import DefinitionError, InputError
 from anabranch.storage.addresses import can_be_shown, parse_address
 from anabranch.workflows.mistakes import article, guess, nearest, refuse, said_by_model, show
 from anabranch.workflows.reading import read
-from anabranch.workflows.rules import DECLARED, FILLED, Check, Model, declared, filled
+from anabranch.workflows.rules import DECLARED, FILLED, Check, Model, declared, declared_values, filled
 from anabranch.workflows.values import read_any
 
 __all__ = [
@@ -25,9 +25,12 @@ __all__ = [
     "InvalidParameters",
     "ParameterMistake",
     "check_inputs",
+    "declare_input",
+    "find_input_mistakes",
     "find_value_mistakes",
     "fits_type",
     "inputs_schema",
+    "read_answer",
     "read_input",
 ]
 
@@ -197,6 +200,18 @@ def read_input(name: str, given: Mapping[str, object]) -> Input:
     return found.value
 
 
+def read_answer(value: Any) -> dict[str, Any]:
+    """The fields of an answer; one of which nothing is said may be anything."""
+    if not isinstance(value, dict):
+        raise refuse(f"{{key}} is a mapping, not {show(value)}", "Write answer: {approved: {type: boolean}}.")
+    return {name: {} if field is None else field for name, field in value.items()}
+
+
+def declare_input(wanted: Input) -> JsonObject:
+    """An input as files write it."""
+    return {**declared_values(wanted), **({"default": wanted.default} if wanted.has_default else {})}
+
+
 def check_inputs(
     declared: Mapping[str, Input], given: Mapping[str, Json], look_further: LookFurther = lambda _, __: ()
 ) -> JsonObject:
@@ -204,8 +219,19 @@ def check_inputs(
 
     `look_further` is given these parameters and the names of the wrong ones, and returns further mistakes.
     """
+    checked, mistakes = find_input_mistakes(declared, given, "an input")
+    mistakes += look_further(checked, {mistake.name for mistake in mistakes})
+    if mistakes:
+        raise InvalidParameters(mistakes, remedy=_remedy(declared))
+    return checked
+
+
+def find_input_mistakes(
+    declared: Mapping[str, Input], given: Mapping[str, Json], what: str
+) -> tuple[JsonObject, list[ParameterMistake]]:
+    """The values with defaults applied, and what is wrong with them; `what` is what one that is declared is."""
     mistakes = [
-        ParameterMistake(name, f"is not an input; did you mean {close!r}?" if close else "is not an input")
+        ParameterMistake(name, f"is not {what}; did you mean {close!r}?" if close else f"is not {what}")
         for name in given
         if name not in declared
         for close in [guess(name, list(declared))]
@@ -219,10 +245,7 @@ def check_inputs(
             checked[name] = wanted.default
         elif wanted.required:
             mistakes.append(ParameterMistake(name, "is required"))
-    mistakes += look_further(checked, {mistake.name for mistake in mistakes})
-    if mistakes:
-        raise InvalidParameters(mistakes, remedy=_remedy(declared))
-    return checked
+    return checked, mistakes
 
 
 def inputs_schema(declared: Mapping[str, Input]) -> JsonObject:

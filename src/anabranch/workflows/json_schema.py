@@ -8,8 +8,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Branch, DependsOn, Edges
 from anabranch.workflows.inputs import Input
-from anabranch.workflows.nodes import NODES, Branch, DependsOn, Edges, Kind, WaitNode
+from anabranch.workflows.nodes import NODES, Kind, WaitNode
 from anabranch.workflows.rules import Model
 from anabranch.workflows.validation import NAME
 from anabranch.workflows.values import NAMES_SCHEMA
@@ -44,6 +45,8 @@ def workflow_schema() -> Schema:
         edges = {key: parts["Edges"]["properties"][key] for key in node.edges}
         part = parts[node.__name__]
         part["properties"] = {"type": {"description": "What the node is."}, **edges, **part["properties"]}
+    fields = parts["GateNode"]["properties"]["answer"]
+    fields |= _named(fields["description"], _or_nothing(_ref(Input)))
     choices = parts["Input"]["properties"]["choices"]
     parts["Input"]["properties"]["enum"] = {**choices, "description": "Another word for choices."}
     workflow = parts["Workflow"]

@@ -21,7 +21,7 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/uploads", tags=["uploads"])
 
 ANY_BYTES = "application/octet-stream"
-SAME: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
+EXISTING_FILE: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
 ReprDigest = Annotated[
     str | None, Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is compared; other hashes are not.")
 ]
@@ -34,7 +34,7 @@ Checksum = Annotated[
     "",
     status_code=201,
     dependencies=[needs(Scope.SUBMIT)],
-    responses={**SAME, **problems(413, 415)},
+    responses={**EXISTING_FILE, **problems(413, 415)},
     openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
 )
 async def upload_file(

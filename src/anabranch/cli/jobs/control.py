@@ -8,6 +8,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.jobs.follow import follow, print_end
 from anabranch.cli.jobs.parameters import read_parameters
+from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
 from anabranch.cli.terminal.output import (
     age,
@@ -79,10 +80,18 @@ def signal(
     json: Json = False,
 ) -> None:
     """Signal a gate; the parameters become its output, and only the first signal counts."""
-    parameters = read_parameters(param or (), params)
-    parameters.require_readable()
+    given = read_parameters(param or (), params)
+    given.require_readable()
     with connect() as client:
-        accepted = client.signal(job, node, parameters.send_files(client).values)
+        answer = given.send_files(Uploads(client, quiet=json))
+        try:
+            accepted = client.signal(job, node, answer.values)
+        except InputError:  # `-p why=5` was read as a number
+            fields = next((one.answer for one in client.job(job).nodes if one.name == node), None) or {}
+            meant = answer.as_declared(fields)
+            if meant == answer.values:
+                raise
+            accepted = client.signal(job, node, meant)
     said = f"{node} was signalled" if accepted else f"{node} was already signalled with the same payload"
     print_result({"job_id": job, "node": node, "accepted": accepted}, said, json=json)
 

@@ -1,6 +1,6 @@
 """Submits a job, follows it to its end, and derives the result of the command."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from anabranch.cli.connection import find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.jobs.parameters import Parameters, raise_together
+from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.output import note, print_json, span
 from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Client, JobStatus, JobSummary, SubmittedJob, TimedOut
@@ -17,6 +18,7 @@ from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 __all__ = [
     "explain_unavailable",
     "follow",
+    "note_existing",
     "outcome",
     "print_end",
     "require_success",
@@ -26,37 +28,39 @@ __all__ = [
 ]
 
 Answer = TypeVar("Answer")
+Values = dict[str, Any]  # JSON
 
 
 def submit_job(
-    client: Client, workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
+    client: Client,
+    uploads: Uploads,
+    workflow: str,
+    parameters: Parameters,
+    *,
+    priority: int | None,
+    rerun: bool,
+    labels: Mapping[str, str],
 ) -> SubmittedJob:
     """Submit a job; its files are uploaded once nothing else is wrong with it."""
     if parameters.files or parameters.mistakes:
-        _check(client, workflow, parameters, priority)
-    parameters = parameters.send_files(client)
-    submit = partial(client.submit, workflow, priority=priority, rerun=rerun)
-    submitted = _call_as_declared(submit, client, workflow, parameters)
-    if not submitted.created:
-        note("this job was already submitted with the same parameters; --rerun creates a new one")
-    if submitted.failed_before:
-        start = submitted.failed_before[:12]
-        note(f"job {start} with the same parameters failed; this is a new job, which does all of the work again")
-        note(f"instead of submitting it again, `anabranch retry {start}` would have kept the work that was completed")
-    return submitted
+        check = partial(client.validate, workflow, priority=priority, labels=labels)
+        _check(check, client, workflow, parameters)
+    parameters = parameters.send_files(uploads)
+    submit = partial(client.submit, workflow, priority=priority, rerun=rerun, labels=labels)
+    return _call_as_declared(submit, client, workflow, parameters)
 
 
-def _check(client: Client, workflow: str, parameters: Parameters, priority: int | None) -> None:
+def _check(check: Callable[[Values], object], client: Client, workflow: str, parameters: Parameters) -> None:
     mistakes: list[AnabranchError] = [*parameters.mistakes]
     try:
-        _call_as_declared(partial(client.validate, workflow, priority=priority), client, workflow, parameters)
+        _call_as_declared(check, client, workflow, parameters)
     except (InputError, NotFound) as error:
         mistakes.append(error)
     raise_together(mistakes)
 
 
 def _call_as_declared(
-    call: Callable[[dict[str, Any]], Answer], client: Client, workflow: str, parameters: Parameters
+    call: Callable[[Values], Answer], client: Client, workflow: str, parameters: Parameters
 ) -> Answer:
     """Call with the values; if they are refused, `-p message=5` may have been read as a number where text is wanted."""
     try:
@@ -69,6 +73,16 @@ def _call_as_declared(
         if declared == parameters.values:
             raise
         return call(declared)
+
+
+def note_existing(submitted: SubmittedJob) -> None:
+    """Say that a job with the same parameters exists, or failed before, if it is so."""
+    if not submitted.created:
+        note("this job was already submitted with the same parameters; --rerun creates a new one")
+    if submitted.failed_before:
+        start = submitted.failed_before[:12]
+        note(f"job {start} with the same parameters failed; this is a new job, which does all of the work again")
+        note(f"instead of submitting it again, `anabranch retry {start}` would have kept the work that was completed")
 
 
 def follow(client: Client, job_id: str, timeout: float | None, *, json: bool) -> JobStatus:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anabranch.cli.terminal.output import note
-from anabranch.client import Client
+from anabranch.cli.exit_codes import UsageError
+from anabranch.cli.jobs.uploads import Uploads, find_file
 from anabranch.errors import AnabranchError, InputError
 
-__all__ = ["Parameters", "parse_object", "raise_together", "read_parameters"]
+__all__ = ["Parameters", "any_upload", "parse_object", "raise_together", "read_labels", "read_parameters"]
 
 JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
 
@@ -22,7 +22,7 @@ class HugeInteger(ValueError):
 class Parameters:
     """Values by name, the original text of those given as text, the files to upload, and what can't be read.
 
-    Files have the addresses of uploads, so that they can be checked; they are those of the files once these are sent.
+    Until a file is sent, its value is an address like that of its upload, so that all can be checked before.
     """
 
     def __init__(
@@ -33,29 +33,28 @@ class Parameters:
         mistakes: Sequence[InputError] = (),
     ) -> None:
         self.files = files or {}
-        self.values = {**values, **{name: _any_upload(file) for name, file in self.files.items()}}
+        self.values = {**values, **{name: any_upload(file) for name, file in self.files.items()}}
         self.mistakes = mistakes
         self._texts = texts
-
-    def send_files(self, client: Client) -> "Parameters":
-        """Upload the files; the parameters with their addresses."""
-        addresses = {}
-        for name, file in self.files.items():
-            note(f"uploading {file}")
-            addresses[name] = client.upload(file).address
-        return Parameters({**self.values, **addresses}, self._texts)
-
-    def as_declared(self, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """The values, with the original text where the workflow's inputs are strings by their schema."""
-        declared = schema.get("properties", {})
-        return {
-            name: self._texts[name] if name in self._texts and _takes_text(declared.get(name, {})) else value
-            for name, value in self.values.items()
-        }
 
     def require_readable(self) -> None:
         """Raise what can't be read, all at once."""
         raise_together(self.mistakes)
+
+    def with_file(self, name: str, file: Path) -> "Parameters":
+        """The parameters with one more file to upload."""
+        return Parameters(self.values, self._texts, {**self.files, name: file}, self.mistakes)
+
+    def send_files(self, uploads: Uploads) -> "Parameters":
+        """Upload the files; the parameters with their addresses."""
+        addresses = {name: uploads.send(file) for name, file in self.files.items()}
+        return Parameters({**self.values, **addresses}, self._texts)
+
+    def as_declared(self, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """The values, with the original text of those that are strings by their schema."""
+        declared = schema.get("properties", {})
+        texts = {name: text for name, text in self._texts.items() if _takes_text(declared.get(name, {}))}
+        return {**self.values, **texts}
 
 
 def raise_together(errors: Sequence[AnabranchError]) -> None:
@@ -66,6 +65,15 @@ def raise_together(errors: Sequence[AnabranchError]) -> None:
         raise errors[0]
     remedies = dict.fromkeys(error.remedy for error in errors if error.remedy)
     raise InputError("parameters.invalid", "; ".join(error.message for error in errors), remedy=" ".join(remedies))
+
+
+def any_upload(file: Path) -> str:
+    """An address like that of a file's upload; which one it is, its bytes decide."""
+    return f"bronze://uploads/{'0' * 64}/{file.name}"
+
+
+def _takes_text(declared: Mapping[str, JsonValue]) -> bool:
+    return any(each.get("type") == "string" for each in (declared, *declared.get("anyOf", ())))
 
 
 def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
@@ -82,33 +90,27 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
             if name in texts or name in files:
                 raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
             if text.startswith("@"):
-                files[name] = Path(text.removeprefix("@")).expanduser()
-                _require_file(name, text.removeprefix("@"))
+                files[name] = Path(text.removeprefix("@"))  # known also if it is not there
+                files[name] = find_file(name, text.removeprefix("@"))
             else:
                 texts[name] = text
                 values[name] = _read_value(name, text)
         except InputError as error:
             mistakes.append(error)
-    return Parameters(values, texts, files, mistakes)
+    return Parameters(values, {name: text for name, text in texts.items() if name in values}, files, mistakes)
 
 
-def _any_upload(file: Path) -> str:
-    """An address as long as that of the file's upload; which one it is, its bytes decide."""
-    return f"bronze://uploads/{'0' * 64}/{file.name}"
-
-
-def _takes_text(declared: Mapping[str, JsonValue]) -> bool:
-    return any(each.get("type") == "string" for each in (declared, *declared.get("anyOf", ())))
-
-
-def _require_file(name: str, path: str) -> None:
-    file = Path(path).expanduser()
-    if not path or not file.exists() or file.is_dir():
-        raise InputError(
-            "parameters.unreadable",
-            f"{name}: there is no file {path!r} to upload",
-            remedy=f"Name an existing file; write text that begins with @ as -p '{name}=\"@…\"'.",
-        )
+def read_labels(given: Sequence[str] | None) -> dict[str, str]:
+    """The labels that are given as NAME=VALUE."""
+    labels: dict[str, str] = {}
+    for pair in given or ():
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError("usage", f"{pair!r} is not a label. Write `--label NAME=VALUE`")
+        if name in labels:
+            raise UsageError("usage", f"label {name} is given twice")
+        labels[name] = value
+    return labels
 
 
 def _read_value(name: str, text: str) -> JsonValue:
@@ -132,7 +134,7 @@ def _read_file(file: Path) -> dict[str, JsonValue]:
 
 
 def _parse_yaml(text: str, where: str) -> dict[str, JsonValue]:
-    from anabranch.workflows.yaml_tree import TreeError, read_tree  # only for files in YAML
+    from anabranch.workflows.yaml.tree import TreeError, read_tree  # only for files in YAML
 
     try:
         values = read_tree(text, where).value

@@ -2,11 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from anabranch.cli.connection import connect, has_stack
-from anabranch.cli.jobs.follow import follow, print_end, submit_job
-from anabranch.cli.jobs.parameters import read_parameters
-from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
+from anabranch.cli.jobs.files import find_file_set, submit_files
+from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
+from anabranch.cli.jobs.parameters import read_labels, read_parameters
+from anabranch.cli.jobs.uploads import Uploads
+from anabranch.cli.terminal.options import (
+    Json,
+    LabelList,
+    ParameterList,
+    ParametersFile,
+    Priority,
+    Rerun,
+    Timeout,
+    WorkflowName,
+)
 
 __all__ = ["run"]
 
@@ -17,15 +29,24 @@ def run(
     params: ParametersFile = None,
     priority: Priority = None,
     rerun: Rerun = False,
+    label: LabelList = None,
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
     """Run a job to its end, on a temporary stack if none is up."""
-    parameters = read_parameters(param or (), params)
-    if not has_stack():
+    files = find_file_set(param or ())
+    parameters = read_parameters(files.others if files else param or (), params)
+    if files or not has_stack():
         parameters.require_readable()
+    labels = read_labels(label)
     with use_stack(), connect() as client:
-        submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
+        uploads = Uploads(client, quiet=json)
+        submit = partial(submit_job, client, uploads, workflow, priority=priority, rerun=rerun, labels=labels)
+        if files:
+            submit_files(client, files, parameters, submit, wait=True, timeout=timeout, json=json)
+            return
+        submitted = submit(parameters)
+        note_existing(submitted)
         print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
 
 

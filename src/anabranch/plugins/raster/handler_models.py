@@ -7,12 +7,12 @@ from anabranch.plugins.raster.models import (
     Compared,
     Notice,
     Profile,
-    Strict,
     Validated,
     ValidateOptions,
 )
 from anabranch.plugins.raster.request import Tiling
 from anabranch.plugins.stac.facts import Output, RasterItem
+from anabranch.strict_model import StrictModel
 
 __all__ = [
     "Cog",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class Plan(Strict):
+class Plan(StrictModel):
     """The outputs that will be made if the raster is valid."""
 
     source: str
@@ -55,7 +55,7 @@ class ValidateParams(ValidateOptions):
         return ValidateOptions(**self.model_dump(include=set(ValidateOptions.model_fields)))
 
 
-class CogSource(Strict):
+class CogSource(StrictModel):
     """A checked raster, and the CRS of its COGs."""
 
     source: str
@@ -81,7 +81,7 @@ class CogParams(CogSource):
     tier: Profile
 
 
-class Cog(Strict):
+class Cog(StrictModel):
     """A COG in the silver tier that is not verified yet."""
 
     tier: Profile
@@ -100,7 +100,7 @@ class VerifyParams(CogSource):
     notices: tuple[Notice, ...] = ()
 
 
-class Verified(Strict):
+class Verified(StrictModel):
     """A verified raster: its objects, the facts of its item, and the address of the report."""
 
     outputs: tuple[Output, ...]
@@ -113,7 +113,7 @@ class Verified(Strict):
         return item.model_dump(mode="json", exclude_none=True)
 
 
-class SourceFile(Strict):
+class SourceFile(StrictModel):
     """The file that a raster was published from."""
 
     address: str
@@ -126,7 +126,7 @@ class VerifiedCog(Cog):
     verified: Compared
 
 
-class Report(Strict):
+class Report(StrictModel):
     """What was detected, decided and repaired."""
 
     source: SourceFile
