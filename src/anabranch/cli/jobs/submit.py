@@ -45,10 +45,7 @@ def submit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Submit a job; the same parameters return the existing job, or a new one if it failed.
-
-    `anabranch retry JOB` continues a failed job instead, and keeps the work that it completed.
-    """
+    """Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues that one)."""
     labels = read_labels(label)
     if bulk:
         if param or params or wait or timeout is not None:
