@@ -10,7 +10,7 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "down": ("stack.down:down", "Stop the stack, and clean up after a killed one."),
     "submit": (
         "jobs.submit:submit",
-        "Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues that one).",
+        "Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues it).",
     ),
     "jobs": ("jobs.lists:jobs", "List jobs, the newest first."),
     "status": ("jobs.status:status", "Show a job with its nodes, its progress and its result."),

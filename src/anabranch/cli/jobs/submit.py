@@ -45,7 +45,7 @@ def submit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues that one)."""
+    """Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues it)."""
     labels = read_labels(label)
     if bulk:
         if param or params or wait or timeout is not None:
