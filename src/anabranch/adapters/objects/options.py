@@ -72,7 +72,7 @@ def open_store(tier: str, url: str, options: Options) -> "ObjectStore":
         raise InputError(
             "storage.options",
             f"the tier {tier} can't be opened with the options {names or 'that there are'} ({type(error).__name__})",
-            remedy="Mend ANABRANCH_STORAGE__OPTIONS; its names are those of obstore's configuration.",
+            remedy="Fix ANABRANCH_STORAGE__OPTIONS; its names are those of obstore's configuration.",
         ) from None
 
 
