@@ -10,9 +10,9 @@ from pydantic_core import ErrorDetails
 from anabranch.canonical import Json
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError, Template, evaluate, read_template, references, walk
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.inputs import ParameterMistake
 from anabranch.workflows.nodes import AnyNode, Kind, OnFailure, TaskNode
+from anabranch.workflows.work import Handler
 
 __all__ = ["FirstCall", "find_first_calls"]
 
