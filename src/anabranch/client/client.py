@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from anabranch.client import operations
 from anabranch.client.admin import Admin
-from anabranch.client.calls import Call
+from anabranch.client.calls import Call, Pause
 from anabranch.client.configured import configured_api
 from anabranch.client.files import FileBody, OnBytes
 from anabranch.client.job_stream import JobStream
@@ -201,7 +200,7 @@ class Client(Requests):
                 broken = error
             if stream.ended:
                 return
-            sleep(stream.pause_seconds(broken))
+            self._take(Pause(stream.pause_seconds(broken)))
 
     def logs(
         self,

@@ -62,7 +62,7 @@ ENDED_NODE = frozenset(NodeState) - {NodeState.PENDING, *OPEN_NODE}
 def build_page(
     found: Sequence[Found], limit: int, item: Callable[[Found], Item], cursor: Callable[[Found], object]
 ) -> Page[Item]:
-    """A page of what was found; the search looked for one more than the limit."""
+    """A page of at most `limit` items; `found` has one more if there is a next page."""
     shown = found[:limit]
     return Page(tuple(map(item, shown)), str(cursor(shown[-1])) if len(found) > limit else None)
 
