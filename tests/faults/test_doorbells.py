@@ -54,6 +54,7 @@ async def commits(stage: Stage) -> int:
     return int(stage.query(COMMITS)[0][0] - before)
 
 
+@pytest.mark.slow
 async def test_e14_jobs_that_wait_cost_no_statement(stage: Stage) -> None:
     await stage.crew.start_ready("orchestrator")
     alone = await commits(stage)

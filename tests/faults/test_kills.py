@@ -63,6 +63,7 @@ LEASE = 3.0
 SWEEP = 5.0
 
 
+@pytest.mark.slow
 async def test_e6_orchestrators_killed_while_jobs_advance(stage: Stage) -> None:
     await stage.crew.start_ready("worker", "orchestrator", "orchestrator")
     jobs = [await stage.submit("chain", run=run) for run in range(8)]

@@ -744,10 +744,10 @@ async def reading(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
     app = create_app(settings, url)
     app.state.gateway = gateway = Gateway(settings, url)
     app.state.monitor = monitor.Monitor(gateway, app.state.tick)
-    await gateway.signs.open()
+    await gateway.vitals.open()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
         yield client
-    await gateway.signs.close()
+    await gateway.vitals.close()
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from anabranch.access import NotAuthenticated, Scope
+from anabranch.access import NotAuthenticated, Scope, is_loopback
 from anabranch.api.answers.errors import respond
 from anabranch.api.main import app_from_environment, create_app
 from anabranch.codes import status_of
-from anabranch.embedded.listener import is_loopback
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Transient, Unavailable

@@ -53,7 +53,7 @@ class LabelledJob(Job):
 
 
 class JobHead(NamedTuple):
-    """Where a job stands, and the number of its last event."""
+    """The status of a job, and the number of its last event."""
 
     job: int
     state: JobState
@@ -159,7 +159,7 @@ class Horizon:
 
 @dataclass(frozen=True)
 class Vitals:
-    """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
+    """The figures that health is judged by: live processes, duties, free rights, ready tasks and workers by queue,
     tasks by the handler that no worker has, what keeps processes and jobs from going on, connections to this database
     and to all of the server's, the release of the schema that was deployed, and of ours, what holds the horizon of
     vacuums, and the last step of the server's clock."""
@@ -184,7 +184,7 @@ class Vitals:
 
 @dataclass(frozen=True)
 class Gauges:
-    """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages.
+    """The figures for metrics: counts by state, queue, kind and duty, sizes and ages.
 
     `ended` are workflow, state and jobs; a workflow without a name stands for those that have no series of their own.
     """

@@ -18,7 +18,7 @@ from anabranch.api.security.limits import Limits
 from anabranch.api.submission import accept_job
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import JobStatus, JobSummary, SubmittedJob, Task
-from anabranch.engine.model import TERMINAL
+from anabranch.engine.model import TERMINAL_STATES
 from anabranch.engine.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
@@ -110,7 +110,7 @@ async def show_status(
     Once it has ended, the response has an ETag.
     """
     job = await gateway.reads.find(job_id)
-    if job.state in TERMINAL:
+    if job.state in TERMINAL_STATES:
         tag = tag_of(job.job_id, job.last_event)
         if has(if_none_match, tag):
             return not_modified(tag)
