@@ -19,13 +19,12 @@ from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.functions import WorkflowFunction, functions_in
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import Mistake, nearest
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.nodes import AnyNode, FanInNode, FanOutNode
 from anabranch.workflows.stages import Declaration, classes_in, declare
 from anabranch.workflows.validation import find_handler_mistakes
-from anabranch.workflows.work import DEFAULT_QUEUE, HandlerWork
+from anabranch.workflows.work import DEFAULT_QUEUE, Handler, HandlerWork
 from anabranch.workflows.yaml.load import Loaded, load_yaml
 
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]

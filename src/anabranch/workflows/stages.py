@@ -251,7 +251,7 @@ def _stages(job_type: str, given: Sequence[Mapping[str, Any]], instance: object)
         if placed.value and found.value:
             stages.append((placed.value, replace(found.value, name=placed.value.name)))
     numbers = [stage.number for stage, _ in stages]
-    mistakes += [f"stage number {n} stands twice" for n in sorted(set(numbers)) if numbers.count(n) > 1]
+    mistakes += [f"duplicate stage number {n}" for n in sorted(set(numbers)) if numbers.count(n) > 1]
     if mistakes:
         raise DefinitionError("workflow.invalid", f"job {job_type!r}: " + "; ".join(mistakes))
     return sorted(stages, key=lambda stage: stage[0].number)

@@ -1,4 +1,4 @@
-"""YAML as anyone may write it, read into plain values with positions: a strict subset of YAML 1.2 (G4)."""
+"""Parses untrusted YAML into plain values with positions: a strict subset of YAML 1.2 (G4)."""
 
 import contextlib
 import re
