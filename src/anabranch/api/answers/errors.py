@@ -71,7 +71,7 @@ class Problem(BaseModel):
     """What went wrong, under a stable code, and what to do about it."""
 
     model_config = ConfigDict(frozen=True)
-    type: str = Field(description="The page of this code, relative to the API.")
+    type: str = Field(description="The page of this code, relative to the API; below /ogc, the URI that OGC gives it.")
     title: str = Field(description="What the code means; the same for every problem of this type.")
     status: int
     detail: str = Field(description="What is wrong this time.")
@@ -97,11 +97,11 @@ class InvalidRequest(InputError):
         return cls([Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in errors])
 
 
-def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
-    """The problem document of an error."""
+def describe(error: AnabranchError, *, path: str, correlation_id: str, uri: str | None = None) -> Problem:
+    """An error as callers see it; its type is the page of its code, or a URI that a standard names."""
     status, known = status_of(error), code_of(error)
     return Problem(
-        type=at_root(f"/errors/{quote(error.code)}"),
+        type=uri or at_root(f"/errors/{quote(error.code)}"),
         title=known.meaning.removesuffix(".") or HTTPStatus(status).phrase,
         status=status,
         detail=_detail(error),
@@ -124,9 +124,9 @@ def list_mistakes(error: AnabranchError) -> tuple[Mistake, ...]:
     return error.mistakes if isinstance(error, InvalidRequest) else ()
 
 
-def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
+def respond(error: AnabranchError, *, path: str, correlation_id: str, uri: str | None = None) -> Response:
     """The response for an error."""
-    problem = describe(error, path=path, correlation_id=correlation_id)
+    problem = describe(error, path=path, correlation_id=correlation_id, uri=uri)
     body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
     headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
     if isinstance(error, TooManyRequests):

@@ -16,6 +16,7 @@ from anabranch.api.job_bodies import check_job, read_job
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
+from anabranch.api.submission import accept_job
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import CheckedJob, JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL_STATES
@@ -25,7 +26,6 @@ from anabranch.serving.etags import has, tag_of
 
 __all__ = ["router"]
 
-log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 SUBMIT_PROBLEMS = problems(404, 409, 413, 415)
@@ -167,19 +167,7 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
         caller.name,
         wanted.labels,
     )
-    with limits.counting_jobs(caller.principal) as count:
-        (refused,) = await count.admit([order], gateway.find_repeats)
-        if refused:
-            raise refused
-        submitted = await gateway.submit(order)
-        count.made += submitted.is_new
-    log.info(
-        "job.accepted",
-        job=submitted.job_id,
-        job_type=wanted.workflow,
-        created=submitted.created,
-        replayed=submitted.replayed,
-    )
+    submitted = await accept_job(gateway, limits, caller.principal, order)
     # As it is: the framework would check and copy it once more, and this is the busiest route.
     body = to_text(build_submitted(wanted.workflow, submitted))
     headers = {REPLAYED_HEADER: "true"} if submitted.replayed else None
