@@ -112,7 +112,7 @@ class Modelled(Job):
 def test_g9_a_pydantic_model_checks_the_parameters() -> None:
     declared = declare(Modelled)
     assert declared.check({}) == {"n": 3}
-    with pytest.raises(InputError, match="n: Input should be greater"):
+    with pytest.raises(InputError, match="n is refused: it should be greater"):
         declared.check({"n": 0})
     with pytest.raises(InputError, match="13 is not lucky"):
         declared.check({"n": 13})
@@ -155,7 +155,7 @@ def test_a_fan_in_may_depend_on_several_stages() -> None:
         ([{"number": 1}], "task_type"),
         ([{"number": 1, "task_type": "x", "colour": "red"}], "colour"),
         ([{"number": 1, "task_type": "x", "parallelism": "wide"}], "parallelism"),
-        ([{"number": 1, "task_type": "x"}, {"number": 1, "task_type": "y"}], "stands twice"),
+        ([{"number": 1, "task_type": "x"}, {"number": 1, "task_type": "y"}], "duplicate stage number 1"),
         ([{"number": 1, "task_type": "x", "parallelism": "fan_in"}], "fan_in needs a stage before it"),
         (
             [

@@ -19,11 +19,10 @@ from anabranch.workflows.functions.tracing import (
     nodes_in,
     references_in,
 )
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import nearest
 from anabranch.workflows.nodes import FanOutNode, TaskNode, WorkflowNode
 from anabranch.workflows.rules import declared_keys
-from anabranch.workflows.work import HandlerWork, Retry, WorkflowWork
+from anabranch.workflows.work import Handler, HandlerWork, Retry, WorkflowWork
 
 __all__ = [
     "HandlerFunction",
