@@ -167,6 +167,12 @@ class UploadQuery(StrictModel):
     name: str = Field(description="One segment of a path: no slash, nothing that can't be shown, at most 255 bytes.")
 
 
+class CompleteUploadQuery(UploadQuery):
+    """What a file is called, and how many parts it has."""
+
+    parts: int = Field(ge=1, le=1_000_000, description="How many parts were sent.")
+
+
 class LogsQuery(StrictModel):
     """Whose output to list."""
 

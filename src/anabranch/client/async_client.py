@@ -1,21 +1,24 @@
 """The asyncio client of the HTTP API: the methods of `Client`, as coroutines."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from anabranch.client import operations
-from anabranch.client.calls import Call, Pause, Step, Steps
+from anabranch.client.admin import AsyncAdmin
+from anabranch.client.calls import Call
 from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
 from anabranch.client.configured import configured_api
-from anabranch.client.files import FileBody, OnBytes
+from anabranch.client.files import FileBody, OnBytes, hash_file_async
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
-from anabranch.client.paths import any_segment, encode_body, job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.requests import AsyncRequests, sleep_async
 from anabranch.client.transport import AsyncTransport
+from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
 from anabranch.contract.control import (
     DeadLetter,
@@ -30,99 +33,14 @@ from anabranch.contract.control import (
     Worker,
 )
 from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
-from anabranch.contract.stack import CheckedFunctions, Health, Key, NewKey, Ready, Redeployed, Statistics, TaskRow
+from anabranch.contract.stack import Health, Ready
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["AsyncAdmin", "AsyncClient"]
-
-Answer = TypeVar("Answer")
-Item = TypeVar("Item")
-
-
-class AsyncRequests:
-    """Sends requests over a client's connections."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        """Use these connections."""
-        self._transport = transport
-
-    async def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
-        return await self._transport.call(Call(partial(read, kind), "GET", path, query=query))
-
-    async def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:
-        content = None if body is None else encode_body(body)
-        return await self._transport.call(Call(partial(read, kind), method, path, body=content))
-
-    async def _run(self, steps: Steps[Answer]) -> Answer:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = await self._take(step)
-                except AnabranchError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as ended:
-            result: Answer = ended.value
-            return result
-
-    async def _take(self, step: Step) -> Any:  # as the step's call reads it
-        if isinstance(step, Pause):
-            await _sleep(step.seconds)
-            return None
-        return await self._transport.call(step)
-
-    async def _all(self, read_page: Callable[[str | None], Awaitable[Page[Item]]]) -> AsyncIterator[Item]:
-        after = None
-        while True:
-            page = await read_page(after)
-            for item in page:
-                yield item
-            if page.next is None:
-                return
-            after = page.next
-
-
-class AsyncAdmin(AsyncRequests):
-    """Calls that need the scope admin."""
-
-    async def make_key(
-        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
-    ) -> NewKey:
-        """Create a key; its secret is returned only once."""
-        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
-        body = {name: value for name, value in given.items() if value is not None}
-        return await self._send(NewKey, "POST", "/api/keys", body)
-
-    async def list_keys(self, *, limit: int | None = None, before: str | None = None) -> Page[Key]:
-        """Keys, the newest first."""
-        return await self._get(Page[Key], "/api/keys", limit=limit, before=before)
-
-    async def revoke_key(self, key_id: str) -> Key:
-        """Revoke a key permanently."""
-        return await self._send(Key, "DELETE", f"/api/keys/{any_segment(key_id)}")
-
-    async def task_rows(self, job_id: str, *, limit: int | None = None, after: str | None = None) -> Page[TaskRow]:
-        """The tasks of a job as stored in their rows."""
-        return await self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
-
-    async def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
-        return await self._get(Statistics, "/api/db/stats")
-
-    async def check_functions(self) -> CheckedFunctions:
-        """Whether functions and tables match the API's release."""
-        return await self._get(CheckedFunctions, "/api/db/functions/test")
-
-    async def redeploy_schema(self) -> int:
-        """Recreate the functions; returns their number."""
-        call = Call(partial(read, Redeployed), "POST", "/api/db/schema/redeploy", query={"confirm": "yes"})
-        return (await self._transport.call(call)).functions
+__all__ = ["AsyncClient"]
 
 
 class AsyncClient(AsyncRequests):
@@ -281,7 +199,7 @@ class AsyncClient(AsyncRequests):
                 broken = error
             if stream.ended:
                 return
-            await _sleep(stream.pause_seconds(broken))
+            await sleep_async(stream.pause_seconds(broken))
 
     async def logs(
         self,
@@ -318,10 +236,15 @@ class AsyncClient(AsyncRequests):
     ) -> Uploaded:
         """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter.
 
+        A large file is sent in parts; after an interruption, upload it again, and only the missing parts are sent.
+
         `on_progress` is called with the bytes that were sent, and with their total if it is known.
         """
         with closing(FileBody(Path(file), on_progress)) as body:
-            return body.check(await self._transport.call(operations.upload(body, name)))
+            if (size := body.size or 0) <= MAX_WHOLE_BYTES:
+                return body.check(await self._transport.call(operations.upload(body, name)))
+        digest = await hash_file_async(Path(file))
+        return await self._run(upload_parts(Path(file), size, digest, name=name, on_progress=on_progress))
 
     async def dead_letters(
         self,
@@ -402,9 +325,3 @@ class AsyncClient(AsyncRequests):
             return (await self._get(Ready, "/readyz")).status == "ok"
         except AnabranchError:
             return False
-
-
-async def _sleep(seconds: float) -> None:
-    import asyncio  # an async caller has imported it already; the command line starts faster without it
-
-    await asyncio.sleep(seconds)

@@ -6,16 +6,19 @@ from functools import partial
 from pathlib import Path
 from time import sleep
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from anabranch.client import operations
-from anabranch.client.calls import Call, Pause, Step, Steps
+from anabranch.client.admin import Admin
+from anabranch.client.calls import Call
 from anabranch.client.configured import configured_api
-from anabranch.client.files import FileBody, OnBytes
+from anabranch.client.files import FileBody, OnBytes, hash_file
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
-from anabranch.client.paths import any_segment, encode_body, job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.requests import Requests
 from anabranch.client.transport import Transport
+from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
 from anabranch.contract.control import (
     DeadLetter,
@@ -30,100 +33,17 @@ from anabranch.contract.control import (
     Worker,
 )
 from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
-from anabranch.contract.stack import CheckedFunctions, Health, Key, NewKey, Ready, Redeployed, Statistics, TaskRow
+from anabranch.contract.stack import Health, Ready
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["Admin", "Client"]
+__all__ = ["Client"]
 
-Answer = TypeVar("Answer")
-Item = TypeVar("Item")
 MAX_PAGE_ITEMS = 1000
 MAX_PAGE_LOGS = 200
-
-
-class Requests:
-    """Sends requests over a client's connections."""
-
-    def __init__(self, transport: Transport) -> None:
-        """Use these connections."""
-        self._transport = transport
-
-    def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
-        return self._transport.call(Call(partial(read, kind), "GET", path, query=query))
-
-    def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:
-        content = None if body is None else encode_body(body)
-        return self._transport.call(Call(partial(read, kind), method, path, body=content))
-
-    def _run(self, steps: Steps[Answer]) -> Answer:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = self._take(step)
-                except AnabranchError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as ended:
-            result: Answer = ended.value
-            return result
-
-    def _take(self, step: Step) -> Any:  # as the step's call reads it
-        if isinstance(step, Pause):
-            sleep(step.seconds)
-            return None
-        return self._transport.call(step)
-
-    def _all(self, read_page: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
-        after = None
-        while True:
-            page = read_page(after)
-            yield from page
-            if page.next is None:
-                return
-            after = page.next
-
-
-class Admin(Requests):
-    """Calls that need the scope admin."""
-
-    def make_key(
-        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
-    ) -> NewKey:
-        """Create a key; its secret is returned only once."""
-        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
-        body = {name: value for name, value in given.items() if value is not None}
-        return self._send(NewKey, "POST", "/api/keys", body)
-
-    def list_keys(self, *, limit: int | None = None, before: str | None = None) -> Page[Key]:
-        """Keys, the newest first."""
-        return self._get(Page[Key], "/api/keys", limit=limit, before=before)
-
-    def revoke_key(self, key_id: str) -> Key:
-        """Revoke a key permanently."""
-        return self._send(Key, "DELETE", f"/api/keys/{any_segment(key_id)}")
-
-    def task_rows(self, job_id: str, *, limit: int | None = None, after: str | None = None) -> Page[TaskRow]:
-        """The tasks of a job as stored in their rows."""
-        return self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
-
-    def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
-        return self._get(Statistics, "/api/db/stats")
-
-    def check_functions(self) -> CheckedFunctions:
-        """Whether functions and tables match the API's release."""
-        return self._get(CheckedFunctions, "/api/db/functions/test")
-
-    def redeploy_schema(self) -> int:
-        """Recreate the functions; returns their number."""
-        call = Call(partial(read, Redeployed), "POST", "/api/db/schema/redeploy", query={"confirm": "yes"})
-        return self._transport.call(call).functions
 
 
 class Client(Requests):
@@ -313,10 +233,15 @@ class Client(Requests):
     def upload(self, file: str | Path, *, name: str | None = None, on_progress: OnBytes | None = None) -> Uploaded:
         """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter.
 
+        A large file is sent in parts; after an interruption, upload it again, and only the missing parts are sent.
+
         `on_progress` is called with the bytes that were sent, and with their total if it is known.
         """
         with closing(FileBody(Path(file), on_progress)) as body:
-            return body.check(self._transport.call(operations.upload(body, name)))
+            if (size := body.size or 0) <= MAX_WHOLE_BYTES:
+                return body.check(self._transport.call(operations.upload(body, name)))
+        digest = hash_file(Path(file))
+        return self._run(upload_parts(Path(file), size, digest, name=name, on_progress=on_progress))
 
     def dead_letters(
         self,

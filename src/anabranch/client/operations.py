@@ -18,7 +18,7 @@ from anabranch.errors import AnabranchError, Unavailable
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["BulkAnswer", "submit", "submit_many", "upload", "wait"]
+__all__ = ["BulkAnswer", "retry_while_unavailable", "submit", "submit_many", "upload", "wait"]
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
@@ -65,7 +65,7 @@ class _Batch:
     def submit(self) -> Steps[list[BulkAnswer]]:
         """Submit them, and return the answers in order; `error` is the reason if some have none."""
         try:
-            yield from _retry_while_unavailable(self._call)
+            yield from retry_while_unavailable(self._call)
         except AnabranchError as error:
             self.error = error
         return [self.answers[place] for place in sorted(self.answers)]
@@ -104,7 +104,7 @@ def submit(
     body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
     key = _fresh_key() if idempotency_key is None else idempotency_key
     call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)
-    return _retry_while_unavailable(lambda: call)
+    return retry_while_unavailable(lambda: call)
 
 
 def submit_many(jobs: "Iterable[Mapping[str, Json]]") -> Iterator[Steps[list[BulkAnswer]]]:
@@ -167,7 +167,8 @@ def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answer]:
+def retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answer]:
+    """Send a call, and again for some seconds while the API is unavailable."""
     began, pause = monotonic(), FIRST_PAUSE_SECONDS
     while True:
         try:

@@ -29,7 +29,9 @@ __all__ = [
     "Task",
     "TaskCounts",
     "TaskStatus",
+    "UploadState",
     "Uploaded",
+    "UploadedPart",
 ]
 
 TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelled"]
@@ -293,4 +295,24 @@ class Uploaded(Answer):
     address: str
     """What a job takes as a parameter: `bronze://uploads/{sha256}/{name}`."""
     sha256: str
+    size: int
+
+
+@answer
+class UploadState(Answer):
+    """What is there of a file that is uploaded in parts."""
+
+    uploaded: Uploaded | None
+    """The file, if all of it is there."""
+    part_bytes: int
+    """The size of every part but the last."""
+    parts: tuple[int, ...]
+    """The numbers of the parts that are there, from 0."""
+
+
+@answer
+class UploadedPart(Answer):
+    """A part of a file that is kept."""
+
+    number: int
     size: int
