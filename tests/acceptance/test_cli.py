@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 PLUGIN = """
@@ -73,7 +75,9 @@ class Shell:
 
     def __call__(self, command: str, *more: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "anabranch", *command.split(), *more]
-        done = subprocess.run(program, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            program, env=self.environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
         assert done.returncode == code, done
         return done
 
@@ -141,7 +145,7 @@ def test_a_workflow_that_is_added_runs_after_a_reload(shell: Shell) -> None:
 def test_a_job_is_shown_by_a_start_of_its_id(shell: Shell) -> None:
     job_id = shell.json("submit hello_world -p n=3 -p message=shown --wait")["job_id"]
     assert "6 of 6 completed" in shell(f"status {job_id[:12]}").stdout
-    assert job_id in [job["job_id"] for job in shell.json("jobs --workflow hello_world --state completed")]
+    assert job_id in [job["job_id"] for job in shell.json("jobs --workflow hello_world --status completed")]
 
 
 def test_tasks_come_in_pages_or_all_at_once(shell: Shell) -> None:
@@ -170,7 +174,7 @@ def test_a_node_that_a_job_does_not_have_exits_3_and_names_the_nearest(shell: Sh
 
 
 def test_a_state_that_is_none_exits_2_and_lists_those_that_are(shell: Shell) -> None:
-    said = shell("jobs --state bogus", code=2).stderr
+    said = shell("jobs --status bogus", code=2).stderr
     assert "'bogus' is not one of 'pending', 'running', 'waiting'" in said
     assert "'ready', 'running'" in shell("tasks abc --status bogus", code=2).stderr
 
@@ -238,14 +242,14 @@ def test_following_ends_when_it_is_interrupted(shell: Shell) -> None:
     assert following.stdout is not None
     assert "job.submitted" in following.stdout.readline()
     following.send_signal(signal.SIGINT)
-    following.communicate(timeout=60)
+    following.communicate(timeout=PATIENCE_SECONDS)
     assert following.returncode == 130
 
 
 def test_a_job_is_drawn_with_its_states(shell: Shell) -> None:
     job_id = shell.json("submit diamond -p text=drawn --wait")["job_id"]
     assert "✓ left" in shell(f"status {job_id} --graph").stdout
-    assert {node["state"] for node in shell.json(f"status {job_id} --graph")["nodes"]} == {"completed"}
+    assert {node["status"] for node in shell.json(f"status {job_id} --graph")["nodes"]} == {"completed"}
 
 
 def test_the_live_processes_are_listed(shell: Shell) -> None:
@@ -282,7 +286,7 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
     assert waiting.stderr is not None
     assert "running" in waiting.stderr.readline()
     waiting.send_signal(signal.SIGINT)
-    said = waiting.communicate(timeout=60)[1]
+    said = waiting.communicate(timeout=PATIENCE_SECONDS)[1]
     assert waiting.returncode == 130
     assert "continues" in said
     see, end = said.split("`")[1::2]
@@ -431,6 +435,6 @@ def complete(shell: Shell, words: str) -> list[str]:
 def test_a_shell_completes_commands_states_workflows_and_jobs(shell: Shell) -> None:
     job_id = shell("submit hello_world -p message=completed").stdout.strip()
     assert complete(shell, "anabranch sta") == ["status"]
-    assert complete(shell, "anabranch jobs --state comp") == ["completed"]
+    assert complete(shell, "anabranch jobs --status comp") == ["completed"]
     assert complete(shell, "anabranch submit hello_") == ["hello_world"]
     assert complete(shell, f"anabranch status {job_id[:8]}") == [job_id[:12]]

@@ -23,7 +23,7 @@ from anabranch.workflows.inputs import Input
 from anabranch.workflows.nodes import Branch, ConditionalNode, EndNode, FanInNode, Folding, Kind, OnFailure, Tolerance
 from anabranch.workflows.values import Fold
 from anabranch.workflows.work import Backoff, Retry
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml.load import load_yaml
 from tests.support.nodes import make_node
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "workflows.md"

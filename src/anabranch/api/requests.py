@@ -134,7 +134,7 @@ class JobsQuery(StrictModel):
 
     limit: int = Field(50, ge=1, le=500, description=MOST)
     before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")
-    state: JobState | None = Field(None, description="Only in this state.")
+    status: JobState | None = Field(None, description="Only jobs with this status.")
     workflow: Name | None = Field(None, description="Only of this workflow.")
     parent: Name | None = Field(None, description="Only jobs that run for this one.")
 
@@ -145,7 +145,7 @@ class TasksQuery(StrictModel):
     limit: int = Field(100, ge=1, le=1000, description=MOST)
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
     node: Name | None = Field(None, description="Only of this node.")
-    status: TaskStatus | None = Field(None, description="Only in this state.")
+    status: TaskStatus | None = Field(None, description="Only tasks with this status.")
 
 
 class EventsQuery(StrictModel):

@@ -35,7 +35,7 @@ class Admin(Requests):
         return self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
 
     def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
+        """Sizes of the database and its tables, and the jobs by status."""
         return self._get(Statistics, "/api/db/stats")
 
     def check_functions(self) -> CheckedFunctions:
@@ -72,7 +72,7 @@ class AsyncAdmin(AsyncRequests):
         return await self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
 
     async def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
+        """Sizes of the database and its tables, and the jobs by status."""
         return await self._get(Statistics, "/api/db/stats")
 
     async def check_functions(self) -> CheckedFunctions:

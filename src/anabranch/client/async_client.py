@@ -148,12 +148,12 @@ class AsyncClient(AsyncRequests):
         *,
         limit: int | None = None,
         before: str | None = None,
-        state: str | None = None,
+        status: str | None = None,
         workflow: str | None = None,
         parent: str | None = None,
     ) -> Page[JobSummary]:
         """Jobs, the newest first; with `parent`, the child jobs of that job."""
-        query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
+        query = {"limit": limit, "before": before, "status": status, "workflow": workflow, "parent": parent}
         return await self._get(Page[JobSummary], "/api/jobs", **query)
 
     async def tasks(
@@ -223,7 +223,7 @@ class AsyncClient(AsyncRequests):
         return self._all(lambda after: page(after=after))
 
     async def graph(self, job_id: str) -> Graph:
-        """The workflow that a job was pinned to, with the states of its nodes."""
+        """The workflow that a job was pinned to, with the status of each node."""
         return await self._get(Graph, f"{job_path(job_id)}/graph")
 
     async def bundle(self, job_id: str, file: str | Path) -> Path:
@@ -316,7 +316,7 @@ class AsyncClient(AsyncRequests):
         return await self._get(list[Worker], "/api/workers")
 
     async def health(self) -> Health:
-        """The state of every part; a part that is down is returned, not raised."""
+        """The status of every part; a part that is down is returned, not raised."""
         return await self._transport.call(Call(partial(read, Health), "GET", "/api/health", also=503))
 
     async def ready(self) -> bool:

@@ -147,12 +147,12 @@ class Client(Requests):
         *,
         limit: int | None = None,
         before: str | None = None,
-        state: str | None = None,
+        status: str | None = None,
         workflow: str | None = None,
         parent: str | None = None,
     ) -> Page[JobSummary]:
         """Jobs, the newest first; with `parent`, the child jobs of that job."""
-        query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
+        query = {"limit": limit, "before": before, "status": status, "workflow": workflow, "parent": parent}
         return self._get(Page[JobSummary], "/api/jobs", **query)
 
     def tasks(
@@ -222,7 +222,7 @@ class Client(Requests):
         return self._all(lambda after: page(after=after))
 
     def graph(self, job_id: str) -> Graph:
-        """The workflow that a job was pinned to, with the states of its nodes."""
+        """The workflow that a job was pinned to, with the status of each node."""
         return self._get(Graph, f"{job_path(job_id)}/graph")
 
     def bundle(self, job_id: str, file: str | Path) -> Path:
@@ -313,7 +313,7 @@ class Client(Requests):
         return self._get(list[Worker], "/api/workers")
 
     def health(self) -> Health:
-        """The state of every part; a part that is down is returned, not raised."""
+        """The status of every part; a part that is down is returned, not raised."""
         return self._transport.call(Call(partial(read, Health), "GET", "/api/health", also=503))
 
     def ready(self) -> bool:

@@ -36,7 +36,7 @@ async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     responses={**DRAWN, **problems(404, 409, 410)},
 )
 async def draw_job(job_id: JobId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
-    """The same as SVG, each node in the colour of its state."""
+    """The same as SVG, each node in the colour of its status."""
     job = await gateway.reads.find(job_id)
     workflow, states = await gateway.reads.workflow(job), await _states(gateway, job)
     return answer_svg(await asyncio.to_thread(workflow_svg, workflow, states), if_none_match)

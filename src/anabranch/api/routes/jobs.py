@@ -86,7 +86,7 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
     found = await gateway.reads.jobs(
-        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow, parent=parent
+        limit=query.limit + 1, before=query.before, state=query.status, workflow=query.workflow, parent=parent
     )
     return build_page(found, query.limit, build_summary, lambda job: job.id)
 

@@ -36,13 +36,13 @@ def _of_database(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
     yield Sample("anabranch_database_up", {}, not isinstance(gauges, AnabranchError))
     if isinstance(gauges, AnabranchError):
         return
-    for state in ("pending", "running", "waiting"):
-        yield Sample("anabranch_jobs", {"state": state}, gauges.jobs.get(state, 0))
-    for workflow, state, jobs in gauges.ended:
-        yield Sample("anabranch_jobs_ended_total", {"workflow": workflow or "other workflows", "state": state}, jobs)
+    for status in ("pending", "running", "waiting"):
+        yield Sample("anabranch_jobs", {"status": status}, gauges.jobs.get(status, 0))
+    for workflow, status, jobs in gauges.ended:
+        yield Sample("anabranch_jobs_ended_total", {"workflow": workflow or "other workflows", "status": status}, jobs)
     for name, by_queue in (("ready", gauges.ready), ("running", gauges.running), ("due", gauges.due)):
         for queue, tasks in sorted(by_queue.items()):
-            yield Sample("anabranch_tasks", {"queue": queue, "state": name}, tasks)
+            yield Sample("anabranch_tasks", {"queue": queue, "status": name}, tasks)
     for kind in ("api", "orchestrator", "worker"):
         yield Sample("anabranch_sessions", {"kind": kind}, gauges.sessions.get(kind, 0))
     for duty, age in sorted(gauges.duties.items()):

@@ -15,7 +15,7 @@ from anabranch.api.paths import WorkflowId
 from anabranch.contract.answer import JsonObject, build
 from anabranch.contract.workflows import Refusal, Reloaded, Verdict, Workflow, WorkflowMistake, Workflows
 from anabranch.workflows.drawing.diagram import workflow_svg
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml.load import load_yaml
 
 __all__ = ["router"]
 

@@ -84,7 +84,7 @@ def _read_file(file: Path) -> dict[str, JsonValue]:
 
 
 def _parse_yaml(text: str, where: str) -> dict[str, JsonValue]:
-    from anabranch.workflows.yaml_tree import TreeError, read_tree  # only for files in YAML
+    from anabranch.workflows.yaml.tree import TreeError, read_tree  # only for files in YAML
 
     try:
         values = read_tree(text, where).value

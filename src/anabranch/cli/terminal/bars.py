@@ -28,7 +28,7 @@ def open_bars() -> Iterator[Progress]:
     """Bars on stderr."""
     columns = (
         TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[state]}", markup=False),
+        TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=_open_console()) as bars:
         yield bars
@@ -75,10 +75,10 @@ class NodeBars:
                 continue
             if name not in self._ids:
                 # The default total of 100 would be drawn before the next line sets the real one.
-                self._ids[name] = self._bars.add_task(name, total=None, state="")
+                self._ids[name] = self._bars.add_task(name, total=None, status="")
             done = tasks.completed + tasks.failed + tasks.cancelled
-            state = format_progress(node.progress) or node.state
-            self._bars.update(self._ids[name], completed=done, total=tasks.total or None, state=escape(state))
+            status = format_progress(node.progress) or node.status
+            self._bars.update(self._ids[name], completed=done, total=tasks.total or None, status=escape(status))
 
 
 class JobBars:
@@ -90,9 +90,9 @@ class JobBars:
 
     def show(self, name: str, job: JobStatus) -> None:
         if name not in self._ids:
-            self._ids[name] = self._bars.add_task(name, total=len(job.nodes), state="")
-        done = sum(node.state in ("completed", "skipped", "cancelled", "failed") for node in job.nodes)
-        said = next((format_progress(node.progress) for node in job.nodes if node.state == "running"), None)
+            self._ids[name] = self._bars.add_task(name, total=len(job.nodes), status="")
+        done = sum(node.status in ("completed", "skipped", "cancelled", "failed") for node in job.nodes)
+        said = next((format_progress(node.progress) for node in job.nodes if node.status == "running"), None)
         self._bars.update(
-            self._ids[name], completed=done, state=escape(": ".join(filter(None, (current_step(job), said))))
+            self._ids[name], completed=done, status=escape(": ".join(filter(None, (current_step(job), said))))
         )

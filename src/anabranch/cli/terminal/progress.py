@@ -77,7 +77,7 @@ class _Lines:
             tasks = node.tasks
             known = f" {tasks.completed}/{tasks.total}" if tasks.total else ""
             failed = f", {tasks.failed} failed" if tasks.failed else ""
-            line = f"{node.name}: {node.state}{known}{failed}"
+            line = f"{node.name}: {node.status}{known}{failed}"
             if node.opened_at and self._said.get(node.name) != line:
                 self._said[node.name] = line
                 note(line)
@@ -98,5 +98,5 @@ class _Steps:
 
 def current_step(job: JobStatus) -> str:
     """The running nodes of a job, or its status."""
-    running = [node.name for node in job.nodes if node.state == "running"]
+    running = [node.name for node in job.nodes if node.status == "running"]
     return ", ".join(running) if running and job.status == "running" else str(job.status)

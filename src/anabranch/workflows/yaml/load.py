@@ -21,7 +21,7 @@ from anabranch.workflows.rules import Model, declared_keys
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.validation import find_handler_mistakes, find_workflow_mistakes, in_order
 from anabranch.workflows.work import HandlerWork, Work, WorkflowWork
-from anabranch.workflows.yaml_tree import FileMistake, Tree, TreeError, read_tree
+from anabranch.workflows.yaml.tree import FileMistake, Tree, TreeError, read_tree
 
 __all__ = ["FileMistake", "Loaded", "Place", "load_document", "load_yaml"]
 
