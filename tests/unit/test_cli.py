@@ -474,6 +474,39 @@ def test_logs_stand_under_the_attempt_that_printed_them(
     ]
 
 
+LINES = """\
+printed
+2026-01-01 10:00:00,123 WARNING [abc] slow
+  because of this
+2026-01-01T10:00:00Z [info     ] read
+Traceback (most recent call last):
+  File "x.py"
+ValueError: no
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ([], LINES.splitlines()),
+        (["--level", "info"], LINES.splitlines()),
+        (["--level", "warning"], [*LINES.splitlines()[1:3], *LINES.splitlines()[4:]]),
+        (["--level", "error"], LINES.splitlines()[4:]),
+        (["--grep", "^ "], [LINES.splitlines()[2], LINES.splitlines()[5]]),
+        (["--level", "error", "--grep", "slow"], []),
+    ],
+)
+def test_lines_of_logs_are_picked_by_level_and_pattern(
+    options: list[str], kept: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = read(Log, {"task_id": "a", "node": "work", "index": 0, "attempt": 1, "log": LINES, "metrics": None})
+    client = SimpleNamespace(logs=lambda *_, **__: SimpleNamespace(items=[log], next=None))
+    monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
+    assert call(["logs", "abc", *options]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == kept
+    assert call(["logs", "abc", "--grep", "("]) == 2
+
+
 @pytest.mark.parametrize(("no_color", "seen"), [("", "\x1b[31mfailed\x1b[0m"), ("1", "failed")])
 def test_no_color_is_heeded(no_color: str, seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)

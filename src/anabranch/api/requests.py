@@ -1,7 +1,7 @@
 """What callers send, checked once: frozen, and unknown keys are refused."""
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
@@ -183,6 +183,9 @@ class LogsQuery(StrictModel):
     node: Name | None = Field(None, description="Only of this node.")
     index: Name | None = Field(None, description="The index of a task: a number or a name.")
     attempt: int | None = Field(None, ge=1, lt=2**31, description="Only of this attempt of each task.")
+    status: Literal["running", "failed"] | None = Field(
+        None, description="Only of attempts that run now, or of those that did not complete their task."
+    )
 
 
 class TaskRowsQuery(StrictModel):

@@ -209,16 +209,24 @@ class Client(Requests):
         node: str | None = None,
         index: int | str | None = None,
         attempt: int | None = None,
+        status: str | None = None,
     ) -> Page[Log]:
-        """The output and the metrics of the attempts of a job's tasks, in order."""
+        """The output and the metrics of the attempts of a job's tasks, in order; `status` is `running` or `failed`."""
         path = f"{job_path(job_id)}/logs"
-        return self._get(Page[Log], path, limit=limit, after=after, node=node, index=index, attempt=attempt)
+        query = {"limit": limit, "after": after, "node": node, "index": index, "attempt": attempt, "status": status}
+        return self._get(Page[Log], path, **query)
 
     def all_logs(
-        self, job_id: str, *, node: str | None = None, index: int | str | None = None, attempt: int | None = None
+        self,
+        job_id: str,
+        *,
+        node: str | None = None,
+        index: int | str | None = None,
+        attempt: int | None = None,
+        status: str | None = None,
     ) -> Iterator[Log]:
         """All output and metrics of a job's tasks, in order, a page at a time."""
-        page = partial(self.logs, job_id, limit=MAX_PAGE_LOGS, node=node, index=index, attempt=attempt)
+        page = partial(self.logs, job_id, limit=MAX_PAGE_LOGS, node=node, index=index, attempt=attempt, status=status)
         return self._all(lambda after: page(after=after))
 
     def graph(self, job_id: str) -> Graph:

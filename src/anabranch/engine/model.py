@@ -260,6 +260,13 @@ class Said(NamedTuple):
     progress: ProgressReport
 
 
+class Printout(NamedTuple):
+    """What an attempt has printed so far."""
+
+    attempt: Attempt
+    text: str
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What an attempt of a task saved for the next one: how far it was, and what is needed to go on from there."""

@@ -18,6 +18,7 @@ from anabranch.engine.model import (
     JobState,
     LimitChange,
     LimitKind,
+    Printout,
     Report,
     RetryAnswer,
     RightId,
@@ -306,6 +307,9 @@ class HeartbeatConnection(Protocol):
 
     def beat(self, session: SessionId, hands: Hands) -> list[Attempt] | None:
         """Renew the lease, and that of the rights in hand; the attempts to stop, or None when the session is gone."""
+
+    def keep_output(self, session: SessionId, printed: Sequence[Printout]) -> set[TaskKey]:
+        """Keep what tasks have printed so far; those of which it was kept."""
 
     def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
         """Note how far tasks are; those that were noted: of others the attempt has ended, or somebody is at them."""

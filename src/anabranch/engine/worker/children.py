@@ -50,6 +50,9 @@ class Listener(Protocol):
     def end(self) -> None:
         """Note that its answer is here."""
 
+    def capture(self, printed: Printed) -> None:
+        """Note where to read what it prints."""
+
     def progress(self, progress: ProgressReport) -> None:
         """Note how far it is."""
 
@@ -104,6 +107,7 @@ class Child:
     def call(self, call: Call, policy: TaskPolicy, listener: Listener) -> Outcome:
         """Run one call."""
         printed = Printed(self._output)
+        listener.capture(printed)
         keeping: Future[TaskError | None] | None = None
         try:
             self._send(call)

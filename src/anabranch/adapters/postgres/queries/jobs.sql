@@ -136,6 +136,10 @@ select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, 
           and (x.idx, x.attempt) > (case when l.id = %(lane)s then %(position)s else -1 end,
                                     case when l.id = %(lane)s then %(last)s else 0 end)
           and (%(attempt)s::integer is null or x.attempt = %(attempt)s)
+          and (not %(failed)s
+               or exists (select from app.attempts a where a.lane = x.lane and a.idx = x.idx and a.attempt = x.attempt)
+               or exists (select from app.outcomes o where o.lane = x.lane and o.idx = x.idx and o.attempt = x.attempt
+                             and o.outcome = 'failed'))
           and (%(index)s::text is null
                or x.idx = any(array(select k.idx from app.items k where k.lane = l.id and k.key = %(index)s)
                               || %(number)s::integer) and coalesce(i.key, x.idx::text) = %(index)s)
@@ -167,6 +171,24 @@ select n.job, n.name, n.state, coalesce(l.width, 0) as total,
 -- name: parent
 -- The id of the job that runs another.
 select p.job_id from app.jobs p where p.id = %(parent)s;
+
+-- name: running_logs
+-- What the running attempts of a job's tasks have printed so far, in order, after a cursor; no trace of another is read.
+select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, t.attempt, t.log, t.metrics,
+       l.id as lane, t.position
+  from app.jobs j
+  join app.lanes l on l.job = j.id and l.purpose = 'work' and (%(node)s::text is null or l.node = %(node)s)
+ cross join lateral (
+       select x.idx as position, coalesce(i.key, x.idx::text) as index, x.attempt, x.log, x.metrics
+         from app.claims c
+         join app.traces x on x.lane = c.lane and x.idx = c.idx and x.attempt = c.attempt
+         left join app.items i on i.lane = x.lane and i.idx = x.idx
+        where c.lane = l.id) t
+ where j.id = %(job)s
+   and (l.id, t.position, t.attempt) > (%(lane)s, %(position)s, %(last)s)
+   and (%(attempt)s::integer is null or t.attempt = %(attempt)s)
+   and (%(index)s::text is null or t.index = %(index)s)
+ order by l.id, t.position, t.attempt limit %(limit)s;
 
 -- name: task_rows
 -- The tasks of a job as their rows stand, after a cursor, each with the process that holds or held it.
