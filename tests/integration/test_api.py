@@ -682,7 +682,7 @@ async def reading(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
 
 @pytest.fixture
 async def cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr(monitor, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(monitor, "QUERY_TIMEOUT_SECONDS", 0.2)
     async with reading(settings, "postgresql://someone:hunter2@127.0.0.1:1/nowhere") as api:
         yield api
 

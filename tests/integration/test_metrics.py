@@ -180,7 +180,7 @@ async def test_many_scrapers_ask_the_database_once(app: FastAPI, api: httpx.Asyn
 async def test_o1_metrics_answer_while_the_database_is_silent(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(monitor, "QUERY_TIMEOUT_SECONDS", 0.3)
     async with Proxy(database_url) as proxy:
         app = create_app(Settings(home=tmp_path / "home"), proxy.url)
         transport = httpx.ASGITransport(app)

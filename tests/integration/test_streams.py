@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from anabranch.api.main import create_app
 from anabranch.api.streaming import events as stream
-from anabranch.api.streaming.job_watcher import Watch
+from anabranch.api.streaming.job_watcher import WatchedJob
 from anabranch.client.sse import Message, Messages
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobHead
@@ -317,7 +317,7 @@ async def test_a_reader_that_takes_nothing_is_read_nothing_for(
         await until_watched(app, 1)
         await asyncio.sleep(1)
         assert 0 < pages < 20
-        monkeypatch.setattr(stream, "PATIENCE_SECONDS", 0.1)  # it is let go, sooner than after a minute
+        monkeypatch.setattr(stream, "SEND_TIMEOUT_SECONDS", 0.1)  # it is let go, sooner than after a minute
     await until_watched(app, 0)
 
 
@@ -355,7 +355,7 @@ async def test_streams_are_described(api: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("ticks", range(4))
 async def test_a_stream_that_ends_at_the_moment_of_a_change_ends(ticks: int) -> None:
-    watch = Watch(JobHead(1, JobState.RUNNING, 1))
+    watch = WatchedJob(JobHead(1, JobState.RUNNING, 1))
     waiting = asyncio.create_task(watch.change(60))
     await asyncio.sleep(0)
     watch.notify()

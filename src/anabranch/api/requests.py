@@ -35,7 +35,7 @@ __all__ = [
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
 PRIORITY = "1 is the most urgent; without one, the workflow's own."
-MOST = "How many at most."
+LIMIT_DESCRIPTION = "How many at most."
 Priority = Annotated[int, Field(ge=1, le=9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
@@ -108,7 +108,7 @@ class PauseRequest(StrictModel):
 class DeadLettersQuery(StrictModel):
     """Which dead letters to list."""
 
-    limit: int = Field(50, ge=1, le=500, description=MOST)
+    limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
     workflow: Name | None = Field(None, description="Only of this workflow.")
     handler: Name | None = Field(None, description="Only of this handler.")
@@ -132,7 +132,7 @@ class ReplayRequest(StrictModel):
 class JobsQuery(StrictModel):
     """Which jobs to list."""
 
-    limit: int = Field(50, ge=1, le=500, description=MOST)
+    limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
     before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")
     status: JobState | None = Field(None, description="Only jobs with this status.")
     workflow: Name | None = Field(None, description="Only of this workflow.")
@@ -142,7 +142,7 @@ class JobsQuery(StrictModel):
 class TasksQuery(StrictModel):
     """Which tasks to list."""
 
-    limit: int = Field(100, ge=1, le=1000, description=MOST)
+    limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
     node: Name | None = Field(None, description="Only of this node.")
     status: TaskStatus | None = Field(None, description="Only tasks with this status.")
@@ -151,7 +151,7 @@ class TasksQuery(StrictModel):
 class EventsQuery(StrictModel):
     """Which events to list."""
 
-    limit: int = Field(100, ge=1, le=1000, description=MOST)
+    limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
     after: int = Field(0, ge=0, lt=2**31, description="The `next` of the page before, or any `seq`.")
 
 
@@ -176,7 +176,7 @@ class CompleteUploadQuery(UploadQuery):
 class LogsQuery(StrictModel):
     """Whose output to list."""
 
-    limit: int = Field(50, ge=1, le=200, description=MOST)
+    limit: int = Field(50, ge=1, le=200, description=LIMIT_DESCRIPTION)
     after: str | None = Field(
         None, pattern=r"^[0-9]{1,18}(\.[0-9]{1,9}){2}$", description="The `next` of the page before."
     )

@@ -1,4 +1,4 @@
-"""Calls that need the scope admin."""
+"""Calls that need the scope admin: keys, and the database as operators see it."""
 
 from functools import partial
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Self
 
 from anabranch.client import operations
 from anabranch.client.admin import AsyncAdmin
-from anabranch.client.calls import Call
+from anabranch.client.calls import Call, Pause
 from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
 from anabranch.client.configured import configured_api
 from anabranch.client.files import FileBody, OnBytes, hash_file_async
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
-from anabranch.client.requests import AsyncRequests, sleep_async
+from anabranch.client.requests import AsyncRequests
 from anabranch.client.transport import AsyncTransport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
@@ -199,7 +199,7 @@ class AsyncClient(AsyncRequests):
                 broken = error
             if stream.ended:
                 return
-            await sleep_async(stream.pause_seconds(broken))
+            await self._take(Pause(stream.pause_seconds(broken)))
 
     async def logs(
         self,

@@ -1,4 +1,4 @@
-"""Requests and operations over a client's connections."""
+"""Requests over a client's connections, and the steps of longer operations."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
@@ -11,7 +11,7 @@ from anabranch.client.transport import AsyncTransport, Transport
 from anabranch.contract.answer import Page, read
 from anabranch.errors import AnabranchError
 
-__all__ = ["AsyncRequests", "Requests", "sleep_async"]
+__all__ = ["AsyncRequests", "Requests"]
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -21,7 +21,6 @@ class Requests:
     """Sends requests over a client's connections."""
 
     def __init__(self, transport: Transport) -> None:
-        """Use these connections."""
         self._transport = transport
 
     def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
@@ -65,7 +64,6 @@ class AsyncRequests:
     """Sends requests over a client's connections."""
 
     def __init__(self, transport: AsyncTransport) -> None:
-        """Use these connections."""
         self._transport = transport
 
     async def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
@@ -91,7 +89,9 @@ class AsyncRequests:
 
     async def _take(self, step: Step) -> Any:  # as the step's call reads it
         if isinstance(step, Pause):
-            await sleep_async(step.seconds)
+            import asyncio  # an async caller has imported it already; the command line starts faster without it
+
+            await asyncio.sleep(step.seconds)
             return None
         return await self._transport.call(step)
 
@@ -104,10 +104,3 @@ class AsyncRequests:
             if page.next is None:
                 return
             after = page.next
-
-
-async def sleep_async(seconds: float) -> None:
-    """Sleep for some seconds, for asyncio."""
-    import asyncio  # an async caller has imported it already; the command line starts faster without it
-
-    await asyncio.sleep(seconds)

@@ -108,7 +108,7 @@ def build_job(detail: views.JobDetail) -> JobStatus:
         job,
         **_job_fields(job),
         parent=detail.parent_id,
-        stage=_stage(detail),
+        stage=_current_stage(detail),
         total_stages=len(nodes),
         nodes=nodes,
         waiting_for=detail.waiting_for,
@@ -195,7 +195,7 @@ def _build_node(node: views.NodeDetail) -> Node:
     return build(Node, node, status=node.state, progress=said, error=_build_error(node.error))
 
 
-def _stage(detail: views.JobDetail) -> int:
+def _current_stage(detail: views.JobDetail) -> int:
     numbered = list(enumerate(detail.nodes, 1))
     running = [number for number, node in numbered if node.state is NodeState.RUNNING]
     opened = [number for number, node in numbered if node.opened_at is not None]

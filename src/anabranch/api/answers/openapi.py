@@ -20,14 +20,14 @@ Responses = dict[int | str, Schema]
 
 # Of any route: an ambiguous end is 400, a key in the URL 422, too many requests 429, and keys that can't be looked up
 # are 503.
-EVERYWHERE = (400, 401, 403, 422, 429, 500, 503)
+COMMON_STATUS = (400, 401, 403, 422, 429, 500, 503)
 REFERENCE = "#/components/schemas/{model}"
-HEADERS: dict[int, Schema] = {
+STATUS_HEADERS: dict[int, Schema] = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to authenticate."}},
     429: {"Retry-After": {"schema": {"type": "string"}, "description": "After how many seconds to try again."}},
     503: {"Retry-After": {"schema": {"type": "string"}, "description": "After how many seconds to try again."}},
 }
-JSON = "application/json"
+JSON_TYPE = "application/json"
 
 
 def problems(*statuses: int) -> Responses:
@@ -37,13 +37,13 @@ def problems(*statuses: int) -> Responses:
         status: {
             "description": HTTPStatus(status).phrase,
             "content": content,
-            **({"headers": HEADERS[status]} if status in HEADERS else {}),
+            **({"headers": STATUS_HEADERS[status]} if status in STATUS_HEADERS else {}),
         }
-        for status in sorted({*EVERYWHERE, *statuses})
+        for status in sorted({*COMMON_STATUS, *statuses})
     }
 
 
-def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str] = (JSON,)) -> Schema:
+def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str] = (JSON_TYPE,)) -> Schema:
     """The part of an operation that says what its body is."""
     schema = given if isinstance(given, dict) else given.model_json_schema(ref_template=REFERENCE)
     return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}

@@ -28,15 +28,18 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-ANSWER = {"schema": {"type": "object", "required": ["line", "status"]}}
-DESCRIPTION = "One object a line, in the order of the request: `line`, `status`, and a job or a problem"
+ANSWER_SCHEMA = {"schema": {"type": "object", "required": ["line", "status"]}}
+ANSWER_DESCRIPTION = "One object a line, in the order of the request: `line`, `status`, and a job or a problem"
 
 
 @router.post(
     "/bulk",
     dependencies=[needs(Scope.SUBMIT)],
     response_class=Response,
-    responses={200: {"description": DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER}}, **problems(413, 415)},
+    responses={
+        200: {"description": ANSWER_DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER_SCHEMA}},
+        **problems(413, 415),
+    },
     openapi_extra=keyed(body(JobRequest, required=True, kinds=MEDIA_TYPES)),
 )
 async def submit_jobs(

@@ -22,13 +22,13 @@ __all__ = ["router"]
 
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["control"])
-OPERATE = needs(Scope.OPERATE)
+NEEDS_OPERATE = needs(Scope.OPERATE)
 PROBLEMS = problems(404, 409, 410, 413, 415)
 
 
 @router.post(
     "/jobs/{job_id}/cancel",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=PROBLEMS,
     openapi_extra=body(CancelRequest, required=False),
 )
@@ -43,7 +43,7 @@ async def cancel_job(job_id: JobId, given: JsonBody, caller: CurrentCaller, gate
 @router.post(
     "/jobs/{job_id}/retry",
     status_code=202,
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses={200: {"model": Retry, "description": "A dry run: nothing has changed"}, **PROBLEMS},
     openapi_extra=body(RetryRequest, required=False),
 )
@@ -63,7 +63,7 @@ async def retry_job(
 
 @router.post(
     "/jobs/{job_id}/signal/{node}",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=PROBLEMS,
     openapi_extra=body({"type": "object"}, required=False),
 )
@@ -88,7 +88,7 @@ async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway
 
 @router.post(
     "/dead-letters/replay",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=PROBLEMS,
     openapi_extra=body(ReplayRequest, required=True),
 )

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from anabranch.access import Scope
-from anabranch.api.answers.etags import IfNoneMatch, answer_once
+from anabranch.api.answers.etags import IfNoneMatch, answer_unless_cached
 from anabranch.api.deps import needs
 
 __all__ = ["router"]
@@ -16,4 +16,4 @@ router = APIRouter()
 async def describe_api(request: Request, if_none_match: IfNoneMatch = None) -> Response:
     """The OpenAPI description."""
     servers = [{"url": str(request.base_url).rstrip("/")}]
-    return answer_once(JSONResponse({**request.app.openapi(), "servers": servers}), if_none_match)
+    return answer_unless_cached(JSONResponse({**request.app.openapi(), "servers": servers}), if_none_match)

@@ -22,10 +22,10 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 
-MOST_DIGITS = 18
-BEYOND = 10**MOST_DIGITS
+MAX_RANGE_DIGITS = 18
+MAX_RANGE_POSITION = 10**MAX_RANGE_DIGITS
 # What a browser shows and never runs; all else is for keeping.
-SHOWN = frozenset({"image/png", "image/jpeg", "image/webp", "application/json"})
+INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application/json"})
 
 GivenRange = Annotated[str | None, Header(alias="Range", description="One range of bytes; of several, all is sent.")]
 IfRange = Annotated[str | None, Header(alias="If-Range", description="The range counts for the file of this ETag.")]
@@ -35,7 +35,7 @@ Name = Annotated[str, Path(max_length=1024)]
 
 
 @dataclass(frozen=True)
-class Wish:
+class FileRequest:
     """What of a file is asked for."""
 
     request: Request
@@ -44,12 +44,12 @@ class Wish:
     if_range: IfRange = None
 
 
-Wanted = Annotated[Wish, Depends()]
+WantedFile = Annotated[FileRequest, Depends()]
 
 
 @router.api_route("/files/{job_id}/{name:path}", methods=["GET", "HEAD"], dependencies=[needs(Scope.READ)])
 async def fetch_file(
-    job_id: Annotated[str, Path(max_length=128)], name: Name, wish: Wanted, serving: CurrentServing
+    job_id: Annotated[str, Path(max_length=128)], name: Name, wish: WantedFile, serving: CurrentServing
 ) -> Response:
     """A published file, or a range of it."""
     file = None if "\x00" in job_id + name else await serving.published.find(job_id, name)
@@ -60,7 +60,7 @@ async def fetch_file(
     "/api/jobs/{job_id}/outputs/{name:path}", methods=["GET", "HEAD"], dependencies=[needs(Scope.OPERATE)]
 )
 async def fetch_output(
-    job_id: JobId, name: Name, wish: Wanted, serving: CurrentServing, gateway: CurrentGateway
+    job_id: JobId, name: Name, wish: WantedFile, serving: CurrentServing, gateway: CurrentGateway
 ) -> Response:
     """A file that a job made, published or not: for those who review it."""
     head = await gateway.reads.head(job_id)
@@ -68,7 +68,7 @@ async def fetch_output(
     return await _serve(file, f"{job_id}/{name}", wish, serving)
 
 
-async def _serve(file: Output | None, path: str, wish: Wish, serving: Serving) -> Response:
+async def _serve(file: Output | None, path: str, wish: FileRequest, serving: Serving) -> Response:
     file, request = await _require(file, path, serving), wish.request
     headers = _headers(file)
     if has(wish.if_none_match, headers["ETag"]):
@@ -106,7 +106,7 @@ def _parse_place(digits: str) -> int | None:
         return None
     # Python refuses to read thousands of digits; beyond the end of any file all places are the same.
     significant = digits.lstrip("0") or "0"
-    return int(significant) if len(significant) <= MOST_DIGITS else BEYOND
+    return int(significant) if len(significant) <= MAX_RANGE_DIGITS else MAX_RANGE_POSITION
 
 
 async def _require(file: Output | None, path: str, serving: Serving) -> Output:
@@ -123,7 +123,7 @@ async def _require(file: Output | None, path: str, serving: Serving) -> Output:
 def _headers(file: Output) -> dict[str, str]:
     base = file.name.rpartition("/")[2]
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", base)
-    shown = file.media_type.partition(";")[0].strip().lower() in SHOWN
+    shown = file.media_type.partition(";")[0].strip().lower() in INLINE_TYPES
     how = "inline" if shown else "attachment"
     return {
         "ETag": f'"{file.sha256}"',

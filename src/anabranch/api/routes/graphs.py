@@ -9,7 +9,7 @@ from anabranch.api.answers.build import build_graph
 from anabranch.api.answers.etags import IfNoneMatch
 from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.drawing import DRAWN, answer_svg
+from anabranch.api.drawing import SVG_RESPONSES, answer_svg
 from anabranch.api.paths import JobId
 from anabranch.contract.jobs import Graph
 from anabranch.engine.model import Job, NodeState
@@ -33,7 +33,7 @@ async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     "/{job_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**DRAWN, **problems(404, 409, 410)},
+    responses={**SVG_RESPONSES, **problems(404, 409, 410)},
 )
 async def draw_job(job_id: JobId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """The same as SVG, each node in the colour of its status."""

@@ -16,7 +16,7 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["health"])
 
-SESSION_PATIENCE_SECONDS = 0.4
+SESSION_TIMEOUT_SECONDS = 0.4
 
 
 @router.get(
@@ -47,7 +47,7 @@ async def show_readiness(gateway: CurrentGateway, monitor: CurrentMonitor) -> Re
     """Whether jobs can be submitted and read, by a round trip to the database."""
     await monitor.vitals()
     try:
-        async with asyncio.timeout(SESSION_PATIENCE_SECONDS):
+        async with asyncio.timeout(SESSION_TIMEOUT_SECONDS):
             await gateway.ready()
     except TimeoutError:
         reason = "the API has no session with the database"

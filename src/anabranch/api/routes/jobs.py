@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
-from anabranch.api.answers.etags import KEPT, IfNoneMatch, keep, not_modified
+from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, not_modified
 from anabranch.api.answers.openapi import Responses, body, keyed, problems
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
@@ -28,8 +28,8 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 SUBMIT_PROBLEMS = problems(404, 409, 413, 415)
-REPLAYED = "Idempotency-Replayed"
-SAME: Responses = {200: {"model": SubmittedJob, "description": "The same request made this job before"}}
+REPLAYED_HEADER = "Idempotency-Replayed"
+EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The same request made this job before"}}
 
 
 @router.post(
@@ -37,7 +37,7 @@ SAME: Responses = {200: {"model": SubmittedJob, "description": "The same request
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     response_model=SubmittedJob,
-    responses={**SAME, **SUBMIT_PROBLEMS},
+    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS},
     openapi_extra=keyed(body({"type": "object"}, required=False)),
 )
 async def submit_parameters(
@@ -61,7 +61,7 @@ async def submit_parameters(
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     response_model=SubmittedJob,
-    responses={**SAME, **SUBMIT_PROBLEMS},
+    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS},
     openapi_extra=keyed(body(JobRequest, required=True)),
 )
 async def submit_job(
@@ -95,7 +95,7 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     "/status/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobStatus,
-    responses={**KEPT, **problems(404, 409, 410)},
+    responses={**CACHEABLE, **problems(404, 409, 410)},
 )
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
@@ -109,7 +109,7 @@ async def show_status(
         tag = tag_of(job.job_id, job.last_event)
         if has(if_none_match, tag):
             return not_modified(tag)
-        keep(response, tag)
+        allow_caching(response, tag)
     return build_job(await gateway.reads.detail(job))
 
 
@@ -117,7 +117,7 @@ async def show_status(
     "/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobStatus,
-    responses={**KEPT, **problems(404, 409, 410)},
+    responses={**CACHEABLE, **problems(404, 409, 410)},
 )
 async def show_job(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
@@ -164,5 +164,5 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
     )
     # As it is: the framework would check and copy it once more, and this is the busiest route.
     body = to_text(build_submitted(wanted.workflow, submitted))
-    headers = {REPLAYED: "true"} if submitted.replayed else None
+    headers = {REPLAYED_HEADER: "true"} if submitted.replayed else None
     return Response(body, 202 if submitted.created else 200, headers, "application/json")

@@ -20,9 +20,9 @@ __all__ = ["router"]
 
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["limits"])
-OPERATE = needs(Scope.OPERATE)
+NEEDS_OPERATE = needs(Scope.OPERATE)
 PROBLEMS = problems(404, 413, 415)
-PAUSE = body(PauseRequest, required=False)
+PAUSE_BODY = body(PauseRequest, required=False)
 
 
 @router.get("/queues", dependencies=[needs(Scope.READ)], responses=problems())
@@ -31,26 +31,26 @@ async def list_queues(gateway: CurrentGateway) -> list[Queue]:
     return await gateway.reads.queues()
 
 
-@router.post("/queues/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
+@router.post("/queues/{name}/pause", dependencies=[NEEDS_OPERATE], responses=PROBLEMS, openapi_extra=PAUSE_BODY)
 async def pause_queue(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out no more tasks of a queue; what runs goes on."""
     return await _pause(gateway, caller, LimitKind.QUEUE, name, given)
 
 
-@router.post("/queues/{name}/resume", dependencies=[OPERATE], responses=PROBLEMS)
+@router.post("/queues/{name}/resume", dependencies=[NEEDS_OPERATE], responses=PROBLEMS)
 async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out tasks of a queue again."""
     return await _resume(gateway, caller, LimitKind.QUEUE, name)
 
 
-@router.post("/workflows/{name}/pause", dependencies=[OPERATE], responses=PROBLEMS, openapi_extra=PAUSE)
+@router.post("/workflows/{name}/pause", dependencies=[NEEDS_OPERATE], responses=PROBLEMS, openapi_extra=PAUSE_BODY)
 async def pause_workflow(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out no more tasks of a workflow's jobs; what runs goes on, and jobs can be submitted."""
     gateway.declaration(name)
     return await _pause(gateway, caller, LimitKind.WORKFLOW, name, given)
 
 
-@router.post("/workflows/{name}/resume", dependencies=[OPERATE], responses=PROBLEMS)
+@router.post("/workflows/{name}/resume", dependencies=[NEEDS_OPERATE], responses=PROBLEMS)
 async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out tasks of a workflow's jobs again; one that is gone may still be paused."""
     if not await _is_limited(gateway, LimitKind.WORKFLOW, name):
@@ -66,7 +66,7 @@ async def list_limits(gateway: CurrentGateway) -> list[Limit]:
 
 @router.put(
     "/limits/{kind}/{name}",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=PROBLEMS,
     openapi_extra=body(LimitRequest, required=True),
 )
@@ -82,7 +82,7 @@ async def set_limit(
     return build(SetLimit, limit, warning=await _warn(gateway, kind, name))
 
 
-@router.delete("/limits/{kind}/{name}", dependencies=[OPERATE], responses=PROBLEMS)
+@router.delete("/limits/{kind}/{name}", dependencies=[NEEDS_OPERATE], responses=PROBLEMS)
 async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Take a limit away; a pause stays."""
     if not await _is_limited(gateway, kind, name):

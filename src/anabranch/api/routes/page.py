@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from anabranch.api.answers.etags import IfNoneMatch, answer_once
+from anabranch.api.answers.etags import IfNoneMatch, answer_unless_cached
 from anabranch.api.deps import CurrentServing
 from anabranch.errors import NotFound
 
@@ -13,9 +13,9 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 
-READ = ["GET", "HEAD"]
+READ_METHODS = ["GET", "HEAD"]
 FOLDER = Path(__file__).parents[2] / "ui"
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -25,7 +25,7 @@ KINDS = {
     ".txt": "text/plain; charset=utf-8",
 }
 # Nothing of another origin, and no script that is not a file of ours.
-POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -40,7 +40,7 @@ POLICY = "; ".join(
 )
 
 
-@router.api_route("/", methods=READ)
+@router.api_route("/", methods=READ_METHODS)
 async def show_page(request: Request, serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
     """The page; the parts that it will request begin to load, unless the caller is anonymous."""
     if request.state.principal:
@@ -48,13 +48,13 @@ async def show_page(request: Request, serving: CurrentServing, if_none_match: If
     return _answer("index.html", request, if_none_match)
 
 
-@router.api_route("/docs", methods=READ)
+@router.api_route("/docs", methods=READ_METHODS)
 async def show_reference(request: Request, if_none_match: IfNoneMatch = None) -> Response:
     """The description of the API, for people."""
     return _answer("reference.html", request, if_none_match)
 
 
-@router.api_route("/ui/{name:path}", methods=READ)
+@router.api_route("/ui/{name:path}", methods=READ_METHODS)
 async def show_part(name: str, request: Request, if_none_match: IfNoneMatch = None) -> Response:
     """A file of the page."""
     if name not in _files():
@@ -63,10 +63,10 @@ async def show_part(name: str, request: Request, if_none_match: IfNoneMatch = No
 
 
 def _answer(name: str, request: Request, if_none_match: str | None) -> Response:
-    response = Response(_read(name), media_type=KINDS[Path(name).suffix])
-    response.headers["Content-Security-Policy"] = POLICY
+    response = Response(_read(name), media_type=MEDIA_TYPES[Path(name).suffix])
+    response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["Referrer-Policy"] = "no-referrer"
-    answer = answer_once(response, if_none_match)
+    answer = answer_unless_cached(response, if_none_match)
     if request.method == "HEAD":
         answer.body = b""  # its headers stay those of GET
     return answer
@@ -74,7 +74,7 @@ def _answer(name: str, request: Request, if_none_match: str | None) -> Response:
 
 @cache
 def _files() -> frozenset[str]:
-    found = (path for path in FOLDER.rglob("*") if path.is_file() and path.suffix in KINDS)
+    found = (path for path in FOLDER.rglob("*") if path.is_file() and path.suffix in MEDIA_TYPES)
     return frozenset(path.relative_to(FOLDER).as_posix() for path in found)
 
 

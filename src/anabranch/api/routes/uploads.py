@@ -24,7 +24,7 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/uploads", tags=["uploads"])
 
 ANY_BYTES = "application/octet-stream"
-SAME: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
+EXISTING_FILE: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the whole file, in hex.")]
 ReprDigest = Annotated[
     str | None, Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is compared; other hashes are not.")
@@ -38,7 +38,7 @@ Checksum = Annotated[
     "",
     status_code=201,
     dependencies=[needs(Scope.SUBMIT)],
-    responses={**SAME, **problems(413, 415)},
+    responses={**EXISTING_FILE, **problems(413, 415)},
     openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
 )
 async def upload_file(
@@ -91,7 +91,9 @@ async def upload_part(
     return UploadedPart(number, size)
 
 
-@router.post("/{sha256}", status_code=201, dependencies=[needs(Scope.SUBMIT)], responses={**SAME, **problems(409, 413)})
+@router.post(
+    "/{sha256}", status_code=201, dependencies=[needs(Scope.SUBMIT)], responses={**EXISTING_FILE, **problems(409, 413)}
+)
 async def complete_upload(
     sha256: Digest,
     query: Annotated[CompleteUploadQuery, Query()],
