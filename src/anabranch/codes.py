@@ -55,7 +55,6 @@ CODES: tuple[Code, ...] = (
     Code("api.stopping", Kind.UNAVAILABLE, "The API is shutting down.", "Try again."),
     Code("api.unreachable", Kind.UNAVAILABLE, "Nothing answers at the API's address.", "Start it with `anabranch up`.", LOCAL),
     Code("api.unreadable", Kind.INTERNAL, "The server at the API's address sent an unexpected response.", "Check that it is Anabranch, and of the same version.", LOCAL),
-    Code("api.url", Kind.INVALID, "The API address configured for commands is invalid.", "Set ANABRANCH_API_URL to one that begins with http:// or https://.", LOCAL),
     Code("api.url_invalid", Kind.INVALID, "The API address is invalid.", "Give one that begins with http:// or https:// and names a host.", LOCAL),
     Code("auth.expired", Kind.NOT_ALLOWED, "The key has expired.", "Ask for another.", 401),
     Code("auth.forbidden", Kind.NOT_ALLOWED, "The key's scope does not include the required one.", "Use a key with that scope."),

@@ -55,6 +55,9 @@ from anabranch.engine.plugin import load_plugins
 class Listener:
     cancelled = stopping = False
 
+    def capture(self, printed):
+        pass
+
     def end(self):
         pass
 

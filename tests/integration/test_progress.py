@@ -52,7 +52,7 @@ async def test_progress_is_seen_long_before_the_task_ends(stack: Stack, tmp_path
     assert (plain.done, plain.total, plain.message) == (1, 4, "a quarter")
     assert (in_loop.done, in_loop.total, in_loop.message) == (0.5, None, "x" * 1000)
     view = build_job(job)
-    assert (view.progress, view.nodes[0].progress) == (0.125, None)
+    assert (view.progress, view.nodes[0].done, view.nodes[0].progress) == (0.125, 0.25, None)
 
     (tmp_path / "file").touch()
     ended = await stack.wait(job.job.job_id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client import operations
 from anabranch.client.admin import Admin
 from anabranch.client.calls import Call
-from anabranch.client.configured import configured_api
+from anabranch.client.catalog import item_path, items_call, tile_path
 from anabranch.client.files import FileBody, OnBytes, hash_file
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
@@ -20,6 +20,7 @@ from anabranch.client.requests import Requests
 from anabranch.client.transport import Transport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
+from anabranch.contract.catalog import Item
 from anabranch.contract.control import (
     DeadLetter,
     Drained,
@@ -35,6 +36,7 @@ from anabranch.contract.control import (
 from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
 from anabranch.contract.stack import Health, Ready
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
+from anabranch.embedded.locate import find_api
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
@@ -61,8 +63,11 @@ class Client(Requests):
 
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
-        """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
-        url, key = configured_api()
+        """The API that ANABRANCH_API_URL or the configuration file names, otherwise the stack of the home.
+
+        It is the one that commands use, with the same key.
+        """
+        url, key = find_api()
         return cls(url, key=key, timeout=timeout)
 
     def __enter__(self) -> Self:
@@ -250,6 +255,23 @@ class Client(Requests):
                 return body.check(self._transport.call(operations.upload(body, name)))
         digest = hash_file(Path(file))
         return self._run(upload_parts(Path(file), size, digest, name=name, on_progress=on_progress))
+
+    def items(
+        self, collection: str | None = None, *, bbox: Sequence[float] | None = None, datetime: str | None = None
+    ) -> Iterator[Item]:
+        """The published items, a page at a time: all, or those of a collection, an area or a time.
+
+        `bbox` is west, south, east and north in degrees; `datetime` is a time or an interval, like 2026-01-01/...
+        """
+        return self._all(lambda after: self._transport.call(items_call(collection, bbox, datetime, after)))
+
+    def item(self, collection: str, item: str) -> Item:
+        """A published item."""
+        return self._get(Item, item_path(collection, item))
+
+    def tile_url(self, item: Item) -> str:
+        """The URL of the tiles of an item's raster, with {z}, {x} and {y}, for maps."""
+        return f"{self.base_url}{tile_path(item.collection, item.id)}"
 
     def dead_letters(
         self,

@@ -13,6 +13,7 @@ from anabranch.client.files import FileBody
 from anabranch.client.paths import encode_body, job_path
 from anabranch.contract.answer import JsonObject, JsonValue, read
 from anabranch.contract.jobs import JobStatus, SubmittedJob, Uploaded
+from anabranch.durations import spell_duration
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
@@ -190,4 +191,4 @@ def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
     state = f"is still {seen.status}" if seen else "could not be read"
     see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
     remedy = f"It continues: see it with {see}, or cancel it with {end}."
-    return TimedOut("job.timed_out", f"job {job_id} {state} after {timeout:g} s", remedy=remedy)
+    return TimedOut("job.timed_out", f"job {job_id} {state} after {spell_duration(timeout)}", remedy=remedy)

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from anabranch.cli.connection import connect, find_home, find_remote
+from anabranch.cli.connection import connect
 from anabranch.cli.jobs.files import find_file_set, submit_files
 from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
+from anabranch.embedded.locate import find_home, find_remote
 
 __all__ = ["run"]
 
@@ -33,7 +34,7 @@ def run(
             return
         submitted = submit(parameters)
         note_existing(submitted)
-        print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
+        print_end(client, follow(client, submitted.job_id, timeout, json=json), json=json)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def submit(
         submitted = submit(parameters)
         note_existing(submitted)
         if wait:
-            print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
+            print_end(client, follow(client, submitted.job_id, timeout, json=json), json=json)
         elif json:
             print_json(submitted)
         else:

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
+from anabranch.durations import spell_duration
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import ProgressReport
 from anabranch.engine.plugin import loaded_modules
@@ -232,9 +233,9 @@ class _Patience:
         """The limit that was passed, as a code and in words."""
         now = time.monotonic()
         if now >= self._end:
-            return "task.timed_out", f"it ran longer than {self._longest.total_seconds():g} s"
+            return "task.timed_out", f"it ran longer than {spell_duration(self._longest)}"
         if self._silence and now >= self._quiet_until and not waits:
-            return "task.silent", f"it was silent longer than {self._silence.total_seconds():g} s"
+            return "task.silent", f"it was silent longer than {spell_duration(self._silence)}"
         return None
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from anabranch.canonical import Json, encode
+from anabranch.durations import spell_duration
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.drawing import Edge, Layout, Vertex, draw, to_svg, to_text
 from anabranch.workflows.edges import Branch
@@ -54,9 +55,9 @@ def _note(node: Node) -> str:
         case FanInNode():
             return ", ".join(dict.fromkeys(folding.fold for folding in node.folding))
         case GateNode():
-            return "" if node.timeout is None else f"up to {node.timeout.total_seconds():g} s"
+            return "" if node.timeout is None else f"up to {spell_duration(node.timeout)}"
         case WaitNode():
-            return f"{_spell(node.duration_seconds)} s" if node.until is None else f"until {_spell(node.until)}"
+            return _spell_wait(node.duration_seconds) if node.until is None else f"until {_spell(node.until)}"
         case _:
             return " ".join(filter(None, (node.work.runs if node.work else "", _many(node))))
 
@@ -87,6 +88,10 @@ def _branches(parent: Node, child: Node) -> str:
 
 def _condition(branch: Branch) -> str:
     return "default" if branch.is_default else _spell(branch.condition)
+
+
+def _spell_wait(seconds: Json) -> str:
+    return spell_duration(seconds) if isinstance(seconds, int | float) else f"{_spell(seconds)} s"
 
 
 def _spell(value: Json) -> str:

@@ -64,8 +64,16 @@ select j.job_id || '-' || l.node || '-' || coalesce(i.key, x.idx::text) as task_
 select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(jobs)s);
 
 -- name: job
--- A job by its id or the start of it: two rows mean that the start is not enough.
-select j.* from app.jobs j
+-- A job by its id or the start of it: two rows mean that the start is not enough. Idle: from its ends to its retries.
+select j.*,
+       case when j.generation > 0 then
+           (select extract(epoch from sum(r.at - coalesce(e.at, r.at)))::float from app.events r
+              left join lateral (select e.at from app.events e
+                                  where e.job = r.job and e.seq < r.seq
+                                    and e.kind in ('job.completed', 'job.failed', 'job.cancelled')
+                                  order by e.seq desc limit 1) e on true
+             where r.job = j.id and r.kind = 'job.retried') else 0 end as idle_seconds
+  from app.jobs j
  where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
  order by j.job_id limit 2;
 
@@ -110,7 +118,14 @@ with wanted as (
        and (%(workflow)s::text is null or j.workflow = %(workflow)s))
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
-       j.finished_at, j.parent
+       j.finished_at, j.parent,
+       case when j.generation > 0 then
+           (select extract(epoch from sum(r.at - coalesce(e.at, r.at)))::float from app.events r
+              left join lateral (select e.at from app.events e
+                                  where e.job = r.job and e.seq < r.seq
+                                    and e.kind in ('job.completed', 'job.failed', 'job.cancelled')
+                                  order by e.seq desc limit 1) e on true
+             where r.job = j.id and r.kind = 'job.retried') else 0 end as idle_seconds
   from (select w.id from wanted w order by w.id desc limit %(limit)s) w
  cross join lateral (select x.* from app.jobs x where x.id = w.id limit 1) j
  order by j.id desc;
@@ -164,7 +179,7 @@ select n.job, n.name, n.state, coalesce(l.width, 0) as total,
   left join lateral (
         select jsonb_agg(c.progress || jsonb_build_object('at', c.progress_at) order by c.idx) as said
           from app.claims c
-         where l.running between 1 and 20 and not l.closed and c.lane = l.id and c.progress is not null) s on true
+         where l.running between 1 and 100 and not l.closed and c.lane = l.id and c.progress is not null) s on true
  where n.job = any(%(jobs)s)
  order by n.job, n.position;
 
