@@ -1,4 +1,4 @@
-"""The closed lists of words that the database, the engine, the API and its clients share."""
+"""The enums that the database, the engine, the API and its clients share."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ __all__ = ["JobState", "LimitKind", "NodeState", "Scope", "SessionKind"]
 
 
 class Word(StrEnum):
-    """A word that prints as the plain text it is."""
+    """A text that prints without the name of its enum."""
 
     __repr__ = str.__repr__
 
@@ -23,10 +23,11 @@ class JobState(Word):
 
 
 class NodeState(Word):
-    """The state of a node; `running` means opened."""
+    """The state of a node; `running` means opened. A gate or a wait that is open is shown as `waiting`."""
 
     PENDING = "pending"
     RUNNING = "running"
+    WAITING = "waiting"
     COMPLETED = "completed"
     FAILED = "failed"
     SKIPPED = "skipped"

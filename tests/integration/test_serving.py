@@ -26,7 +26,7 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.objects.bucket import Bucket
-from anabranch.app import CATALOG
+from anabranch.app import CATALOG_CONNECTIONS
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
 from tests.support.objects import Cloud
@@ -41,6 +41,7 @@ from tests.support.serving import (
     write_raster,
     write_rasters,
 )
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -399,7 +400,7 @@ def test_an_item_that_is_published_again_has_other_tags_and_checksums(
     other = rasters[0].path.with_name("renewed-again.tif")
     other.write_bytes(rasters[0].path.read_bytes())
     add_item(url, replace(rasters[0], name="renewed", path=other))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while (second := api.get(place, headers={"If-None-Match": first.headers["etag"]})).status_code == 304:
         assert time.monotonic() < deadline  # what is known of an item is known for seconds
         time.sleep(0.2)
@@ -827,7 +828,7 @@ def test_e19_readers_take_no_more_connections_than_are_counted(
 ) -> None:
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(lambda _: served.client.get("/stac/search?limit=1"), range(60)))
-    assert 1 <= count(url, postgres_admin) <= CATALOG
+    assert 1 <= count(url, postgres_admin) <= CATALOG_CONNECTIONS
 
 
 def test_a_database_that_goes_and_comes_back_is_found_again(

@@ -10,11 +10,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from anabranch.access import NotAuthenticated, Scope
+from anabranch.access import NotAuthenticated, Scope, is_loopback
 from anabranch.api.answers.errors import respond
 from anabranch.api.main import app_from_environment, create_app
 from anabranch.codes import status_of
-from anabranch.embedded.listener import is_loopback
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Transient, Unavailable
@@ -148,7 +147,7 @@ async def test_o6_every_mistake_in_a_request_is_told(api: httpx.AsyncClient) -> 
 
     where = {mistake["where"] for mistake in told["errors"]}
     assert where == {f"body.{name}" for name in ("workflow", *body)}
-    assert "not built yet" in told["detail"]
+    assert "not supported yet" in told["detail"]
 
 
 @pytest.mark.parametrize(

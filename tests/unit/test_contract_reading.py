@@ -17,6 +17,7 @@ AT = "2026-01-02T03:04:05.678900Z"
 COUNTS = dict.fromkeys(("total", "ready", "running", "due", "completed", "failed", "cancelled"), 1)
 NODE = {
     "name": "a", "status": "failed", "tasks": COUNTS, "done": 0, "opened_at": AT, "finished_at": None,
+    "answer": None, "command": None,
     "progress": {"done": 1, "total": None, "message": "", "at": AT},
     "error": {"code": "handler.error", "message": "no", "remedy": "", "node": None, "type": "ValueError", "more": [1]},
 }  # fmt: skip

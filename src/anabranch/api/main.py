@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 from starlette.routing import Match
 
+from anabranch.access import asks_for_keys
 from anabranch.api.answers.compression import Compression
 from anabranch.api.answers.errors import add_handlers
 from anabranch.api.answers.head import HeadByGet
@@ -48,8 +49,7 @@ from anabranch.api.security.limits import Limits
 from anabranch.api.security.protocol import Bounds
 from anabranch.api.signals import on_stop_signal
 from anabranch.api.streaming.job_watcher import JobWatcher
-from anabranch.app import CATALOG
-from anabranch.embedded.listener import asks_for_keys
+from anabranch.app import CATALOG_CONNECTIONS
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.logs import configure_logs
@@ -87,9 +87,9 @@ for _module in (
 
 
 def create_app(settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None) -> FastAPI:
-    """The application; it serves from the database at this URL, which need not answer yet.
+    """The application over the database at this URL, which need not be up yet.
 
-    `on_refused` is called where its storage is not that of the database's other processes.
+    `on_refused` is called if its storage differs from that of the database's other processes.
     """
 
     @asynccontextmanager
@@ -150,12 +150,12 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
 
 
 def _serving(database_url: str, gateway: Gateway) -> Serving:
-    catalog = Catalog(database_url, CATALOG)
+    catalog = Catalog(database_url, CATALOG_CONNECTIONS)
     return Serving(catalog, gateway.reads.outputs(), TierObjects(gateway.storage))
 
 
 def app_from_environment() -> FastAPI:
-    """The application as the environment says, for `uvicorn --factory`."""
+    """The application configured by the environment, for `uvicorn --factory`."""
     settings = load_settings()
     _take_logs(settings)
     limit_memory(settings.api_memory_mb)

@@ -1,4 +1,4 @@
-"""The heartbeat of a session, from a thread and a connection of its own, so that no handler can stop it (W4)."""
+"""The heartbeat of a session, in a separate thread with a separate connection, so that no handler can stop it (W4)."""
 
 import threading
 import time
@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.live_session import HeldTask, LiveSession, Rang, SessionLost, StopAttempts
-from anabranch.engine.model import Printout, Said, TaskKey
+from anabranch.engine.live_session import DoorbellRang, HeldTask, LiveSession, SessionLost, StopAttempts
+from anabranch.engine.model import AttemptOutput, AttemptProgress, TaskKey
 from anabranch.engine.ports import HeartbeatConnection, Refused
 
 __all__ = ["Heartbeat"]
@@ -45,7 +45,7 @@ class Heartbeat:
         self._stop = threading.Event()
         self._connection: HeartbeatConnection | None = None
         self._has_connection = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     @property
     def silence(self) -> timedelta:
@@ -74,12 +74,12 @@ class Heartbeat:
                 if not self._beat_until_lost():
                     return
             except Exception as error:  # noqa: BLE001  # without a heartbeat the session expires, so it goes on
-                log.warning("heart.interrupted", session=self._live.session, reason=str(error))
+                log.warning("heartbeat.interrupted", session=self._live.session, reason=str(error))
                 self._stop.wait(min(1.0, self._every.total_seconds() / 4))
 
     def _beat_until_lost(self) -> bool:
         with self._open() as connection:
-            self._live.send(Rang())
+            self._live.send(DoorbellRang())
             due = reported = 0.0
             while not self._stop.is_set():
                 if time.monotonic() >= due:
@@ -90,7 +90,7 @@ class Heartbeat:
                     reported = time.monotonic()
                 self._report_output(connection)
                 if connection.wait(timedelta(seconds=min(MAX_WAIT_SECONDS, max(0.0, due - time.monotonic())))):
-                    self._live.send(Rang())
+                    self._live.send(DoorbellRang())
             return False
 
     @contextmanager
@@ -135,7 +135,9 @@ class Heartbeat:
         if not news:
             return False
         try:
-            stored = connection.progress(self._live.session, [Said(held.claim.fence, made) for held, made in news])
+            stored = connection.progress(
+                self._live.session, [AttemptProgress(held.claim.fence, made) for held, made in news]
+            )
         except Refused as error:
             log.warning("progress.refused", reason=error.message)
             stored = {held.claim.key for held, _ in news}
@@ -146,7 +148,7 @@ class Heartbeat:
 
     def _report_output(self, connection: HeartbeatConnection) -> None:
         """Report what handlers have printed that the store does not have yet."""
-        printed: list[Printout] = []
+        printed: list[AttemptOutput] = []
         sizes: dict[TaskKey, tuple[HeldTask, int]] = {}
         room = MAX_OUTPUT_CHARACTERS
         for held in list(self._live.tasks.values()):
@@ -154,7 +156,7 @@ class Heartbeat:
                 size, text = held.output.peek()
                 sizes[held.claim.key] = held, size
                 if text:
-                    printed.append(Printout(held.claim.fence, text))
+                    printed.append(AttemptOutput(held.claim.fence, text))
                     room -= len(text)
         try:
             stored = connection.keep_output(self._live.session, printed) if printed else set()

@@ -1,5 +1,6 @@
 """Jobs, tasks, queues and the state of a stack as people and monitors read them: frozen values, never written back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
+from anabranch.workflows.nodes import GateNode
 
 __all__ = [
     "DeadLetter",
@@ -16,6 +18,7 @@ __all__ = [
     "Horizon",
     "JobDetail",
     "JobHead",
+    "LabelledJob",
     "NodeDetail",
     "StuckJobs",
     "TaskDetail",
@@ -29,7 +32,7 @@ __all__ = [
 class NodeDetail:
     """A node with the count of its tasks by state; a node that isn't open yet has none.
 
-    `said` is how far the running ones are that said so, where few run.
+    `said` is how far the running ones are that said so, where few run; `gate` is what a gate that waits declares.
     """
 
     name: str
@@ -39,10 +42,19 @@ class NodeDetail:
     error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
+    gate: GateNode | None = None
+
+
+@dataclass(frozen=True)
+class LabelledJob(Job):
+    """A job as its row is, with its labels and the time between its ends and its retries."""
+
+    labels: Mapping[str, str]
+    idle_seconds: float
 
 
 class JobHead(NamedTuple):
-    """Where a job stands, and the number of its last event."""
+    """The status of a job, and the number of its last event."""
 
     job: int
     state: JobState
@@ -53,7 +65,7 @@ class JobHead(NamedTuple):
 class JobDetail:
     """A job with its nodes, the id of the job that runs it, if one does, and what keeps it from going on."""
 
-    job: Job
+    job: LabelledJob
     nodes: list[NodeDetail]
     parent_id: str | None = None
     waiting_for: tuple[str, ...] = ()
@@ -148,7 +160,7 @@ class Horizon:
 
 @dataclass(frozen=True)
 class Vitals:
-    """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
+    """The figures that health is judged by: live processes, duties, free rights, ready tasks and workers by queue,
     tasks by the handler that no worker has, what keeps processes and jobs from going on, connections to this database
     and to all of the server's, the release of the schema that was deployed, and of ours, what holds the horizon of
     vacuums, and the last step of the server's clock."""
@@ -173,7 +185,7 @@ class Vitals:
 
 @dataclass(frozen=True)
 class Gauges:
-    """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages.
+    """The figures for metrics: counts by state, queue, kind and duty, sizes and ages.
 
     `ended` are workflow, state and jobs; a workflow without a name stands for those that have no series of their own.
     """

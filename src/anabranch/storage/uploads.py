@@ -1,4 +1,4 @@
-"""Files that callers send, whole or in parts: hashed, written aside, and kept whole under their hash (W7)."""
+"""Uploads, whole or in parts: hashed while they arrive, staged, and stored whole under their hash (W7)."""
 
 import asyncio
 import errno
@@ -19,12 +19,12 @@ PIECE_BYTES = 2**20
 PART_BYTES = 8 * 2**20
 PARTS = "uploads"  # their folder in the work area
 MAX_PART_AGE = timedelta(days=1)
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that is kept: where it is, and whether it is new there."""
+    """A stored file: its address, and whether it is new."""
 
     address: str
     sha256: str
@@ -58,9 +58,9 @@ class Uploads:
             return None
 
     async def receive(self, name: str, pieces: AsyncIterator[bytes], wanted: str | None = None) -> Upload:
-        """Keep a file; where it breaks, is too large or has another hash than the one wanted, nothing is left."""
+        """Store a file; nothing is left if the transfer breaks, it is too large or its hash is not `wanted`."""
         name = check_file_name(name)
-        with _told():
+        with _translate_errors():
             intake = await asyncio.to_thread(self._bronze.begin)
             try:
                 return await self._receive(intake, name, pieces, wanted)
@@ -75,7 +75,7 @@ class Uploads:
             digest.update(piece)
             intake.write(piece)
 
-        async for piece in _gathered(pieces):
+        async for piece in _join_pieces(pieces):
             size += len(piece)
             self.check_size(size)
             await asyncio.to_thread(write, piece)
@@ -106,13 +106,13 @@ class UploadParts:
     async def receive(self, owner: str, digest: str, number: int, pieces: AsyncIterator[bytes]) -> int:
         """Keep a part, and return its size; where it breaks or is too large, nothing is left of it."""
         self._uploads.check_size(number * PART_BYTES + 1)
-        with _told():
+        with _translate_errors():
             if number == 0:
                 await asyncio.to_thread(self.clear)
             intake = await asyncio.to_thread(self._work.begin)
             try:
                 size = 0
-                async for piece in _gathered(pieces):
+                async for piece in _join_pieces(pieces):
                     size += len(piece)
                     if size > PART_BYTES:
                         raise InputError(
@@ -156,7 +156,7 @@ def _folder(owner: str, digest: str) -> str:
     return f"{PARTS}/{hash_text(owner)}/{digest}"
 
 
-async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _join_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The same bytes in larger pieces: each one is a turn of a thread."""
     held = bytearray()
     async for piece in pieces:
@@ -169,12 +169,12 @@ async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
         message = f"the file can't be written: {error.strerror}"
-        if error.errno in FULL:
+        if error.errno in FULL_ERRNOS:
             remedy = "Make room where the bronze tier is."
             raise Unavailable("storage.full", message, remedy=remedy) from error
         remedy = "See that the bronze tier can be written to."

@@ -1,4 +1,4 @@
-"""The description of the API, complete with the problems that its routes answer with."""
+"""The OpenAPI document, with the problem documents of each route."""
 
 import ast
 import inspect
@@ -31,7 +31,7 @@ JSON_TYPE = "application/json"
 
 
 def problems(*statuses: int) -> Responses:
-    """The responses of a route that may answer with these statuses, and with those that any route may."""
+    """The error responses of a route: these statuses, and those of every route."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         status: {
@@ -44,27 +44,27 @@ def problems(*statuses: int) -> Responses:
 
 
 def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str] = (JSON_TYPE,)) -> Schema:
-    """The part of an operation that says what its body is."""
+    """The `requestBody` of an operation."""
     schema = given if isinstance(given, dict) else given.model_json_schema(ref_template=REFERENCE)
     return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
 def keyed(operation: Schema) -> Schema:
-    """The part of an operation, with the header that makes it safe to repeat."""
+    """The same operation with the header `Idempotency-Key`."""
     header = {
         "name": "Idempotency-Key",
         "in": "header",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-        "description": "A name of your own for this request: repeated under it, it gets the answer of the first time.",
+        "description": "Makes a request safe to repeat: one with the same key gets the response of the first one.",
     }
     return {**operation, "parameters": [header]}
 
 
 class Api(FastAPI):
-    """FastAPI whose description knows the problem document and the correlation id."""
+    """FastAPI whose OpenAPI document has the problem document and the correlation id."""
 
     def openapi(self) -> Schema:
-        """The OpenAPI description."""
+        """The OpenAPI document."""
         if self.openapi_schema is None:
             schema = super().openapi()
             schemas = schema.setdefault("components", {}).setdefault("schemas", {})

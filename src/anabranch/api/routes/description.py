@@ -1,4 +1,4 @@
-"""The description of the API itself."""
+"""The OpenAPI document."""
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -14,6 +14,6 @@ router = APIRouter()
 
 @router.get("/openapi.json", dependencies=[needs(Scope.READ)], include_in_schema=False)
 async def describe_api(request: Request, if_none_match: IfNoneMatch = None) -> Response:
-    """The OpenAPI description."""
+    """The OpenAPI document."""
     servers = [{"url": str(request.base_url).rstrip("/")}]
     return answer_unless_cached(JSONResponse({**request.app.openapi(), "servers": servers}), if_none_match)

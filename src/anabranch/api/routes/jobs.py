@@ -1,4 +1,4 @@
-"""Jobs: submit, list, look at."""
+"""Submit, list and show jobs."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -17,7 +17,7 @@ from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuer
 from anabranch.api.security.limits import Limits
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import JobStatus, JobSummary, SubmittedJob, Task
-from anabranch.engine.model import TERMINAL
+from anabranch.engine.model import TERMINAL_STATES
 from anabranch.engine.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
@@ -29,7 +29,7 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 SUBMIT_PROBLEMS = problems(404, 409, 413, 415)
 REPLAYED_HEADER = "Idempotency-Replayed"
-EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The same request made this job before"}}
+EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The job already existed"}}
 
 
 @router.post(
@@ -49,9 +49,9 @@ async def submit_parameters(
     gateway: CurrentGateway,
     limits: CurrentLimits,
 ) -> Response:
-    """Accept a job; the body is its parameters. The same workflow and parameters are the same job."""
+    """Submit a job; the body holds its parameters. The same workflow and parameters return the same job."""
     request = JobRequest.model_construct(
-        workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun
+        workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun, labels=query.labels
     )
     return await _submit(gateway, limits, caller, request, key)
 
@@ -72,7 +72,7 @@ async def submit_job(
     limits: CurrentLimits,
     request: Request,
 ) -> Response:
-    """Accept a job. The same workflow and parameters are the same job."""
+    """Submit a job. The same workflow and parameters return the same job."""
     wanted = check_body(JobRequest, given)
     if wanted.correlation_id:
         caller = replace(caller, correlation_id=wanted.correlation_id)
@@ -86,7 +86,12 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
     found = await gateway.reads.jobs(
-        limit=query.limit + 1, before=query.before, state=query.status, workflow=query.workflow, parent=parent
+        limit=query.limit + 1,
+        before=query.before,
+        state=query.status,
+        workflow=query.workflow,
+        parent=parent,
+        labels=query.labels,
     )
     return build_page(found, query.limit, build_summary, lambda job: job.id)
 
@@ -100,12 +105,12 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobStatus | Response:
-    """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other.
+    """A job with its nodes, its progress and its result; a unique prefix of its id is enough.
 
-    When it has ended, the answer has an ETag.
+    Once it has ended, the response has an ETag.
     """
     job = await gateway.reads.find(job_id)
-    if job.state in TERMINAL:
+    if job.state in TERMINAL_STATES:
         tag = tag_of(job.job_id, job.last_event)
         if has(if_none_match, tag):
             return not_modified(tag)
@@ -122,7 +127,7 @@ async def show_status(
 async def show_job(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobStatus | Response:
-    """The same as its status."""
+    """The same as `/api/jobs/status/{job_id}`."""
     return await show_status(job_id, gateway, response, if_none_match)
 
 
@@ -148,6 +153,7 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
         wanted.rerun,
         key,
         caller.name,
+        wanted.labels,
     )
     with limits.counting_jobs(caller.principal) as count:
         (refused,) = await count.admit([order], gateway.find_repeats)

@@ -1,4 +1,4 @@
-"""The pages: a map of what is published, and the description of the API; they hold no data, and ask for it by a key."""
+"""The web pages: a map of published items, and the API reference; they contain no data, and request it with a key."""
 
 from functools import cache
 from pathlib import Path
@@ -42,7 +42,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
 
 @router.api_route("/", methods=READ_METHODS)
 async def show_page(request: Request, serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
-    """The page; the parts that it will request begin to load, unless the caller is anonymous."""
+    """The map; tiles and catalog start to load in the background, unless the caller is anonymous."""
     if request.state.principal:
         serving.warm()
     return _answer("index.html", request, if_none_match)
@@ -50,13 +50,13 @@ async def show_page(request: Request, serving: CurrentServing, if_none_match: If
 
 @router.api_route("/docs", methods=READ_METHODS)
 async def show_reference(request: Request, if_none_match: IfNoneMatch = None) -> Response:
-    """The description of the API, for people."""
+    """The API reference."""
     return _answer("reference.html", request, if_none_match)
 
 
 @router.api_route("/ui/{name:path}", methods=READ_METHODS)
 async def show_part(name: str, request: Request, if_none_match: IfNoneMatch = None) -> Response:
-    """A file of the page."""
+    """A file of the pages."""
     if name not in _files():
         raise NotFound("request.route", f"the page has no {name}")
     return _answer(name, request, if_none_match)

@@ -1,4 +1,4 @@
-"""Files that callers send, for jobs to work on."""
+"""Uploads of files for jobs."""
 
 import asyncio
 import base64
@@ -24,10 +24,13 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/uploads", tags=["uploads"])
 
 ANY_BYTES = "application/octet-stream"
-EXISTING_FILE: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
+EXISTING_FILE: Responses = {
+    200: {"model": Uploaded, "description": "The same file with the same name was uploaded before"}
+}
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the whole file, in hex.")]
 ReprDigest = Annotated[
-    str | None, Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is compared; other hashes are not.")
+    str | None,
+    Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is verified; other hashes are ignored."),
 ]
 Checksum = Annotated[
     str | None, Header(alias="X-Content-SHA256", pattern=r"^[0-9a-fA-F]{64}$", description="The same in hex.")
@@ -51,7 +54,7 @@ async def upload_file(
     repr_digest: ReprDigest = None,
     checksum: Checksum = None,
 ) -> Uploaded:
-    """Keep the file in the body; a job takes its address as a parameter."""
+    """Store the file in the body; a job takes its address as a parameter."""
     pieces = _begin(request, caller, limits, gateway)
     kept = await gateway.uploads.receive(query.name, pieces, _wanted(repr_digest, checksum))
     request.state.unread = False

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ __all__ = [
     "coloured",
     "cut",
     "escape",
+    "format_labels",
     "format_progress",
     "format_size",
     "format_time",
@@ -141,6 +142,11 @@ def age(moment: datetime | None) -> str:
     if not moment:
         return "-"
     return spell_duration(round(max(0.0, (datetime.now(UTC) - moment).total_seconds())))
+
+
+def format_labels(labels: Mapping[str, str]) -> str:
+    """Labels in one line."""
+    return ", ".join(f"{name}={value}" for name, value in labels.items())
 
 
 def format_progress(progress: "Progress | None") -> str | None:

@@ -338,7 +338,7 @@ def _arguments(
 
 
 def _is_context(name: str, hint: object) -> bool:
-    """Told by the annotation, or by the name where that leaves it open."""
+    """By the annotation, or by the name if there is none."""
     kind = get_origin(hint) or hint
     if isinstance(kind, type) and issubclass(kind, Context | BaseModel | Mapping):
         return issubclass(kind, Context)

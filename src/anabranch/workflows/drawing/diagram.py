@@ -55,11 +55,16 @@ def _note(node: Node) -> str:
         case FanInNode():
             return ", ".join(dict.fromkeys(folding.fold for folding in node.folding))
         case GateNode():
-            return "" if node.timeout is None else f"up to {spell_duration(node.timeout)}"
+            return "" if node.timeout is None else f"up to {_spell_seconds(node.timeout.total_seconds())}"
         case WaitNode():
-            return _spell_wait(node.duration_seconds) if node.until is None else f"until {_spell(node.until)}"
+            return _spell_seconds(node.duration_seconds) if node.until is None else f"until {_spell(node.until)}"
         case _:
             return " ".join(filter(None, (node.work.runs if node.work else "", _many(node))))
+
+
+def _spell_seconds(seconds: Json) -> str:
+    """A duration in words; an expression as it is."""
+    return spell_duration(seconds) if isinstance(seconds, int | float) else f"{_spell(seconds)} s"
 
 
 def _many(node: Node) -> str:
@@ -88,10 +93,6 @@ def _branches(parent: Node, child: Node) -> str:
 
 def _condition(branch: Branch) -> str:
     return "default" if branch.is_default else _spell(branch.condition)
-
-
-def _spell_wait(seconds: Json) -> str:
-    return spell_duration(seconds) if isinstance(seconds, int | float) else f"{_spell(seconds)} s"
 
 
 def _spell(value: Json) -> str:
