@@ -612,7 +612,7 @@ def test_a_status_draws_the_graph_with_states(
         "edges": [{"tail": "a", "head": "b", "label": "", "points": []}],
     }  # fmt: skip
     graph = read(Graph, drawn)
-    client = SimpleNamespace(job=lambda _: job(*NODES), graph=lambda _: graph)
+    client = SimpleNamespace(job=lambda _: job(*NODES), graph=lambda _: graph, base_url="")
     monkeypatch.setattr(status, "connect", lambda: nullcontext(client))
     assert call(["status", "abc", "--graph"]) == 0
     shown = capsys.readouterr().out
