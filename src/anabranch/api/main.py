@@ -19,6 +19,7 @@ from anabranch.api.health.loop_errors import LoopErrors
 from anabranch.api.health.measure import RequestCounts, RequestMetrics
 from anabranch.api.health.memory import limit_memory
 from anabranch.api.health.monitor import Monitor
+from anabranch.api.ogc import routes as processes
 from anabranch.api.routes import (
     bulk,
     catalog,
@@ -70,6 +71,7 @@ for _module in (
     uploads,
     graphs,
     workflows,
+    processes,
     limits,
     handlers,
     workers,

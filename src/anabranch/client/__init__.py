@@ -9,6 +9,7 @@ from anabranch.contract.answer import Page
 from anabranch.contract.catalog import Item
 from anabranch.contract.control import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry, SetLimit, Worker
 from anabranch.contract.jobs import (
+    CheckedJob,
     Event,
     Graph,
     GraphEdge,
@@ -34,6 +35,7 @@ __all__ = [
     "AsyncClient",
     "BulkAnswer",
     "CheckedFunctions",
+    "CheckedJob",
     "Client",
     "Component",
     "DeadLetter",

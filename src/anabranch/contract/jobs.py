@@ -54,6 +54,15 @@ class JobLinks(Answer):
 
 
 @answer
+class CheckedJob(Answer):
+    """A job that can be submitted: its parameters with defaults applied, and its priority."""
+
+    job_type: str
+    parameters: JsonObject
+    priority: int
+
+
+@answer
 class SubmittedJob(Answer):
     """The job of a submission; `created` is false if the job already existed."""
 
@@ -62,6 +71,8 @@ class SubmittedJob(Answer):
     status: JobState
     created: bool
     links: JobLinks = field(repr=False)
+    failed_before: str | None = None
+    """The job with the same parameters that failed before this one was created; `retry` would have kept its work."""
 
 
 @answer

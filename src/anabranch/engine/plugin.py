@@ -18,14 +18,14 @@ from anabranch.engine.lanes import INTERNAL_QUEUE, internal_queue, is_internal_q
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.first_calls import find_first_calls
 from anabranch.workflows.functions import WorkflowFunction, functions_in
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import Mistake, nearest
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.nodes import AnyNode, FanInNode, FanOutNode
 from anabranch.workflows.stages import Declaration, classes_in, declare
 from anabranch.workflows.validation import find_handler_mistakes
-from anabranch.workflows.work import DEFAULT_QUEUE, HandlerWork
+from anabranch.workflows.work import DEFAULT_QUEUE, Handler, HandlerWork
 from anabranch.workflows.yaml.load import Loaded, load_yaml
 
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
@@ -98,7 +98,9 @@ class Registry:
                 del self.declarations[name]
                 continue
             nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
-            self.declarations[name] = replace(declared, workflow=replace(declared.workflow, nodes=nodes))
+            workflow = replace(declared.workflow, nodes=nodes)
+            first_calls = find_first_calls(workflow, self.handlers)
+            self.declarations[name] = replace(declared, workflow=workflow, first_calls=first_calls)
         nested = nest(self.declarations, self.broken)
         for name, found in nested.refused.items():
             self._refuse_nested(name, found)

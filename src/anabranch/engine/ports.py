@@ -89,13 +89,17 @@ class Refused(AnabranchError):
 
 @dataclass(frozen=True)
 class Submitted:
-    """The job of a submission, with the rights to advance it if it is new; or, replayed, an earlier answer."""
+    """The job of a submission with the rights to advance it if it is new; or, replayed, an earlier answer.
+
+    `failed_before` is the job of the same parameters that failed, if it is new for that reason.
+    """
 
     job_id: str
     state: JobState
     created: bool
     rights: "tuple[TakenRight, ...]" = ()
     replayed: bool = False
+    failed_before: str | None = None
 
     @property
     def is_new(self) -> bool:

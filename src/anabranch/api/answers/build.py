@@ -90,7 +90,8 @@ def _make_adapter(kind: type[Answer]) -> TypeAdapter[Any]:
 def build_submitted(job_type: str, submitted: Submitted) -> SubmittedJob:
     """The job of a submission."""
     job_id = submitted.job_id
-    return SubmittedJob(job_id, job_type, submitted.state, submitted.created, _job_links(job_id))
+    links, before = _job_links(job_id), submitted.failed_before
+    return SubmittedJob(job_id, job_type, submitted.state, submitted.created, links, before)
 
 
 def build_summary(job: views.LabelledJob) -> JobSummary:

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from anabranch.api.answers.errors import MEDIA_TYPE, Problem
-from anabranch.contract import answer, control, jobs, stack, workflows
+from anabranch.contract import answer, control, jobs, processes, stack, workflows
 
 __all__ = ["Api", "Responses", "body", "keyed", "problems"]
 
@@ -91,7 +91,7 @@ def _lift_definitions(schemas: Schema) -> None:
 
 def _describe_fields(schemas: Schema) -> None:
     """By the docstrings under the fields of answers; pydantic would read them for every process that starts."""
-    for module in (answer, control, jobs, stack, workflows):
+    for module in (answer, control, jobs, processes, stack, workflows):
         for kind in ast.parse(inspect.getsource(module)).body:
             if isinstance(kind, ast.ClassDef) and kind.name in schemas:
                 for field, text in pairwise(kind.body):

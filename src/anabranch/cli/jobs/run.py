@@ -19,7 +19,7 @@ from anabranch.cli.terminal.options import (
     Timeout,
     WorkflowName,
 )
-from anabranch.embedded.locate import find_home, find_remote
+from anabranch.embedded.locate import has_stack
 
 __all__ = ["run"]
 
@@ -37,6 +37,8 @@ def run(
     """Run a job to its end, on a temporary stack if none is up."""
     files = find_file_set(param or ())
     parameters = read_parameters(files.others if files else param or (), params)
+    if files or not has_stack():
+        parameters.require_readable()
     labels = read_labels(label)
     with use_stack(), connect() as client:
         uploads = Uploads(client, quiet=json)
@@ -52,7 +54,7 @@ def run(
 @contextmanager
 def use_stack() -> Iterator[None]:
     """The running stack, or a temporary one."""
-    if find_remote().url or find_home().read_stack():
+    if has_stack():
         yield
         return
     from anabranch.cli.stack.start import temporary_stack  # a running stack needs none of it

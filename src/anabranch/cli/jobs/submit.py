@@ -24,6 +24,7 @@ from anabranch.cli.terminal.options import (
     WorkflowName,
 )
 from anabranch.cli.terminal.output import print_json, print_line
+from anabranch.embedded.locate import has_stack
 
 __all__ = ["submit"]
 
@@ -45,7 +46,7 @@ def submit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Submit a job; the same parameters return the existing job."""
+    """Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues it)."""
     labels = read_labels(label)
     if bulk:
         if param or params or wait or timeout is not None:
@@ -54,6 +55,8 @@ def submit(
         return
     files = find_file_set(param or ())
     parameters = read_parameters(files.others if files else param or (), params)
+    if files or not has_stack():
+        parameters.require_readable()
     wait = wait or timeout is not None
     with connect() as client:
         uploads = Uploads(client, quiet=json)

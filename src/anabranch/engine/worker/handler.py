@@ -17,9 +17,8 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.result_file import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
 from anabranch.workflows.functions import HandlerFunction
-from anabranch.workflows.handlers import Handler, Runs
 from anabranch.workflows.rules import Seconds, find_number_mistakes
-from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
+from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Handler, Retry, Runs
 
 __all__ = [
     "Context",

@@ -17,8 +17,8 @@ from anabranch.engine.worker.resources import NO_RESOURCES, HandlerResources
 from anabranch.engine.worker.tracebacks import format_traceback
 from anabranch.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
 from anabranch.storage.results import Results, is_reference
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.nodes import Folding
+from anabranch.workflows.work import Handler
 
 __all__ = ["Call", "Outcome", "perform", "perform_async"]
 

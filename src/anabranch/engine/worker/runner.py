@@ -36,7 +36,7 @@ from anabranch.errors import AnabranchError, TaskError, Unavailable
 from anabranch.storage.results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError
-from anabranch.workflows.handlers import Handler, Runs
+from anabranch.workflows.work import Handler, Runs
 
 __all__ = ["Runner"]
 

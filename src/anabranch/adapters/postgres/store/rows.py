@@ -108,7 +108,8 @@ def read_submitted(row: Row) -> Submitted | KeyTaken:
     if row["job_id"] is None:
         return KeyTaken()
     rights = tuple(TakenRight(RightId(made), 1) for made in row["rights"])
-    return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"])
+    before = row.get("failed_before")
+    return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"], before)
 
 
 def write_change(transition: Transition) -> dict[str, Json]:
