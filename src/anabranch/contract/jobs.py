@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
-from anabranch.enums import JobState, NodeState
+from anabranch.enums import JobState, NodeStatus
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -158,7 +158,7 @@ class Node(Answer):
     """A node of a job."""
 
     name: str
-    status: NodeState
+    status: NodeStatus
     tasks: TaskCounts
     done: float
     """How many of its tasks have ended, with the parts of those that run and report their progress."""
@@ -178,7 +178,7 @@ class StageResult(Answer):
     """The status of a finished node."""
 
     node: str
-    status: NodeState
+    status: NodeStatus
     tasks: TaskCounts
 
 
@@ -299,7 +299,7 @@ class GraphNode(Answer):
     """`task`, `conditional`, `fan_out`, `fan_in`, `gate`, `wait` or `workflow`: it chooses the shape."""
     note: str
     """A second line: its handler or workflow, what it compares, how it folds, how long it waits."""
-    status: NodeState
+    status: NodeStatus
     x: float = field(repr=False)
     y: float = field(repr=False)
     width: float = field(repr=False)

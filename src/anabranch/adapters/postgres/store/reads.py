@@ -64,10 +64,9 @@ class PostgresReads:
         reasons = await self._database.query("waiting_for", job=job.id) if job.state not in TERMINAL_STATES else ()
         waiting_for = tuple(row["reason"] for row in reasons)
         nodes = await self.nodes(job.id)
-        if any(node.state is NodeState.WAITING for node in nodes):
+        if any(node.is_waiting for node in nodes):
             gates = {node.name: node for node in (await self.workflow(job)).nodes if isinstance(node, GateNode)}
-            waits = NodeState.WAITING
-            nodes = [replace(node, gate=gates.get(node.name)) if node.state is waits else node for node in nodes]
+            nodes = [replace(node, gate=gates.get(node.name)) if node.is_waiting else node for node in nodes]
         return JobDetail(job, nodes, parent[0]["job_id"] if parent else None, waiting_for)
 
     async def find(self, job_id: str) -> LabelledJob:
