@@ -16,7 +16,7 @@ from anabranch.errors import NotFound
 PUBLIC = {
     "anabranch": "AnabranchError BusinessLogicError Checkpoint Conflict Context ContractViolationError DefinitionError"
     " HandlerContext HandlerResult Input InputError Interrupted Job JobBase JobDeclaration NotFound Permanent Resource"
-    " Retry TaskContext TaskError TaskSpec Throttled Transient Unavailable choose end expr gate handler item"
+    " Retry TaskContext TaskError TaskSpec Throttled Transient Unavailable choose end expr fan_in gate handler item"
     " register_handler register_job task wait workflow workflow_named",
     "anabranch.testing.clock": "Clock SteppedClock",
     "anabranch.testing.postgres": "Databases catalog_template catalog_url clock database_url databases"

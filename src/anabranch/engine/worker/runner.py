@@ -85,7 +85,7 @@ class Runner:
     def is_quick(self, claim: Claim) -> bool:
         """Whether a task may run in the quick thread; one that crashed before runs alone in a child."""
         found = self._handler(claim)
-        return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not claim.lane.shape.previous
+        return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not claim.lane.shape.collected
 
     async def run(self, chunk: Sequence[HeldTask]) -> Sequence[tuple[HeldTask, Report | None]]:
         """Run attempts to their end: one of any kind, or several quick ones, of which some may have had no turn. None
@@ -267,10 +267,10 @@ class Runner:
         return await self._definitions.get(claim.lane.workflow_hash) if has_template else None
 
     async def _load_previous(self, claim: Claim) -> Sequence[Json] | None:
-        if (node := claim.lane.shape.previous) is None:
+        if (nodes := claim.lane.shape.collected) is None:
             return None
         path = self._folder(claim) + RESULTS_SUFFIX
-        return await collect_results(self._store, self.results, claim.lane.job_id, node, path)
+        return await collect_results(self._store, self.results, claim.lane.job_id, nodes, path)
 
     def _settle(
         self, held: HeldTask, performed: Outcome, seconds: float, pauses: Sequence[float] = STORAGE_PAUSES_SECONDS
