@@ -17,6 +17,7 @@ from starlette.routing import Match
 from anabranch.access import redact
 from anabranch.api.security.root_path import at_root
 from anabranch.codes import code_of, status_of
+from anabranch.durations import spell_duration
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, InputError, Kind, NotFound, Unavailable
 from anabranch.workflows.inputs import InvalidParameters
@@ -64,7 +65,7 @@ class TooManyRequests(AnabranchError):
 
     def __init__(self, code: str, message: str, seconds: float = 1) -> None:
         self.seconds = math.ceil(seconds)
-        super().__init__(code, message, remedy=f"Try again in {self.seconds} s, and less often.")
+        super().__init__(code, message, remedy=f"Try again in {spell_duration(self.seconds)}, and less often.")
 
 
 class Problem(BaseModel):

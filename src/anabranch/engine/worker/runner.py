@@ -17,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from anabranch.canonical import Json, JsonObject
+from anabranch.durations import spell_duration
 from anabranch.engine.child_jobs import ChildJobs, is_child_job
 from anabranch.engine.environment import Environment, is_exhausted
 from anabranch.engine.failure import CRASH_LIMIT, Failure, describe_error, next_delay
@@ -251,7 +252,7 @@ class Runner:
                     raise
                 return Outcome(error=describe_error(error))  # the handler cancelled itself
             except TimeoutError:
-                raise Overdue("task.timed_out", f"it ran longer than {longest.total_seconds():g} s", None) from None
+                raise Overdue("task.timed_out", f"it ran longer than {spell_duration(longest)}", None) from None
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
         return await self._children.run(call, policy, line, alone=alone)
 
