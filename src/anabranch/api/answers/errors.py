@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -64,7 +65,8 @@ class TooManyRequests(AnabranchError):
 
     def __init__(self, code: str, message: str, seconds: float = 1) -> None:
         self.seconds = math.ceil(seconds)
-        super().__init__(code, message, remedy=f"Try again in {self.seconds} s, and less often.")
+        when = datetime.now(UTC) + timedelta(seconds=self.seconds)
+        super().__init__(code, message, remedy=f"Try again in {self.seconds} s, at {when:%Y-%m-%d %H:%M:%S} UTC.")
 
 
 class Problem(BaseModel):
