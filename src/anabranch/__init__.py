@@ -29,7 +29,18 @@ if TYPE_CHECKING:
         Transient,
         Unavailable,
     )
-    from anabranch.workflows.functions import choose, end, expr, gate, item, task, wait, workflow, workflow_named
+    from anabranch.workflows.functions import (
+        choose,
+        end,
+        expr,
+        fan_in,
+        gate,
+        item,
+        task,
+        wait,
+        workflow,
+        workflow_named,
+    )
     from anabranch.workflows.inputs import Input
     from anabranch.workflows.stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
     from anabranch.workflows.work import Retry
@@ -63,6 +74,7 @@ __all__ = [
     "choose",
     "end",
     "expr",
+    "fan_in",
     "gate",
     "handler",
     "item",

@@ -13,12 +13,13 @@ from anabranch.client.files import FileBody
 from anabranch.client.paths import encode_body, job_path
 from anabranch.contract.answer import JsonObject, JsonValue, read
 from anabranch.contract.jobs import JobStatus, SubmittedJob, Uploaded
+from anabranch.durations import spell_duration
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["BulkAnswer", "job_body", "submit", "submit_many", "upload", "wait"]
+__all__ = ["BulkAnswer", "job_body", "retry_while_unavailable", "submit", "submit_many", "upload", "wait"]
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
@@ -64,7 +65,7 @@ class _Batch:
     def submit(self) -> Steps[list[BulkAnswer]]:
         """Submit them, and return the answers in order; `error` is the reason if some have none."""
         try:
-            yield from _retry_while_unavailable(self._call)
+            yield from retry_while_unavailable(self._call)
         except AnabranchError as error:
             self.error = error
         return [self.answers[place] for place in sorted(self.answers)]
@@ -118,7 +119,7 @@ def submit(
     body = encode_body({**given, "rerun": rerun})
     key = _fresh_key() if idempotency_key is None else idempotency_key
     call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)
-    return _retry_while_unavailable(lambda: call)
+    return retry_while_unavailable(lambda: call)
 
 
 def submit_many(jobs: "Iterable[Mapping[str, Json]]") -> Iterator[Steps[list[BulkAnswer]]]:
@@ -181,7 +182,8 @@ def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answer]:
+def retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answer]:
+    """Send a call, and again for some seconds while the API is unavailable."""
     began, pause = monotonic(), FIRST_PAUSE_SECONDS
     while True:
         try:
@@ -204,4 +206,4 @@ def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
     state = f"is still {seen.status}" if seen else "could not be read"
     see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
     remedy = f"It continues: see it with {see}, or cancel it with {end}."
-    return TimedOut("job.timed_out", f"job {job_id} {state} after {timeout:g} s", remedy=remedy)
+    return TimedOut("job.timed_out", f"job {job_id} {state} after {spell_duration(timeout)}", remedy=remedy)

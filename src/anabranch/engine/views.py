@@ -9,6 +9,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
+from anabranch.enums import NodeStatus
 from anabranch.workflows.nodes import GateNode
 
 __all__ = [
@@ -32,11 +33,13 @@ __all__ = [
 class NodeDetail:
     """A node with the count of its tasks by state; a node that isn't open yet has none.
 
-    `said` is how far the running ones are that said so, where few run; `gate` is what a gate that waits declares.
+    `said` is how far the running ones are that said so, where few run; `is_waiting` for a gate or a wait that is open,
+    `gate` is what such a gate declares.
     """
 
     name: str
     state: NodeState
+    is_waiting: bool
     tasks: TaskCounts
     said: tuple[Progress, ...]
     error: Failure | None
@@ -44,12 +47,18 @@ class NodeDetail:
     finished_at: datetime | None
     gate: GateNode | None = None
 
+    @property
+    def status(self) -> NodeStatus:
+        """The status that is shown."""
+        return NodeStatus.WAITING if self.is_waiting else NodeStatus(self.state)
+
 
 @dataclass(frozen=True)
 class LabelledJob(Job):
-    """A job as its row is, with its labels."""
+    """A job as its row is, with its labels and the time between its ends and its retries."""
 
     labels: Mapping[str, str]
+    idle_seconds: float
 
 
 class JobHead(NamedTuple):

@@ -32,6 +32,7 @@ from anabranch.engine import model, views
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.ports import Submitted
+from anabranch.enums import NodeStatus
 from anabranch.workflows.answers import spell_command
 from anabranch.workflows.drawing import Layout
 from anabranch.workflows.inputs import inputs_schema
@@ -55,8 +56,7 @@ __all__ = [
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-OPEN_NODE = (NodeState.RUNNING, NodeState.WAITING)
-ENDED_NODE = frozenset(NodeState) - {NodeState.PENDING, *OPEN_NODE}
+ENDED_NODE = frozenset(NodeStatus) - {NodeStatus.PENDING, NodeStatus.RUNNING, NodeStatus.WAITING}
 
 
 def build_page(
@@ -139,7 +139,7 @@ def build_event(event: model.Event) -> Event:
     return build(Event, event, data={k: v for k, v in event.data.items() if k != "by" or event.by is None})
 
 
-def build_graph(job: model.Job, layout: Layout, status: Mapping[str, NodeState]) -> Graph:
+def build_graph(job: model.Job, layout: Layout, status: Mapping[str, NodeStatus]) -> Graph:
     """A job's graph."""
     nodes = (
         build(GraphNode, box.vertex, status=status[box.vertex.id], x=box.x, y=box.y, width=box.width, height=box.height)
@@ -201,13 +201,20 @@ def _build_node(node: views.NodeDetail, job_id: str) -> Node:
     answer = None if gate is None or gate.answer is None else inputs_schema(gate.answer)
     command = None if gate is None else spell_command(job_id[:12], gate)
     return build(
-        Node, node, status=node.state, progress=said, answer=answer, command=command, error=_build_error(node.error)
+        Node,
+        node,
+        status=node.status,
+        done=_count_done(node),
+        progress=said,
+        answer=answer,
+        command=command,
+        error=_build_error(node.error),
     )
 
 
 def _current_stage(detail: views.JobDetail) -> int:
     numbered = list(enumerate(detail.nodes, 1))
-    running = [number for number, node in numbered if node.state in OPEN_NODE]
+    running = [number for number, node in numbered if node.state is NodeState.RUNNING]
     opened = [number for number, node in numbered if node.opened_at is not None]
     return running[0] if running else max(opened, default=1)
 
@@ -216,6 +223,11 @@ def _share_done(detail: views.JobDetail, tasks: TaskCounts) -> float:
     state = detail.job.state
     if state is JobState.COMPLETED or not tasks.total:
         return float(state is JobState.COMPLETED)
-    reported = (said for node in detail.nodes for said in node.said)
-    parts = sum(min(max(one.done / one.total, 0.0), 1.0) for one in reported if one.total)
-    return min((tasks.completed + tasks.failed + parts) / tasks.total, 1.0)
+    done = sum(map(_count_done, detail.nodes)) - tasks.cancelled
+    return min(done / tasks.total, 1.0)
+
+
+def _count_done(node: views.NodeDetail) -> float:
+    """How many tasks of a node have ended, with the parts of running ones."""
+    parts = sum(min(max(one.done / one.total, 0.0), 1.0) for one in node.said if one.total)
+    return min(node.tasks.completed + node.tasks.failed + node.tasks.cancelled + parts, float(node.tasks.total))

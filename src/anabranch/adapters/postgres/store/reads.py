@@ -64,10 +64,9 @@ class PostgresReads:
         reasons = await self._database.query("waiting_for", job=job.id) if job.state not in TERMINAL_STATES else ()
         waiting_for = tuple(row["reason"] for row in reasons)
         nodes = await self.nodes(job.id)
-        if any(node.state is NodeState.WAITING for node in nodes):
+        if any(node.is_waiting for node in nodes):
             gates = {node.name: node for node in (await self.workflow(job)).nodes if isinstance(node, GateNode)}
-            waits = NodeState.WAITING
-            nodes = [replace(node, gate=gates.get(node.name)) if node.state is waits else node for node in nodes]
+            nodes = [replace(node, gate=gates.get(node.name)) if node.is_waiting else node for node in nodes]
         return JobDetail(job, nodes, parent[0]["job_id"] if parent else None, waiting_for)
 
     async def find(self, job_id: str) -> LabelledJob:
@@ -159,14 +158,24 @@ class PostgresReads:
         return [Event(**row) for row in await self._list("events", job=job, after=after, limit=limit)]
 
     async def logs(
-        self, job: int, *, limit: int, after: str | None, node: str | None, index: str | None, attempt: int | None
+        self,
+        job: int,
+        *,
+        limit: int,
+        after: str | None = None,
+        node: str | None = None,
+        index: str | None = None,
+        attempt: int | None = None,
+        status: str | None = None,
     ) -> list[Trace]:
-        """What the attempts of a job printed and measured, in order."""
+        """What the attempts of a job printed and measured, in order: all, or those that are running or failed."""
         lane, position, last = _cursor(after, 3)
         number = index_of(index) if index else None
         rows = await self._list(
-            "logs", job=job, lane=lane, position=position, last=last, node=node, index=index, attempt=attempt,
-            number=number if isinstance(number, int) and number < 2**31 else None, limit=limit,
+            "running_logs" if status == "running" else "logs",
+            job=job, lane=lane, position=position, last=last, node=node, index=index, attempt=attempt,
+            number=number if isinstance(number, int) and number < 2**31 else None,
+            failed=status == "failed", limit=limit,
         )  # fmt: skip
         return [_trace(row) for row in rows]
 
