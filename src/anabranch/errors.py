@@ -116,10 +116,11 @@ class Changed(Conflict):
 
 
 class Unavailable(AnabranchError):
-    """A part that is needed does not answer."""
+    """A part that is needed does not answer; `retry_after` is when it may, in seconds, if it says so."""
 
     category = "transient"
     kind = Kind.UNAVAILABLE
+    retry_after: float | None = None
 
 
 class Denied(Unavailable):
