@@ -214,6 +214,7 @@ CODES: tuple[Code, ...] = (
     Code("storage.not_shared", Kind.CONFLICT, "A tier or the work area is not the store that the other processes of the database use.", "Set the same `ANABRANCH_STORAGE__…` on every machine, or adopt the new store with `anabranch storage adopt --yes`.", LOCAL),
     Code("storage.options", Kind.INVALID, "A tier can't be opened with its options.", "Fix ANABRANCH_STORAGE__OPTIONS.", LOCAL),
     Code("storage.path", Kind.INVALID, "The path is not valid for an object.", "Write it as it is listed."),
+    Code("storage.published", Kind.CONFLICT, "A published item uses this object.", "Keep it, or copy to another address; the item would be broken.", LOCAL),
     Code("storage.tier", Kind.NOT_FOUND, "There is no tier of this name.", "The tiers are bronze, silver and gold."),
     Code("storage.unconfirmed", Kind.USAGE, "The command would remove objects.", "Confirm with `--yes`."),
     Code("storage.unreachable", Kind.UNAVAILABLE, "A tier's store does not answer.", "Check that it is up, or fix the tier's URL and options."),

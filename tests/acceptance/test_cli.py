@@ -334,7 +334,7 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
 
 
 def test_a_submission_after_a_failed_job_says_how_to_retry_that(shell: Shell) -> None:
-    job = shell("submit fails --rerun --wait", code=7).stderr.split("job ")[1][:12]
+    job = json.loads(shell("submit fails --rerun --wait --json", code=7).stdout)["job_id"][:12]
     assert f"`anabranch retry {job}`" in shell("submit fails").stderr
 
 

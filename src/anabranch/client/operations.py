@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from anabranch.client.calls import Call, Pause, Steps
-from anabranch.client.errors import TimedOut, error_of
+from anabranch.client.errors import THROTTLED, TimedOut, error_of
 from anabranch.client.files import FileBody
 from anabranch.client.paths import encode_body, job_path
 from anabranch.contract.answer import JsonObject, JsonValue, read
@@ -29,7 +29,6 @@ MAX_SUBMIT_OUTAGE_SECONDS = 5.0
 MIN_TIMEOUT_SECONDS = 0.1
 BATCH_LINES = 500
 BATCH_BYTES = 1_000_000
-THROTTLED = 429  # of a line: the owner's quota is used up, for longer than we would wait
 
 
 def _fresh_key() -> str:
@@ -82,6 +81,7 @@ class _Batch:
         for raw in raws:
             place = raw["line"]
             answer = BulkAnswer.of(self.first + place - 1, raw)
+            # A line that is throttled is over the owner's quota, for longer than we would wait.
             if isinstance(answer.error, Unavailable) and raw["status"] != THROTTLED:
                 lost = answer.error
             else:
@@ -188,8 +188,9 @@ def retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answ
     while True:
         try:
             answer: Answer = yield make_call()
-        except Unavailable:
-            if monotonic() - began > MAX_SUBMIT_OUTAGE_SECONDS:
+        except Unavailable as error:
+            pause = max(pause, error.retry_after or 0)
+            if monotonic() + (error.retry_after or 0) - began > MAX_SUBMIT_OUTAGE_SECONDS:
                 raise
         else:
             return answer
