@@ -129,6 +129,13 @@ def test_jobs_are_found_by_decorator_and_by_list() -> None:
     assert found == [Modelled, Printed]
 
 
+def test_a_job_may_say_how_many_tasks_of_each_stage_run_at_once() -> None:
+    stages = [{"number": 1, "task_type": "x"}, {"number": 2, "task_type": "x", "max_parallel_tasks": 2}]
+    limited = type("Limited", (), {"job_type": "limited", "stages": stages, "max_parallel_tasks": 5})
+    found = [node for node in declare(limited).workflow.nodes if isinstance(node, StageNode)]
+    assert [node.max_running for node in found] == [5, 2]
+
+
 def test_a_fan_in_may_depend_on_several_stages() -> None:
     class Several(Job):
         job_type = "several"

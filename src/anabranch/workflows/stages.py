@@ -181,7 +181,8 @@ def declare(declared: type) -> Declaration:
         raise DefinitionError("workflow.invalid", f"{declared.__qualname__} has no job_type")
     inputs, model = _schema(name, _either(declared, "parameters_schema", "PARAMETERS", None))
     instance = _instance(name, declared)
-    stages = _stages(name, _either(declared, "stages", "STAGES", []), instance)
+    most = _either(declared, "max_parallel_tasks", "MAX_PARALLEL_TASKS", None)
+    stages = _stages(name, _either(declared, "stages", "STAGES", []), instance, most)
     workflow = require_sound(
         Workflow(
             id=name,
@@ -258,12 +259,17 @@ def _role(parameter: inspect.Parameter, spare: list[str]) -> str | None:
     return None
 
 
-def _stages(job_type: str, given: Sequence[Mapping[str, Any]], instance: object) -> list[tuple[Stage, StageNode]]:
-    """The stages in order, each with its node; the nodes don't have their edges yet."""
+def _stages(
+    job_type: str, given: Sequence[Mapping[str, Any]], instance: object, max_parallel_tasks: int | None
+) -> list[tuple[Stage, StageNode]]:
+    """The stages in order, each with its node; the nodes don't have their edges yet.
+
+    What a job says of `max_parallel_tasks` holds for each stage that says nothing of it.
+    """
     mistakes, stages = [], []
     for position, raw in enumerate(given, 1):
         try:
-            keys = _one_spelling(raw)
+            keys = {"max_parallel_tasks": max_parallel_tasks, **_one_spelling(raw)}
         except (ValueError, TypeError) as error:
             mistakes.append(f"stage {position}: {error}")
             continue
