@@ -155,4 +155,5 @@ def test_parameters_come_from_a_yaml_file_and_above_it_from_the_command_line(tmp
 def test_a_field_of_an_answer_that_is_a_string_keeps_its_text() -> None:
     given = read_parameters(["why=5", "approved=true"], None)
     assert given.values == {"why": 5, "approved": True}
-    assert given.with_texts({"why"}) == {"why": "5", "approved": True}
+    fields = {"properties": {"why": {"type": "string"}, "approved": {"type": "boolean"}}}
+    assert given.as_declared(fields) == {"why": "5", "approved": True}
