@@ -3,7 +3,7 @@
 from fastapi import Response
 
 from anabranch.api.answers.etags import KEPT, answer_once
-from anabranch.api.answers.openapi import Responses
+from anabranch.api.openapi.declare import Responses
 
 __all__ = ["DRAWN", "answer_svg"]
 

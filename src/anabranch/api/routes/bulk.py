@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import InvalidRequest, describe
-from anabranch.api.answers.openapi import body, keyed, problems
 from anabranch.api.body import check_media_type, parse_object, too_large
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
+from anabranch.api.openapi.declare import body, keyed, problems
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
 from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
@@ -36,7 +36,10 @@ DESCRIPTION = "One object a line, in the order of the request: `line`, `status`,
     "/bulk",
     dependencies=[needs(Scope.SUBMIT)],
     response_class=Response,
-    responses={200: {"description": DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER}}, **problems(413, 415)},
+    responses={
+        200: {"description": DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER}},
+        **problems("request.media_type", "request.too_large", "idempotency.key"),
+    },
     openapi_extra=keyed(body(JobRequest, required=True, kinds=MEDIA_TYPES)),
 )
 async def submit_jobs(

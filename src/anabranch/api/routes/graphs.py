@@ -7,9 +7,9 @@ from fastapi import APIRouter, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_graph
 from anabranch.api.answers.etags import IfNoneMatch
-from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import DRAWN, answer_svg
+from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
 from anabranch.contract.jobs import Graph
 from anabranch.engine.model import Job, NodeState
@@ -21,7 +21,11 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
-@router.get("/{job_id}/graph", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+@router.get(
+    "/{job_id}/graph",
+    dependencies=[needs(Scope.READ)],
+    responses=problems(*JOB_CODES, "workflow.definition_missing", "workflow.unreadable"),
+)
 async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     """The nodes and edges of a job's workflow, as it was pinned: where each is drawn, and the nodes' states."""
     job = await gateway.reads.find(job_id)
@@ -33,7 +37,7 @@ async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     "/{job_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**DRAWN, **problems(404, 409, 410)},
+    responses={**DRAWN, **problems(*JOB_CODES, "workflow.definition_missing", "workflow.unreadable")},
 )
 async def draw_job(job_id: JobId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """The same as SVG, each node in the colour of its state."""

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import KEPT, IfNoneMatch, keep, not_modified
-from anabranch.api.answers.openapi import Responses, body, keyed, problems
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
@@ -27,7 +27,10 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-SUBMIT_PROBLEMS = problems(404, 409, 413, 415)
+SUBMIT_PROBLEMS = problems(
+    *BODY_CODES,
+    *("workflow.not_found", "job.parameters", "node.count", "idempotency.key", "idempotency.conflict", "quota.jobs"),
+)
 REPLAYED = "Idempotency-Replayed"
 SAME: Responses = {200: {"model": SubmittedJob, "description": "The same request made this job before"}}
 
@@ -81,7 +84,7 @@ async def submit_job(
     return await _submit(gateway, limits, caller, wanted, key)
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
 async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
@@ -95,7 +98,7 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     "/status/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobStatus,
-    responses={**KEPT, **problems(404, 409, 410)},
+    responses={**KEPT, **problems(*JOB_CODES)},
 )
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
@@ -117,7 +120,7 @@ async def show_status(
     "/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobStatus,
-    responses={**KEPT, **problems(404, 409, 410)},
+    responses={**KEPT, **problems(*JOB_CODES)},
 )
 async def show_job(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
@@ -126,7 +129,11 @@ async def show_job(
     return await show_status(job_id, gateway, response, if_none_match)
 
 
-@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+@router.get(
+    "/{job_id}/tasks",
+    dependencies=[needs(Scope.READ)],
+    responses=problems(*JOB_CODES, "node.not_found", "page.cursor"),
+)
 async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[Task]:
     """The tasks of a job, in order."""
     job = (await gateway.reads.head(job_id)).job

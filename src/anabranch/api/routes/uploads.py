@@ -9,9 +9,9 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import InvalidRequest, Mistake
-from anabranch.api.answers.openapi import Responses, body, problems
 from anabranch.api.body import check_media_type
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs
+from anabranch.api.openapi.declare import Responses, body, problems
 from anabranch.api.requests import UploadQuery
 from anabranch.contract.jobs import Uploaded
 
@@ -20,6 +20,10 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/uploads", tags=["uploads"])
 
+UPLOAD_CODES = (
+    *("upload.checksum", "upload.name", "upload.too_large", "quota.bytes", "request.media_type"),
+    *("storage.full", "storage.path", "storage.unwritable"),
+)
 ANY_BYTES = "application/octet-stream"
 SAME: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
 ReprDigest = Annotated[
@@ -34,7 +38,7 @@ Checksum = Annotated[
     "",
     status_code=201,
     dependencies=[needs(Scope.SUBMIT)],
-    responses={**SAME, **problems(413, 415)},
+    responses={**SAME, **problems(*UPLOAD_CODES)},
     openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
 )
 async def upload_file(
