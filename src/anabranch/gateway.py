@@ -91,11 +91,13 @@ class Gateway:
     async def close(self) -> None:
         """End the session and close the pools."""
         self._stop.set()
-        if self._session:
-            await self._session
-        await self._store.close()
-        await self.reads.close()
-        await self.signs.close()
+        try:
+            if self._session:
+                await self._session
+        finally:
+            await self._store.close()
+            await self.reads.close()
+            await self.signs.close()
 
     @property
     def has_session(self) -> bool:

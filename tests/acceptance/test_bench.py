@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
@@ -18,7 +20,9 @@ def bench(database_url: str, home: Path, *arguments: str) -> dict[str, Any]:
     program = [sys.executable, "-m", "anabranch", "bench", *arguments, "--database-url", database_url, "--json"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
     environment["ANABRANCH_HOME"] = str(home)
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        program, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures

@@ -9,10 +9,13 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -72,7 +75,9 @@ class Shell:
 
     def __call__(self, command: str, *more: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "anabranch", *command.split(), *more]
-        done = subprocess.run(program, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            program, env=self.environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
         assert done.returncode == code, done
         return done
 
@@ -140,7 +145,7 @@ def test_a_workflow_that_is_added_runs_after_a_reload(shell: Shell) -> None:
 def test_a_job_is_shown_by_a_start_of_its_id(shell: Shell) -> None:
     job_id = shell.json("submit hello_world -p n=3 -p message=shown --wait")["job_id"]
     assert "6 of 6 completed" in shell(f"status {job_id[:12]}").stdout
-    assert job_id in [job["job_id"] for job in shell.json("jobs --workflow hello_world --state completed")]
+    assert job_id in [job["job_id"] for job in shell.json("jobs --workflow hello_world --status completed")]
 
 
 def test_tasks_come_in_pages_or_all_at_once(shell: Shell) -> None:
@@ -169,7 +174,7 @@ def test_a_node_that_a_job_does_not_have_exits_3_and_names_the_nearest(shell: Sh
 
 
 def test_a_state_that_is_none_exits_2_and_lists_those_that_are(shell: Shell) -> None:
-    said = shell("jobs --state bogus", code=2).stderr
+    said = shell("jobs --status bogus", code=2).stderr
     assert "'bogus' is not one of 'pending', 'running', 'waiting'" in said
     assert "'ready', 'running'" in shell("tasks abc --status bogus", code=2).stderr
 
@@ -237,14 +242,14 @@ def test_following_ends_when_it_is_interrupted(shell: Shell) -> None:
     assert following.stdout is not None
     assert "job.submitted" in following.stdout.readline()
     following.send_signal(signal.SIGINT)
-    following.communicate(timeout=60)
+    following.communicate(timeout=PATIENCE_SECONDS)
     assert following.returncode == 130
 
 
 def test_a_job_is_drawn_with_its_states(shell: Shell) -> None:
     job_id = shell.json("submit diamond -p text=drawn --wait")["job_id"]
     assert "✓ left" in shell(f"status {job_id} --graph").stdout
-    assert {node["state"] for node in shell.json(f"status {job_id} --graph")["nodes"]} == {"completed"}
+    assert {node["status"] for node in shell.json(f"status {job_id} --graph")["nodes"]} == {"completed"}
 
 
 def test_the_live_processes_are_listed(shell: Shell) -> None:
@@ -281,7 +286,7 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
     assert waiting.stderr is not None
     assert "running" in waiting.stderr.readline()
     waiting.send_signal(signal.SIGINT)
-    said = waiting.communicate(timeout=60)[1]
+    said = waiting.communicate(timeout=PATIENCE_SECONDS)[1]
     assert waiting.returncode == 130
     assert "continues" in said
     see, end = said.split("`")[1::2]
@@ -304,6 +309,44 @@ def test_a_file_is_uploaded_and_its_address_passed(shell: Shell, tmp_path: Path)
     assert address.startswith("bronze://uploads/2d711642b726b04401627ca9fbac32f5")
     assert (shell.home / "bronze" / address.removeprefix("bronze://")).read_bytes() == b"x"
     shell(f"submit echo -p message=@{tmp_path}/none", code=5)
+
+
+def test_a_job_is_submitted_for_each_file_of_a_folder_or_a_pattern(shell: Shell, tmp_path: Path) -> None:
+    for name in ("a.tif", "b.tif", "c.txt", ".hidden"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "folder").mkdir()
+    rows = shell.json(f"submit echo -p message=@{tmp_path} --wait")
+    assert [(Path(row["file"]).name, row["status"]) for row in rows] == [
+        ("a.tif", "completed"), ("b.tif", "completed"), ("c.txt", "completed"),
+    ]  # fmt: skip
+    assert shell.json(f"status {rows[1]['job_id']}")["result"]["message"].endswith("/b.tif")
+
+    shown = shell(f"submit echo -p message=@{tmp_path}/*.tif").stdout.splitlines()
+    assert [line.split() for line in shown] == [
+        ["FILE", "JOB", "STATUS"],
+        *([row["file"], row["job_id"][:12], "completed"] for row in rows[:2]),
+    ]
+
+
+def test_files_that_are_refused_or_fail_are_in_the_table_and_in_the_exit_code(shell: Shell, tmp_path: Path) -> None:
+    for name in ("a.tif", "b.tif"):
+        (tmp_path / name).write_text(name)
+    failed = shell(f"submit fails -p source=@{tmp_path} --wait --json", code=7)
+    assert [row["error"]["code"] for row in json.loads(failed.stdout)] == ["test.impossible"] * 2
+    assert json.loads(failed.stderr)["code"] == "files.failed"
+    refused = shell(f"submit hello_world -p n=@{tmp_path}", code=5)
+    assert [line.split()[2] for line in refused.stdout.splitlines()] == ["STATUS", "refused", "refused"]
+    assert "2 of 2 files were refused" in refused.stderr
+
+
+def test_a_line_of_many_jobs_names_files_to_upload(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "dem.tif").write_bytes(b"x")
+    lines = ({"message": f"@{tmp_path}/dem.tif"}, {"message": "@@text"}, {"message": f"@{tmp_path}/none"})
+    (tmp_path / "jobs").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    done = shell(f"submit echo --bulk {tmp_path}/jobs", code=5)
+    sent = [shell.json(f"status {job_id} --watch")["result"]["message"] for job_id in done.stdout.split()]
+    assert sent == [f"bronze://uploads/{sha256(b'x').hexdigest()}/dem.tif", "@text"]
+    assert "line 3: message: there is no file" in done.stderr
 
 
 def test_text_stays_text_where_text_is_declared(shell: Shell) -> None:
@@ -392,6 +435,6 @@ def complete(shell: Shell, words: str) -> list[str]:
 def test_a_shell_completes_commands_states_workflows_and_jobs(shell: Shell) -> None:
     job_id = shell("submit hello_world -p message=completed").stdout.strip()
     assert complete(shell, "anabranch sta") == ["status"]
-    assert complete(shell, "anabranch jobs --state comp") == ["completed"]
+    assert complete(shell, "anabranch jobs --status comp") == ["completed"]
     assert complete(shell, "anabranch submit hello_") == ["hello_world"]
     assert complete(shell, f"anabranch status {job_id[:8]}") == [job_id[:12]]

@@ -16,6 +16,7 @@ import pytest
 from anabranch.access import Credential
 from anabranch.client import Client, NotAllowed
 from anabranch.embedded.home import Home
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -31,7 +32,9 @@ class Shell:
     def __call__(self, command: str, code: int = 0, **settings: str) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "anabranch", *command.split()]
         environment = self.environment | settings
-        done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            program, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
         assert done.returncode == code, done
         return done
 

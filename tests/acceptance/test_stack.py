@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from anabranch.client import Client
 from anabranch.embedded.home import STACK_MARK, Home, Stack
 from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.processes import Process, marked, working_in
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -62,7 +62,7 @@ class Stage:
 
     def call(self, *arguments: str, code: int = 0) -> str:
         program = self.start(*arguments)
-        out, said = program.communicate(timeout=120)
+        out, said = program.communicate(timeout=PATIENCE_SECONDS)
         assert program.returncode == code, (out, said)
         return out
 
@@ -108,13 +108,6 @@ def stage() -> Iterator[Stage]:
         shutil.rmtree(folder)
 
 
-def wait_until(true: Callable[[], object], seconds: float = 25) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
-
-
 def test_every_kill_is_survived_and_no_job_is_lost(stage: Stage) -> None:
     stage.call("up", "--detach", "--workers", "1")
 
@@ -151,9 +144,9 @@ def test_an_interrupted_run_stops_what_it_started(stage: Stage) -> None:
     running = stage.start("run", "waits", "-p", f"file={stage.folder}/never")
     wait_until(lambda: (stack := stage.home.read_stack()) and stack.api_url)
     with Client(str(stage.stack.api_url)) as client:
-        wait_until(lambda: client.ready() and client.jobs(state="running").items)
+        wait_until(lambda: client.ready() and client.jobs(status="running").items)
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 130, said
     assert "Traceback" not in said
     assert stage.members() == []
@@ -166,7 +159,7 @@ def test_up_in_the_foreground_stops_on_interrupt(stage: Stage) -> None:
     assert shown["url"] == stage.stack.api_url
     assert stage.call("submit", "hello_world")
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 0
     assert "callers need no key" in said
     assert stage.members() == []

@@ -17,7 +17,8 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.engine.views import TaskDetail
 from anabranch.plugins.demo.phases import make_artifact
-from tests.support.crew import Member, Stage, Start, open_stage, until_async
+from tests.support.crew import Member, Stage, Start, open_stage
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 PLUGINS = Path(__file__).parent / "plugins"
@@ -36,7 +37,7 @@ async def stand_everywhere(stage: Stage) -> tuple[Member, str]:
     """A worker with a task at each boundary, and their job."""
     (_, worker) = await stage.crew.start_ready("orchestrator", "worker", slots=len(STOPS))
     job_id = await stage.submit("phased", phases=PHASES, stops=STOPS, file=str(stage.folder / "file"))
-    await until_async(lambda: len(stage.noted("stands")) == len(STOPS), what="a task at each boundary")
+    await wait_until_async(lambda: len(stage.noted("stands")) == len(STOPS), what="a task at each boundary")
     return worker, job_id
 
 
@@ -81,7 +82,7 @@ async def test_w5_a_worker_killed_at_every_boundary_of_a_phase_is_followed_by_on
 async def test_w3_handlers_told_to_stop_save_a_checkpoint_and_are_handed_back_free_of_charge(stage: Stage) -> None:
     worker, job_id = await stand_everywhere(stage)
     worker.send(signal.SIGTERM)
-    assert await worker.ended(15) == 0
+    assert await worker.ended() == 0
     await stage.crew.start_ready("worker", slots=len(STOPS))
     tasks = await finish(stage, job_id)
     assert [(task.attempts, task.crashes) for task in tasks] == [(2, 0)] * (len(STOPS) - 2) + [(1, 0)] * 2
@@ -129,7 +130,7 @@ async def test_w5_a_server_killed_at_every_boundary_of_a_phase_is_waited_for(ser
         _, job_id = await stand_everywhere(stage)
         await asyncio.to_thread(server.kill)
         (stage.folder / "file").touch()
-        await until_async(lambda: len(stage.noted("made-1")) == len(STOPS), what="work without the server")
+        await wait_until_async(lambda: len(stage.noted("made-1")) == len(STOPS), what="work without the server")
         await asyncio.to_thread(server.start)
         tasks = await finish(stage, job_id)
         assert [task.attempts for task in tasks] == [1] * len(STOPS)

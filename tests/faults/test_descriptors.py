@@ -11,8 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.crew import Stage, until_async
+from tests.support.crew import Stage
 from tests.support.serving import serve_api
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 ACTS = ["heavy fine", "heavy large", "async opens", "quick opens", "plain fine"]
@@ -32,7 +33,7 @@ def without_descriptors(pid: int, *, left: int = 0) -> Iterator[None]:
 
 async def until_all_beat(stage: Stage) -> None:
     """A process without descriptors can't connect; one whose heart has beaten is connected."""
-    await until_async(lambda: stage.query("select bool_and(beat_at > began_at) from app.sessions") == [(True,)])
+    await wait_until_async(lambda: stage.query("select bool_and(beat_at > began_at) from app.sessions") == [(True,)])
 
 
 @pytest.mark.parametrize("left", [0, 3])
@@ -41,7 +42,7 @@ async def test_tf2_a_worker_without_descriptors_leaves_its_tasks_to_a_healthy_on
     await until_all_beat(stage)
     with without_descriptors(sick.pid, left=left):
         job_ids = [await stage.submit("acts", acts=ACTS, number=number) for number in range(6)]
-        await until_async(lambda: sick.said("worker.exhausted"), what="a task that was handed back")
+        await wait_until_async(lambda: sick.said("worker.exhausted"), what="a task that was handed back")
         await stage.crew.start_ready("worker", slots=4)
         await stage.finish(*job_ids)
         assert stage.query("select outcome, failures, crashes, count(*) from app.outcomes group by 1, 2, 3") == [
@@ -56,7 +57,7 @@ async def test_tf2_a_worker_that_has_descriptors_again_finishes_its_tasks_by_its
     await until_all_beat(stage)
     with without_descriptors(worker.pid):
         job_ids = [await stage.submit("acts", acts=ACTS, number=number) for number in range(3)]
-        await until_async(lambda: len(worker.said("worker.exhausted")) > 1, what="tasks that were handed back")
+        await wait_until_async(lambda: len(worker.said("worker.exhausted")) > 1, what="tasks that were handed back")
         handed_back = len(worker.said("task.handed_back"))
         await asyncio.sleep(5)
         # It asks for no tasks while it can't run any.
@@ -69,7 +70,7 @@ async def test_tf2_a_worker_that_has_descriptors_again_finishes_its_tasks_by_its
 async def test_tf2_an_async_handler_that_leaks_descriptors_fails_in_the_end(stage: Stage) -> None:
     """It is the worker's trouble first; one whose attempts never end would keep its job for ever (E1)."""
     await stage.crew.start_ready("orchestrator", "worker")
-    job = await stage.complete(await stage.submit("acts", acts=["async leaks", "plain leaks"]), 300)
+    job = await stage.complete(await stage.submit("acts", acts=["async leaks", "plain leaks"]))
     in_loop, in_child = await stage.tasks(job, "act")
     assert in_loop.error is not None
     assert in_child.error is not None
@@ -95,5 +96,5 @@ def test_tf4_an_api_without_descriptors_answers_whom_it_knows_and_does_not_fill_
         assert set(answers) == {200}
         assert len(said.splitlines()) - before < 300, said[-2_000:]
         assert "never retrieved" not in said
-        with httpx.Client(base_url=served.client.base_url, timeout=30) as stranger:
+        with httpx.Client(base_url=served.client.base_url, timeout=PATIENCE_SECONDS) as stranger:
             assert stranger.get("/readyz").is_success

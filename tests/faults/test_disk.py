@@ -17,8 +17,9 @@ from anabranch.embedded.home import Home
 from anabranch.engine.submission import Order
 from anabranch.errors import Conflict, Unavailable
 from tests.support.campaign import open_campaign
-from tests.support.crew import Stage, Start, open_stage, until_async
+from tests.support.crew import Stage, Start, open_stage
 from tests.support.faults import DISK, fill
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 PLUGINS = Path(__file__).parent / "plugins"
@@ -72,7 +73,7 @@ async def test_tf2_a_result_that_has_no_room_on_the_disk_waits_for_it(stage_on_s
     worker, _ = await stage.crew.start_ready("worker", "orchestrator", slots=1)
     await stage.complete(await stage.submit("acts", acts=["plain large"], number=1))
     job_id = await stage.submit("acts", acts=["plain large"], number=2)
-    await until_async(lambda: worker.said("task.result_waits"), what="a result that waits")
+    await wait_until_async(lambda: worker.said("task.result_waits"), what="a result that waits")
     for result in (stage.folder / "home" / "work").rglob("*.json"):
         result.unlink()
     await stage.finish(job_id)
@@ -126,9 +127,9 @@ async def fill_and_free(url: str, disk: Path, folder: Path) -> None:
         job_id = await stage.submit("bulky", count=60, bytes=900_000)
         await stage.reach(job_id, 10)
         filler = fill(disk)
-        await until_async(lambda: any(worker.said("worker.interrupted") for worker in workers))
+        await wait_until_async(lambda: any(worker.said("worker.interrupted") for worker in workers))
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(fail_to_submit(stage), 60)
+            await asyncio.wait_for(fail_to_submit(stage), PATIENCE_SECONDS)
         filler.unlink()
         began = time.monotonic()
         job = await stage.finish(job_id)

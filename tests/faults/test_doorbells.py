@@ -6,8 +6,9 @@ import time
 import psycopg
 import pytest
 
-from tests.support.crew import Stage, until_async
+from tests.support.crew import Stage
 from tests.support.proxy import Proxy
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -62,6 +63,6 @@ async def test_e14_jobs_that_wait_cost_no_statement(stage: Stage) -> None:
     alone = await commits(stage)
     for run in range(300):
         await stage.submit("chain", run=run)
-    await until_async(lambda: stage.query("select count(*) from app.lanes where claimable") == [(300,)])
+    await wait_until_async(lambda: stage.query("select count(*) from app.lanes where claimable") == [(300,)])
     # The server's counters may lag behind on a busy machine; what costs statements does so in every window.
     assert any([await commits(stage) <= alone * 1.3 + 10 for _ in range(3)])

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.campaign import make_folder
-from tests.support.crew import Start, open_stage, until_async
+from tests.support.crew import Start, open_stage
 from tests.support.database_server import DatabaseServer
 from tests.support.proxy import Proxy
+from tests.support.waiting import wait_until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 PLUGINS = Path(__file__).parent / "plugins"
@@ -27,7 +28,7 @@ async def test_tf1_a_result_of_another_history_is_not_taken_for_one_of_this(fold
             survivor = stage.crew.start("worker", url=other_door.url)
             await survivor.started()
             await stage.submit("steady", count=1, file=str(files[0]), run="theirs")
-            await until_async(lambda: len(stage.noted("beat")) > 1)
+            await wait_until_async(lambda: len(stage.noted("beat")) > 1)
             claimed = stage.query(CLAIMED)
 
             other_door.stall()
@@ -39,15 +40,15 @@ async def test_tf1_a_result_of_another_history_is_not_taken_for_one_of_this(fold
             door.cut()
             await stage.crew.start_ready("worker")
             job_id = await stage.submit("steady", count=1, file=str(files[1]), run="ours")
-            await until_async(lambda: len(stage.noted("began")) == 2)
+            await wait_until_async(lambda: len(stage.noted("began")) == 2)
             assert stage.query(CLAIMED) == claimed, "the histories don't meet, so nothing is tested"
 
             files[0].touch()
-            await until_async(lambda: stage.noted("ended"))
+            await wait_until_async(lambda: stage.noted("ended"))
             applied = other_door.count_answers("turn", "applied")
             other_door.heal()
             other_door.cut()
-            await until_async(
+            await wait_until_async(
                 lambda: (
                     other_door.count_answers("turn", "applied") > applied or len(survivor.said("session.began")) == 2
                 ),

@@ -6,7 +6,8 @@ import pytest
 
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
-from tests.support.crew import Stage, until_async
+from tests.support.crew import Stage
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -30,7 +31,7 @@ async def kill_workers(stage: Stage, kills: int, **kinds: int) -> None:
         await stage.reach(job_id, count * kill // (kills + 2))
         stage.crew.alive("worker")[0].kill()
         stage.crew.start("worker")
-    job = await stage.finish(job_id, seconds=120)
+    job = await stage.finish(job_id)
     total: Json = {"count": count, "sum": sum(n * n for n in range(count))}
     assert job.job.result == {"add": total}
     tasks = await stage.tasks(job, "work")
@@ -46,12 +47,14 @@ async def test_e21_a_task_whose_worker_was_killed_amid_it_runs_again_alone(stage
     (worker, _) = await stage.crew.start_ready("worker", "orchestrator")
     file = stage.folder / "file"
     job_id = await stage.submit("steady", count=2, file=str(file), kind=kind)
-    await until_async(lambda: stage.query("select count(*) from app.claims where started_at is not null") == [(2,)])
+    await wait_until_async(
+        lambda: stage.query("select count(*) from app.claims where started_at is not null") == [(2,)]
+    )
     worker.kill()
     before = len(stage.noted("beat"))
     await stage.crew.start_ready("worker")
     assert len(stage.noted("beat")) - before < 4, "its children went on"
-    await until_async(lambda: len(stage.noted("began")) == 4, 30, "the next attempts")
+    await wait_until_async(lambda: len(stage.noted("began")) == 4, "the next attempts")
     file.touch()
     job = await stage.finish(job_id)
     tasks = await stage.tasks(job, "beat")
@@ -67,7 +70,7 @@ async def test_e6_orchestrators_killed_while_jobs_advance(stage: Stage) -> None:
     jobs = [await stage.submit("chain", run=run) for run in range(8)]
     jobs.append(await stage.submit("mixed", quick=100, plain=40, heavy=4))
     for kill in range(1, 6):
-        await until_async(lambda kill=kill: count_events(stage) > 40 * kill)  # type: ignore[misc]  # a bound variable
+        await wait_until_async(lambda kill=kill: count_events(stage) > 40 * kill)  # type: ignore[misc]  # a bound variable
         stage.crew.alive("orchestrator")[0].kill()
         stage.crew.start("orchestrator")
     await stage.finish(*jobs)
@@ -85,7 +88,7 @@ async def test_e21_with_no_orchestrator_work_goes_on_and_what_died_comes_back_wi
     await stage.finish(await stage.submit("chain"))
     file = stage.folder / "file"
     held = await stage.submit("steady", count=2, file=str(file))
-    await until_async(lambda: len(stage.noted("began")) == 2)
+    await wait_until_async(lambda: len(stage.noted("began")) == 2)
     worker.kill()
     file.touch()
     await stage.crew.start_ready("worker")
@@ -107,7 +110,7 @@ async def test_e21_child_jobs_survive_the_death_of_every_process(stage: Stage) -
         for role in ("worker", "orchestrator"):
             stage.crew.alive(role)[0].kill()
             stage.crew.start(role)
-    job = await stage.finish(job_id, seconds=120)
+    job = await stage.finish(job_id)
     assert job.job.result == {"total": sum(n * n for n in range(count)), "count": count}
     assert stage.query("select count(*), count(distinct scope) from app.jobs where parent is not null") == [
         (count, count)
@@ -117,7 +120,7 @@ async def test_e21_child_jobs_survive_the_death_of_every_process(stage: Stage) -
 async def test_e7_no_child_outlives_its_parent(stage: Stage) -> None:
     await stage.crew.start_ready("orchestrator", "worker")
     job_id = await stage.submit("family", items=list(range(20)), pause=30)
-    await until_async(lambda: stage.query("select count(*) > 1 from app.children") == [(True,)])
+    await wait_until_async(lambda: stage.query("select count(*) > 1 from app.children") == [(True,)])
     await stage.gateway.controls.cancel(job_id, "test", "test")
     assert stage.query("select distinct state::text from app.jobs") == [(str(JobState.CANCELLED),)]
-    await until_async(lambda: stage.query("select count(*) from app.children") == [(0,)], 30, "the end of every child")
+    await wait_until_async(lambda: stage.query("select count(*) from app.children") == [(0,)], "the end of every child")

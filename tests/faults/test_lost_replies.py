@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from tests.support.crew import Member, Stage, until_async
+from tests.support.crew import Member, Stage
 from tests.support.proxy import Lose, Proxy, Row
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.postgres
 LEASE = 3.0
@@ -47,7 +48,7 @@ async def test_e12_claims_whose_reply_was_lost_go_back_free_of_charge(stage: Sta
     traps = [proxy.lose(name, Lose.REPLY, times=2, when=has_claims) for name in ("claim", "turn")]
     worker = await start_behind(stage, proxy)
     job_id = await stage.submit("mixed", quick=40, plain=20)
-    await asyncio.gather(*(asyncio.wait_for(trap.sprung.wait(), 30) for trap in traps))
+    await asyncio.gather(*(asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS) for trap in traps))
     job = await stage.finish(job_id)
     replies = [json.loads(str(call.row[-1])) for trap in traps for call in trap.caught]
     lost = sum(len(reply["tasks"]) + sum(count for _, _, count, _ in reply["fresh"]) for reply in replies)
@@ -88,7 +89,7 @@ async def test_e6_a_right_whose_holder_never_heard_of_it_is_taken_over(stage: St
     trap = proxy.lose("turn", Lose.REPLY, when=has_rights)
     await start_behind(stage, proxy)
     job_id = await stage.submit("chain")
-    await asyncio.wait_for(trap.sprung.wait(), 30)
+    await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
     began = time.monotonic()
     await stage.until(job_id, lambda job: job.nodes[1].tasks.total)
     assert time.monotonic() - began < LEASE + 2 * SWEEP
@@ -102,7 +103,7 @@ async def test_e6_a_worker_killed_between_the_report_and_the_advance(stage: Stag
     trap = proxy.lose(function, Lose.SILENCE, when=has_rights if function == "turn" else any)
     worker = await start_behind(stage, proxy)
     job_id = await stage.submit("chain")
-    await asyncio.wait_for(trap.sprung.wait(), 30)
+    await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
     worker.kill()
     began = time.monotonic()
     await stage.until(job_id, lambda job: job.nodes[1].tasks.total)
@@ -117,7 +118,7 @@ async def test_e21_a_worker_killed_after_its_commit_and_before_the_reply(stage: 
     trap = proxy.lose("turn", Lose.SILENCE, when=lambda row: has_reports(row) and has_claims(row))
     worker = await start_behind(stage, proxy)
     job_id = await stage.submit("mixed", quick=60, plain=20)
-    await asyncio.wait_for(trap.sprung.wait(), 30)
+    await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
     worker.kill()
     await stage.crew.start_ready("worker")
     job = await stage.finish(job_id)
@@ -130,16 +131,16 @@ async def test_e3_a_report_that_arrives_after_its_worker_died_is_stale(stage: St
     worker = await start_behind(stage, proxy)
     file = stage.folder / "file"
     job_id = await stage.submit("steady", count=2, file=str(file))
-    await until_async(lambda: len(stage.noted("began")) == 2)
+    await wait_until_async(lambda: len(stage.noted("began")) == 2)
     proxy.stall()
     file.touch()
-    await until_async(lambda: len(stage.noted("ended")) == 2 and proxy.calls["turn"] > 0)
+    await wait_until_async(lambda: len(stage.noted("ended")) == 2 and proxy.calls["turn"] > 0)
     worker.kill()
     file.unlink()
     await stage.crew.start_ready("worker")
-    await until_async(lambda: len(stage.noted("began")) == 4)
+    await wait_until_async(lambda: len(stage.noted("began")) == 4)
     proxy.heal()
-    await until_async(lambda: proxy.connections == 0, 10)
+    await wait_until_async(lambda: proxy.connections == 0)
     file.touch()
     job = await stage.finish(job_id)
     assert [(task.result, task.failures) for task in await stage.tasks(job, "beat")] == [(2, 0), (2, 0)]
@@ -152,10 +153,10 @@ async def test_e21_a_worker_cut_off_stops_before_its_lease_ends_and_works_on_whe
     worker = await start_behind(stage, proxy)
     file = stage.folder / "file"
     job_id = await stage.submit("steady", count=1, file=str(file))
-    await until_async(lambda: stage.noted("began"))
+    await wait_until_async(lambda: stage.noted("began"))
     proxy.stall()
     await stage.crew.start_ready("worker")
-    await until_async(lambda: len(beats(stage, attempt=2)) > 20, 30, "the work of others")
+    await wait_until_async(lambda: len(beats(stage, attempt=2)) > 20, "the work of others")
     ended, taken_over = beats(stage, attempt=1)[-1], beats(stage, attempt=2)[0]
     assert ended < taken_over, f"it went on for at least {ended - taken_over:.1f} s after others had begun"
 
@@ -182,10 +183,10 @@ async def test_e21_a_worker_that_is_cut_off_stops_when_nobody_else_is_there(
     worker = stage.crew.start("worker", url=proxy.url)
     await worker.started()
     job_id = await stage.submit("steady", count=count, file=str(stage.folder / "file"))
-    await until_async(lambda: len(stage.noted("began")) == count)
+    await wait_until_async(lambda: len(stage.noted("began")) == count)
     proxy.stall()
     cut = time.time()
-    await until_async(lambda: time.time() - beats(stage, attempt=1)[-1] > 1, 30, "an end of the work")
+    await wait_until_async(lambda: time.time() - beats(stage, attempt=1)[-1] > 1, "an end of the work")
     went_on = beats(stage, attempt=1)[-1] - cut
     assert went_on < LEASE, f"it went on for {went_on:.1f} s"
     (stage.folder / "file").touch()
@@ -203,10 +204,10 @@ async def test_e12_a_claim_that_commits_long_after_its_connection_broke_is_found
     with psycopg.connect(stage.url) as holder:
         holder.execute("select from app.lanes for update")
         proxy.heal()
-        await until_async(lambda: len(stage.query(WAITING)) == 1)
+        await wait_until_async(lambda: len(stage.query(WAITING)) == 1)
         proxy.cut()
-        await until_async(lambda: len(stage.query(WAITING)) == 2)
-    await stage.finish(job_id, seconds=30)
+        await wait_until_async(lambda: len(stage.query(WAITING)) == 2)
+    await stage.finish(job_id)
     assert stage.query("select count(*) > 0 from app.attempts where ended = 'lost'") == [(True,)]
     assert len(worker.said("session.began")) == 1
 
@@ -219,6 +220,6 @@ async def test_e21_a_call_that_is_never_answered_while_the_heart_beats_on_is_giv
     trap = proxy.lose("turn", Lose.SILENCE, when=has_reports)
     worker = await start_behind(stage, proxy)
     job_id = await stage.submit("mixed", quick=20, plain=4)
-    await asyncio.wait_for(trap.sprung.wait(), 30)
-    await stage.finish(job_id, seconds=120)
+    await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
+    await stage.finish(job_id)
     assert len(worker.said("session.began")) == 1

@@ -9,7 +9,8 @@ import pytest
 from anabranch.canonical import Json
 from anabranch.embedded.processes import marked
 from anabranch.engine.views import JobDetail
-from tests.support.crew import Member, Stage, until_async
+from tests.support.crew import Member, Stage
+from tests.support.waiting import wait_until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -34,9 +35,9 @@ BAD = {
 }
 
 
-async def run_acts(stage: Stage, acts: list[str], seconds: float = 60) -> list[tuple[str, Json]]:
+async def run_acts(stage: Stage, acts: list[str]) -> list[tuple[str, Json]]:
     """How each act ended: its status, and its error's code."""
-    job = await stage.finish(await stage.submit("acts", acts=list[Json](acts)), seconds=seconds)
+    job = await stage.finish(await stage.submit("acts", acts=list[Json](acts)))
     return [(task.status, task.error.code if task.error else None) for task in await stage.tasks(job, "act")]
 
 
@@ -53,7 +54,7 @@ async def test_e10_handlers_that_leave_by_the_back_door_end_alone(stage: Stage) 
     """SystemExit and CancelledError are no Exception; they pass where those are caught."""
     (_, worker) = await stage.crew.start_ready("orchestrator", "worker")
     bad, fine = ["quick exit", "async exit", "async cancelled", "async cancels"], ["plain fine", "async fine"]
-    ended = await run_acts(stage, [*bad, *fine], seconds=20)
+    ended = await run_acts(stage, [*bad, *fine])
     assert [status for status, _ in ended] == ["failed"] * 4 + ["completed"] * 2
     assert len(worker.said("session.began")) == 1
 
@@ -85,7 +86,7 @@ async def test_children_that_died_while_they_were_idle_cost_the_next_tasks_nothi
     (worker, _) = await stage.crew.start_ready("worker", "orchestrator", slots=4)
     file = stage.folder / "file"
     job_id = await stage.submit("steady", count=4, file=str(file))
-    await until_async(lambda: len(stage.noted("began")) == 4)
+    await wait_until_async(lambda: len(stage.noted("began")) == 4)
     file.touch()
     await stage.finish(job_id)
     for words in stage.noted("ended"):
@@ -99,10 +100,10 @@ async def test_children_that_died_while_they_were_idle_cost_the_next_tasks_nothi
 async def test_e21_the_children_of_a_killed_worker_die_with_it(stage: Stage) -> None:
     (worker, _) = await stage.crew.start_ready("worker", "orchestrator")
     await stage.submit("steady", count=2, file=str(stage.folder / "none"))
-    await until_async(lambda: len(stage.noted("began")) == 2)
+    await wait_until_async(lambda: len(stage.noted("began")) == 2)
     stage.crew.alive("orchestrator")[0].kill()
     worker.kill()
-    await until_async(lambda: not marked("ANABRANCH_HOME", str(stage.folder / "home")), 5, "the end of its children")
+    await wait_until_async(lambda: not marked("ANABRANCH_HOME", str(stage.folder / "home")), "the end of its children")
 
 
 async def test_e1_a_large_result_that_is_gone_fails_its_reader(stage: Stage) -> None:
@@ -113,7 +114,7 @@ async def test_e1_a_large_result_that_is_gone_fails_its_reader(stage: Stage) -> 
     for result in (stage.folder / "home" / "work").rglob("*.json"):
         result.unlink()
     file.touch()
-    job = await stage.until(job_id, lambda job: job.job.state == "failed", 20)
+    job = await stage.until(job_id, lambda job: job.job.state == "failed")
     assert job.job.error is not None
     assert job.job.error.code == "storage.not_found"
 
@@ -125,14 +126,14 @@ async def test_e7_a_handler_that_ignores_cancel_gives_its_slot_back_after_the_gr
     job_id = await stage.submit("endless", act=act)
     await stage.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     await stage.gateway.controls.cancel(job_id, "test", "test")
-    await stage.complete(await stage.submit("mixed", plain=1), 45)
+    await stage.complete(await stage.submit("mixed", plain=1))
 
 
 async def test_e10_a_plan_that_the_database_refuses_fails_its_job_alone(stage: Stage) -> None:
     (worker, orchestrator) = await stage.crew.start_ready("worker", "orchestrator")
     job_id = await stage.submit("long_key")
     await stage.complete(await stage.submit("chain"))
-    job = await stage.until(job_id, lambda job: job.job.state == "failed", 20)
+    job = await stage.until(job_id, lambda job: job.job.state == "failed")
     assert job.job.error is not None
     assert "index row size" in str(job.job.error.message)
     assert not worker.said("worker.interrupted") + orchestrator.said("orchestrator.interrupted")
@@ -142,7 +143,7 @@ async def test_w4_a_worker_whose_loop_is_blocked_for_good_makes_room_for_another
     """Its heart beats on, so that nobody else would notice; its supervisor starts another and buries its session."""
     (_, worker) = await stage.crew.start_ready("orchestrator", "worker")
     job_id = await stage.submit("acts", acts=["async freeze", "plain fine", "async fine"])
-    await until_async(lambda: worker.process.poll() is not None, 30, "the end of the blocked worker")
+    await wait_until_async(lambda: worker.process.poll() is not None, "the end of the blocked worker")
     assert worker.said("process.stuck")
     stage.bury(worker)
     await stage.crew.start_ready("worker")
@@ -158,5 +159,5 @@ async def test_a21_a_worker_leaves_after_the_grace_though_an_async_handler_hears
     job_id = await stage.submit("endless", act="async deaf")
     await stage.until(job_id, lambda job: job.nodes[0].tasks.running == 1)
     worker.send(signal.SIGTERM)
-    await worker.ended(120)
+    await worker.ended()
     assert stage.query("select ended, attempt from app.attempts") == [("handed_back", 1)]

@@ -82,7 +82,7 @@ class Poisons:
         for job_id in self.jobs:
             job = await campaign.stage.job(job_id)
             if job.job.state not in TERMINAL and job.job.workflow != "poison_unknown":
-                job = await campaign.stage.until(job_id, lambda job: job.job.state in TERMINAL, 150)
+                job = await campaign.stage.until(job_id, lambda job: job.job.state in TERMINAL)
             if job.job.state not in TERMINAL:
                 await campaign.stage.gateway.controls.cancel(job_id, "poison", "test")
                 await campaign.stage.until(job_id, lambda job: job.job.state in TERMINAL)

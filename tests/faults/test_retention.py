@@ -3,7 +3,8 @@
 import pytest
 
 from anabranch.errors import NotFound
-from tests.support.crew import Stage, audit, until_async
+from tests.support.crew import Stage, audit
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 WIDTH = 100_000
@@ -21,13 +22,13 @@ async def test_o5_retention_works_while_the_system_runs(stage: Stage) -> None:
     first, second = await stage.crew.start_ready("orchestrator", "orchestrator")
     new = [await stage.submit("mixed", quick=200, plain=10, pause=0.1, run=run) for run in range(4, 8)]
 
-    await until_async(lambda: half_purged(stage), what="a purge half-way")
+    await wait_until_async(lambda: half_purged(stage), what="a purge half-way")
     dying, heir = (first, second) if busy(stage) == first.pid else (second, first)
     dying.kill()
     stage.bury(dying)
     assert half_purged(stage), "it died too late"
     new.append(await stage.submit("chain"))
-    await until_async(lambda: not half_purged(stage) and not rows_of_none(stage), what="the rest of the purge")
+    await wait_until_async(lambda: not half_purged(stage) and not rows_of_none(stage), what="the rest of the purge")
 
     for job in new:
         await stage.complete(job)
@@ -38,7 +39,7 @@ async def test_o5_retention_works_while_the_system_runs(stage: Stage) -> None:
         assert caught.value.code == "job.purged"
     assert {path.name for path in (stage.folder / "home" / "work" / "results").iterdir()} == {young}
     assert (await stage.tasks(await stage.job(young), "act"))[0].result == "x" * 5_000_000
-    await until_async(lambda: not audit(stage.url), 5, f"an end without faults: {audit(stage.url)}")
+    await wait_until_async(lambda: not audit(stage.url), f"an end without faults: {audit(stage.url)}")
     assert stage.query("select count(*) from app.tombstones") == [(len(old),)]
 
 

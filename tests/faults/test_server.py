@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from anabranch.canonical import Json
-from tests.support.crew import Stage, Start, open_stage, until_async
+from tests.support.crew import Stage, Start, open_stage
 from tests.support.database_server import DatabaseServer
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 PLUGINS = Path(__file__).parent / "plugins"
@@ -53,7 +54,7 @@ async def restart_during(stage: Stage, server: DatabaseServer, hows: Sequence[st
     for step, how in enumerate(hows, 1):
         await stage.reach(job_id, count * step // (len(hows) + 2))
         await server.restart(how)
-    job = await stage.finish(job_id, seconds=120)
+    job = await stage.finish(job_id)
     total: Json = {"count": count, "sum": sum(n * n for n in range(count))}
     assert job.job.result == {"add": total}
     assert all(task.failures == 0 for task in await stage.tasks(job, "work"))
@@ -128,7 +129,7 @@ async def test_e21_a_server_that_only_reads_for_a_while_ends_no_process_and_fail
     name = stage.query("select current_database()")[0][0]
     stage.query(f"alter database {name} set default_transaction_read_only = on")
     stage.query(TERMINATE)
-    await until_async(lambda: all(member.said("session.waiting") for member in stage.crew.members), 30)
+    await wait_until_async(lambda: all(member.said("session.waiting") for member in stage.crew.members))
     stage.query(f"set transaction_read_only = off; alter database {name} reset default_transaction_read_only")
     stage.query(TERMINATE)
     await stage.finish(*jobs)

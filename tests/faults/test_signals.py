@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
-from tests.support.crew import Stage, until_async
+from tests.support.crew import Stage
 from tests.support.proxy import Proxy
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 GRACE = 30
@@ -17,12 +18,12 @@ async def test_e3_a_worker_stopped_past_its_lease_notices_and_works_on_in_a_new_
     file = stage.folder / "file"
     (worker, _) = await stage.crew.start_ready("worker", "orchestrator")
     job_id = await stage.submit("steady", count=2, file=str(file))
-    await until_async(lambda: len(stage.noted("began")) == 2)
+    await wait_until_async(lambda: len(stage.noted("began")) == 2)
     worker.send(signal.SIGSTOP)
     (other,) = await stage.crew.start_ready("worker")
-    await until_async(lambda: len(stage.noted("began")) == 4, 30, "the work of another")
+    await wait_until_async(lambda: len(stage.noted("began")) == 4, "the work of another")
     file.touch()
-    await until_async(lambda: len(stage.noted("ended")) == 4)
+    await wait_until_async(lambda: len(stage.noted("ended")) == 4)
     worker.send(signal.SIGCONT)
     job = await stage.finish(job_id)
     tasks = await stage.tasks(job, "beat")
@@ -42,7 +43,7 @@ async def test_w3_rolling_sigterm_spends_no_attempt_and_does_nothing_twice(stage
         oldest = stage.crew.alive("worker")[0]
         stage.crew.start("worker")
         oldest.send(signal.SIGTERM)
-        assert await oldest.ended(GRACE) == 0
+        assert await oldest.ended() == 0
     job = await stage.finish(job_id)
     tasks = await stage.tasks(job, "work")
     assert Counter((task.status, task.failures, task.crashes) for task in tasks) == {("completed", 0, 0): count}
@@ -59,7 +60,7 @@ async def test_w3_all_workers_told_at_once_hand_everything_back(stage: Stage) ->
     told = stage.crew.alive("worker")
     for worker in told:
         worker.send(signal.SIGTERM)
-    assert await asyncio.gather(*(worker.ended(GRACE) for worker in told)) == [0, 0]
+    assert await asyncio.gather(*(worker.ended() for worker in told)) == [0, 0]
     job = await stage.job(job_id)
     assert (job.nodes[0].tasks.running, job.nodes[0].tasks.completed) == (0, len(stage.noted("ended")))
     assert stage.query("select count(*) from app.sessions where kind = 'worker' and dead_at is null") == [(0,)]
@@ -74,9 +75,9 @@ async def test_w3_handlers_that_do_not_end_are_handed_back_within_the_grace(stag
     file = stage.folder / "file"
     (worker, _) = await stage.crew.start_ready("worker", "orchestrator")
     job_id = await stage.submit("steady", count=2, file=str(file))
-    await until_async(lambda: len(stage.noted("began")) == 2)
+    await wait_until_async(lambda: len(stage.noted("began")) == 2)
     worker.send(signal.SIGTERM)
-    assert await worker.ended(GRACE + 5) == 0
+    assert await worker.ended() == 0
     file.touch()
     await stage.crew.start_ready("worker")
     job = await stage.finish(job_id)
@@ -91,11 +92,11 @@ async def test_w3_sigterm_while_the_database_is_away_ends_within_the_grace(stage
         await worker.started()
         file = stage.folder / "file"
         job_id = await stage.submit("steady", count=2, file=str(file))
-        await until_async(lambda: len(stage.noted("began")) == 2)
+        await wait_until_async(lambda: len(stage.noted("began")) == 2)
         proxy.stall()
         file.touch()
-        await until_async(lambda: len(stage.noted("ended")) == 2)
+        await wait_until_async(lambda: len(stage.noted("ended")) == 2)
         worker.send(signal.SIGTERM)
-        await worker.ended(GRACE)
+        await worker.ended()
     await stage.crew.start_ready("worker", "orchestrator")
     await stage.finish(job_id)

@@ -18,8 +18,9 @@ import pytest
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import migrate, redeploy, status
-from tests.support.crew import Crew, Start, open_stage, until_async
+from tests.support.crew import Crew, Start, open_stage
 from tests.support.server import free_port
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -90,10 +91,10 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
         with monkeypatch.context() as patch:
             patch.setenv("PYTHONPATH", str(older))
             members = [crew.start("orchestrator"), crew.start("worker"), crew.start("api", port=port)]
-        await until_async(lambda: _is_ready(port), 60, "an answer of the older API")
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        await wait_until_async(lambda: _is_ready(port), "an answer of the older API")
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
             jobs = await submit(client, range(4))
-            await until_async(lambda: ended() > 20, 60, "some work")
+            await wait_until_async(lambda: ended() > 20, "some work")
             migrating = asyncio.create_task(asyncio.to_thread(upgrade, empty_database_url))
             jobs += await submit(client, range(4, 8))
             await migrating
@@ -101,7 +102,7 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
             (tmp_path / "second").mkdir()
             (tmp_path / "second" / "home").symlink_to(tmp_path / "first" / "home")  # the same tiers
             async with open_stage(Start(tmp_path / "second", PLUGINS, empty_database_url)) as stage:
-                await stage.finish(*jobs, seconds=120)  # the older ones end them alone
+                await stage.finish(*jobs)  # the older ones end them alone
                 await stage.crew.start_ready("orchestrator", "worker")
                 more = await submit(client, range(12, 16))
                 for member in members:
@@ -109,7 +110,7 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
                     member.process.terminate()
                 for member in members:
                     assert await member.ended() in (0, -signal.SIGTERM)
-                await stage.finish(*more, seconds=120)
+                await stage.finish(*more)
                 assert stage.query("select state, count(*) from app.jobs group by 1") == [("completed", 16)]
     finally:
         crew.close()

@@ -34,6 +34,7 @@ from anabranch.errors import InputError
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.waiting import PATIENCE_SECONDS
 
 OPEN = {"/livez", "/readyz", "/", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
 BASE = "http://anabranch.example"
@@ -413,7 +414,7 @@ async def test_rows_of_tasks_tell_who_holds_them(
     rest = (await api.get(f"{path}?after={first['next']}", headers=admin)).json()
 
     rows = first["items"] + rest["items"]
-    assert [(row["position"], row["state"]) for row in rows] == [(0, "running"), (1, "ready"), (2, "ready")]
+    assert [(row["position"], row["status"]) for row in rows] == [(0, "running"), (1, "ready"), (2, "ready")]
     assert (rows[0]["session"], rows[0]["pid"]) == (engine.session, os.getpid())
     assert (rows[1]["session"], rest["next"]) == (None, None)
 
@@ -427,7 +428,7 @@ async def test_the_key_of_a_home_is_replaced_while_its_stack_runs(
     home_key = HomeKey(home, needed=True)
     await asyncio.to_thread(home_key.begin, database_url)
     first = home.read_key()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while home.read_key() == first:
             await asyncio.sleep(0.01)
     await asyncio.to_thread(home_key.end)
@@ -516,7 +517,7 @@ async def test_s5_a_secret_shows_nowhere(server: Server, database_url: str) -> N
         ("GET", "/api/jobs", {"Authorization": f"Bearer {key.text} {key.text}"}, None),
     ]
     lines = json.dumps({"workflow": "hello_world", "parameters": {"message": key.text}})
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as client:
         answers = [
             await client.request(method, path, headers=headers, json=sent) for method, path, headers, sent in calls
         ]
@@ -539,7 +540,7 @@ async def test_s5_a_secret_shows_nowhere(server: Server, database_url: str) -> N
 
 async def test_p7_the_log_says_who_acts(server: Server, database_url: str) -> None:
     key = await make(database_url, Scope.OPERATE)
-    opened = httpx.AsyncClient(base_url=server.url, headers=bearing(key))
+    opened = httpx.AsyncClient(base_url=server.url, headers=bearing(key), timeout=PATIENCE_SECONDS)
     async with open_harness(database_url) as engine, opened as client:
         await client.post("/api/jobs/submit/hello_world")
         await client.post(f"/api/workers/{engine.session}/drain")

@@ -24,6 +24,7 @@ from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 from tests.support.server import serve
+from tests.support.waiting import PATIENCE_SECONDS
 
 BASE = "http://127.0.0.1:8787"
 PAIR = """
@@ -91,7 +92,7 @@ async def submit(api: httpx.AsyncClient, **parameters: object) -> str:
 async def claim(engine: EngineHarness, count: int, session: SessionId | None = None) -> list[Claim]:
     """Tasks of a job that the API has just begun to start."""
     claims: list[Claim] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(claims) < count:  # it tells nobody
             claims += await engine.claim(count - len(claims), session=session)
             await asyncio.sleep(0.01)
@@ -204,7 +205,7 @@ async def test_a_status_tells_how_far_a_job_is(api: httpx.AsyncClient, engine: E
 
     assert (job["job_id"], job["job_type"], job["status"]) == (job_id, "pair", "running")
     assert (job["stage"], job["total_stages"], job["progress"]) == (1, 2, pytest.approx(1 / 3))
-    assert [(node["name"], node["state"], node["tasks"]["total"]) for node in job["nodes"]] == [
+    assert [(node["name"], node["status"], node["tasks"]["total"]) for node in job["nodes"]] == [
         ("work", "running", 3),
         ("join", "pending", 0),
     ]
@@ -240,7 +241,7 @@ async def test_o6_a_failed_job_says_why_and_where(api: httpx.AsyncClient, engine
 
     assert (job["status"], job["stage"]) == ("failed", 1)
     assert job["error"].items() >= {**error, "node": "work"}.items()
-    assert job["stage_results"]["2"]["state"] == "skipped"
+    assert job["stage_results"]["2"]["status"] == "skipped"
 
 
 async def test_a_start_of_an_id_is_enough_if_it_fits_no_other(api: httpx.AsyncClient) -> None:
@@ -306,8 +307,8 @@ async def test_jobs_are_listed_by_state_and_workflow(api: httpx.AsyncClient, eng
     async def ids(query: str) -> list[str]:
         return [job["job_id"] for job in (await api.get(f"/api/jobs?{query}")).json()["items"]]
 
-    assert await ids("state=running&workflow=pair") == [job_id]
-    assert await ids("state=completed") == []
+    assert await ids("status=running&workflow=pair") == [job_id]
+    assert await ids("status=completed") == []
     assert await ids("workflow=other") == []
 
 
@@ -348,7 +349,7 @@ async def test_e7_a_cancelled_job_says_why_and_begins_nothing_more(
     job = answer.json()
     assert (answer.status_code, job["job_id"], job["status"]) == (200, job_id, "cancelled")
     assert (job["error"]["code"], job["error"]["message"]) == ("job.cancelled", "a typo")
-    assert {node["state"] for node in job["nodes"]} == {"cancelled"}
+    assert {node["status"] for node in job["nodes"]} == {"cancelled"}
     assert await engine.claim(10) == []
 
 
@@ -428,7 +429,7 @@ async def test_a_jobs_graph_has_the_states_of_its_nodes(api: httpx.AsyncClient, 
     graph = (await api.get(f"/api/jobs/{job_id[:20]}/graph")).json()
 
     assert (graph["job_id"], graph["status"]) == (job_id, "running")
-    assert [(node["id"], node["state"]) for node in graph["nodes"]] == [("work", "completed"), ("join", "running")]
+    assert [(node["id"], node["status"]) for node in graph["nodes"]] == [("work", "completed"), ("join", "running")]
     assert [(edge["tail"], edge["head"]) for edge in graph["edges"]] == [("work", "join")]
     assert all(node["x"] + node["width"] <= graph["width"] for node in graph["nodes"])
     drawing = await api.get(graph["svg"])
@@ -681,7 +682,7 @@ async def reading(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
 
 @pytest.fixture
 async def cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
-    monkeypatch.setattr(monitor, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(monitor, "QUERY_TIMEOUT_SECONDS", 0.2)
     async with reading(settings, "postgresql://someone:hunter2@127.0.0.1:1/nowhere") as api:
         yield api
 
@@ -727,7 +728,7 @@ async def test_the_api_starts_without_its_database_and_finds_it_later(
     async with serving(app) as api:
         problem(await api.get("/readyz"), 503, "database.unreachable")
         door.symlink_to(str(conninfo["host"]))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while (await api.get("/readyz")).status_code != 200:  # it tells nobody
                 await asyncio.sleep(0.1)
         assert (await api.post("/api/jobs/submit/pair")).status_code == 202

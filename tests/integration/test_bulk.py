@@ -20,6 +20,7 @@ from anabranch.client import BulkAnswer, Client, operations
 from anabranch.errors import InputError, NotFound, Unavailable
 from anabranch.settings import Settings
 from tests.support.proxy import Lose, Proxy
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 FLOW = """
@@ -184,7 +185,7 @@ async def test_a_line_is_answered_before_the_next_is_sent(settings: Settings, da
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST /api/jobs/bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n")
         writer.write(b"Content-Type: application/x-ndjson\r\n\r\n")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             for n in range(3):
                 text = line(n)
                 writer.write(f"{len(text):x}\r\n".encode() + text + b"\r\n")
@@ -200,7 +201,7 @@ async def test_e2_a_connection_that_breaks_leaves_whole_batches(settings: Settin
         head = f"POST /api/jobs/bulk HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body) + 100}\r\n"
         writer.write(f"{head}Content-Type: application/x-ndjson\r\n\r\n".encode() + body)
         await writer.drain()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while count_jobs(database_url) < 200:
                 await asyncio.sleep(0.02)
         writer.transport.abort()

@@ -83,8 +83,8 @@ async def test_s5_a_bundle_masks_the_settings(app: FastAPI, engine: EngineHarnes
 async def test_a_bundle_is_bounded_and_says_so(
     app: FastAPI, engine: EngineHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle, "MOST_EVENTS", 2)
-    monkeypatch.setattr(bundle, "MOST_VALUE_CHARACTERS", 100)
+    monkeypatch.setattr(bundle, "MAX_EVENTS", 2)
+    monkeypatch.setattr(bundle, "MAX_VALUE_CHARS", 100)
     job_id = await run_badly(engine)
     async with serve(app) as url, AsyncClient(url) as client:
         told = read(await client.bundle(job_id, tmp_path / "bundle.zip"))

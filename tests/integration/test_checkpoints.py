@@ -11,9 +11,9 @@ from anabranch.canonical import Json
 from anabranch.controls import RetryChoice
 from anabranch.engine.model import Checkpoint, Claim, Ended, JobState
 from anabranch.engine.views import TaskDetail
-from tests.support.crew import until_async
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
@@ -82,7 +82,7 @@ async def test_e3_a_checkpoint_of_an_attempt_that_was_taken_away_changes_nothing
     job = await stack.wait(job_id)
     (task,) = await stack.tasks(job, "act")
     assert (task.attempts, task.failures, task.result) == (2, 0, ["before", None, 1])
-    await until_async((tmp_path / "file.told").exists)
+    await wait_until_async((tmp_path / "file.told").exists)
     assert (tmp_path / "file.told").read_text() == "True"
 
 
@@ -91,7 +91,7 @@ async def test_e7_a_checkpoint_of_a_cancelled_task_changes_nothing_and_stops_it(
 ) -> None:
     async with standing(stack, tmp_path) as job_id:
         await stack.gateway.controls.cancel(job_id, "test", "test")
-    await until_async((tmp_path / "file.told").exists)
+    await wait_until_async((tmp_path / "file.told").exists)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select phase from app.checkpoints").fetchall() == [("before",)]
 
@@ -100,7 +100,7 @@ async def test_e7_a_checkpoint_of_a_cancelled_task_changes_nothing_and_stops_it(
 async def standing(stack: Stack, folder: Path) -> AsyncIterator[str]:
     """A job whose handler has saved a checkpoint, and saves another at the end of this."""
     job_id = await stack.submit("saves", acts=["plain when told"], file=str(folder / "file"))
-    await until_async((folder / "file.saved").exists)
+    await wait_until_async((folder / "file.saved").exists)
     yield job_id
     (folder / "file").touch()
 
@@ -110,7 +110,7 @@ async def test_w3_an_async_handler_saves_when_the_worker_stops_and_is_handed_bac
 ) -> None:
     async with open_stack(database_url, tmp_path, [PLUGINS]) as first:
         job_id = await first.submit("saves", acts=["async when told"], file=str(tmp_path / "file"))
-        await until_async((tmp_path / "file.saved").exists)
+        await wait_until_async((tmp_path / "file.saved").exists)
     async with open_stack(database_url, tmp_path, [PLUGINS]) as second:
         job = await second.wait(job_id)
         (task,) = await second.tasks(job, "act")

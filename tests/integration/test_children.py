@@ -25,6 +25,7 @@ from anabranch.engine.worker.children import Child, ChildDied, Children
 from anabranch.engine.worker.context import TaskFacts
 from anabranch.engine.worker.perform import Call
 from anabranch.errors import TaskError
+from tests.support.waiting import PATIENCE_SECONDS
 
 DEADLY = """
 import multiprocessing.forkserver as server, os
@@ -79,7 +80,9 @@ def run(folder: Path, *plugins: str) -> list[str]:
     (folder / "run.py").write_text(RUN)
     command = [sys.executable, "run.py", *plugins]
     environment = {**os.environ, "PYTHONPATH": str(folder)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout.splitlines()[-1]))
 

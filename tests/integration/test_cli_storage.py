@@ -45,6 +45,29 @@ def test_a_file_goes_to_a_tier_and_on_and_back(run: Run, file: Path, tmp_path: P
     assert (code, found["address"], found["size"]) == (0, "gold://b.tif", 4)
 
 
+def test_folders_are_copied_both_ways_and_between_tiers(run: Run, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for name in ("a.tif", "deep/b.tif"):
+        (tmp_path / "in" / name).write_text(name)
+    done = {"copied": 2, "bytes": 15, "failed": []}
+    assert run("cp", "-r", tmp_path / "in", "silver://x") == (0, {"target": "silver://x", **done})
+    assert run("cp", "-r", "silver://x", "gold://y/") == (0, {"target": "gold://y/", **done})
+    assert run("cp", "-r", "gold://", tmp_path / "out") == (0, {"target": str(tmp_path / "out"), **done})
+    assert (tmp_path / "out" / "y" / "deep" / "b.tif").read_text() == "deep/b.tif"
+    assert run("cp", tmp_path / "in", "silver://x")[1]["message"].endswith("in is a folder")
+    assert run("cp", "-r", file, "silver://x")[1]["code"] == "file.not_found"
+
+
+def test_w7_a_folder_is_copied_as_far_as_nothing_is_replaced(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        (tmp_path / "in" / name).touch()
+    run("cp", tmp_path / "in" / "a", "silver://x/a")
+    code, done = run("cp", "-r", tmp_path / "in", "silver://x")
+    assert (code, done["copied"], [one["code"] for one in done["failed"]]) == (6, 1, ["storage.exists"])
+    assert run("cp", "-r", tmp_path / "in", "silver://x", "--overwrite")[1]["copied"] == 2
+
+
 def test_w7_nothing_is_replaced_without_being_asked(run: Run, file: Path) -> None:
     run("cp", file, "silver://a")
     for words in (("cp", file, "silver://a"), ("cp", "silver://a", file)):

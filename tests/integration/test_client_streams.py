@@ -17,9 +17,10 @@ from anabranch.api.main import create_app
 from anabranch.client import Admin, AsyncAdmin, AsyncClient, Client, Event, JobProgress
 from anabranch.errors import NotFound, Unavailable
 from anabranch.settings import Settings
-from tests.support.crew import Crew, Start, until_async
+from tests.support.crew import Crew, Start
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.server import free_port, serve
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -131,7 +132,7 @@ async def test_progress_comes_between(app: FastAPI, engine: EngineHarness, liste
     async with serve(app) as url:
         job_id = (await engine.submit(fan_out(3))).job_id
         listening = asyncio.create_task(listen(url, job_id, 0))
-        await until_async(lambda: app.state.job_watcher.streams == 1)
+        await wait_until_async(lambda: app.state.job_watcher.streams == 1)
         await asyncio.sleep(1.2)
         await engine.finish(await engine.claim(3))
         await engine.finish(await engine.claim(1))
@@ -149,10 +150,10 @@ async def test_a_stream_outlasts_the_api_and_does_not_hold_it_up(
         (api,) = await crew.start_ready("api", port=port)
         job_id = (await engine.submit(fan_out(3))).job_id
         listening = asyncio.create_task(listen(f"http://127.0.0.1:{port}", job_id, 0))
-        await until_async(lambda: "/stream" in api.log.read_text() or not listening.done())
+        await wait_until_async(lambda: "/stream" in api.log.read_text() or not listening.done())
         await asyncio.sleep(0.5)
         api.send(signal.SIGTERM)
-        await api.ended(5)
+        await api.ended()
         await engine.finish(await engine.claim(3))
         await crew.start_ready("api", port=port)
         await engine.finish(await engine.claim(1))

@@ -8,8 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.processes import marked
 from anabranch.embedded.server_user import ServerUser, choose_server_user
 from anabranch.errors import Conflict, Unavailable
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.postgres
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes user")
@@ -121,7 +121,7 @@ def test_a_path_that_no_socket_can_have_gets_a_private_short_one(folder: Path, n
 def test_a_short_socket_folder_that_others_can_write_is_not_used_again(folder: Path) -> None:
     with running(folder / ("d" * 100), folder) as cluster:
         os.kill(server_of(cluster), signal.SIGKILL)
-        _wait_until(lambda: not Path(f"/proc/{server_of(cluster)}/cwd").exists())
+        wait_until(lambda: not Path(f"/proc/{server_of(cluster)}/cwd").exists())
         trap = ClusterLayout(cluster.home).socket
         trap.chmod(0o777)
         cluster.start()
@@ -136,7 +136,7 @@ def test_after_a_kill_the_next_start_recovers_whatever_pid_the_lock_names(folder
             connection.execute("create table kept as select 1 as n")
         data = ClusterLayout(cluster.home).data
         os.kill(server_of(cluster), signal.SIGKILL)
-        _wait_until(lambda: not Path(f"/proc/{server_of(cluster)}/cwd").exists())
+        wait_until(lambda: not Path(f"/proc/{server_of(cluster)}/cwd").exists())
         # The machine came up again, and the pid went to another process of the same user.
         lines = (data / "postmaster.pid").read_text().splitlines()
         (data / "postmaster.pid").write_text("\n".join([str(os.getppid()), *lines[1:]]))
@@ -180,7 +180,7 @@ def test_a_kill_during_initdb_leaves_a_home_that_starts(folder: Path) -> None:
     start = "import sys; from pathlib import Path; from anabranch.embedded.cluster import Cluster;"
     start += "from anabranch.embedded.home import Home; Cluster(Home(Path(sys.argv[1]))).start()"
     with subprocess.Popen([sys.executable, "-c", start, str(home.path)]) as starter:
-        _wait_until(lambda: any(home.path.glob("postgres/data.new-*/base")))
+        wait_until(lambda: any(home.path.glob("postgres/data.new-*/base")))
         starter.kill()
     assert not (home.path / "postgres" / "data").exists()
     assert stop(home).orphans > 0
@@ -205,10 +205,3 @@ def _tcp_sockets_of(pid: int) -> set[str]:
 
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
-
-
-def _wait_until(true: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)

@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import anabranch
 from anabranch.errors import Permanent, TaskError, Transient
 from anabranch.sandbox import Limits, Sandbox
 from anabranch.sandbox.seccomp import ABSENT, ALLOWED, numbers_of
+from tests.support.waiting import wait_until
 
 CONFINED = Path(__file__).parents[1] / "data" / "confined"
 LIMITS = Limits(memory=512 * 2**20, cpu_seconds=20, file_bytes=4 * 2**20)
@@ -148,13 +148,6 @@ def test_ts2_a_process_that_died_while_it_waited_is_replaced(sandbox: Sandbox, t
     shown = sandbox.run("show", {}, limits=LIMITS, writes=[tmp_path])
     assert shown["server"] == server
     assert shown["pid"] != waiting
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def besiege(user: str, abi: int) -> Any:  # JSON, as siege.py says

@@ -48,6 +48,7 @@ from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
 from tests.support.engine import EngineHarness, open_harness
 from tests.support.server import serve
+from tests.support.waiting import PATIENCE_SECONDS
 
 Answer = TypeVar("Answer")
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -195,7 +196,7 @@ async def submit(stack: Stack, workflow: str) -> str:
 async def claim(engine: EngineHarness, job_id: str) -> list[Claim]:
     """The three tasks of a job; those of others, which examples have submitted, are handed back."""
     found: list[Claim] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(found) < 3:
             claims = await engine.claim()
             found += [one for one in claims if one.lane.job_id == job_id]
@@ -214,7 +215,7 @@ async def end(engine: EngineHarness, job_id: str, ended: Ended) -> None:
 
 
 async def reach(stack: Stack, job_id: str, state: JobState) -> str:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await stack.engine.state(job_id) is not state:
             await asyncio.sleep(0.01)
     return job_id

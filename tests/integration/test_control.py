@@ -28,8 +28,9 @@ from anabranch.engine.ports import Submission
 from anabranch.engine.retry import choose_again
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Branch
 from anabranch.workflows.nesting import nest
-from anabranch.workflows.nodes import Branch, Kind, OnFailure, Spread, Tolerance
+from anabranch.workflows.nodes import Kind, OnFailure, Spread, Tolerance
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness, fan_out

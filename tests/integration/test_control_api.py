@@ -11,6 +11,7 @@ from anabranch.api.main import create_app
 from anabranch.engine.model import Claim, Ended, LimitKind
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"
@@ -57,7 +58,7 @@ async def submit(api: httpx.AsyncClient, workflow: str) -> str:
 
 
 async def claim(engine: EngineHarness, count: int) -> list[Claim]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(found := await engine.claim(count)) < count:
             await engine.end(found, Ended.HANDED_BACK)
             await asyncio.sleep(0.02)
@@ -65,7 +66,7 @@ async def claim(engine: EngineHarness, count: int) -> list[Claim]:
 
 
 async def status(api: httpx.AsyncClient, job_id: str, wanted: str) -> dict[str, object]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (job := (await api.get(f"/api/jobs/{job_id}")).json())["status"] != wanted:
             await asyncio.sleep(0.02)
     found: dict[str, object] = job

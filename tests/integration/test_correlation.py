@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.crew import Member, Stage, Start, open_stage, until_async
+from tests.support.crew import Member, Stage, Start, open_stage
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.postgres
 PLUGIN = """
@@ -82,7 +83,7 @@ async def run_job(stage: Stage) -> tuple[str, list[Member]]:
         port = found.getsockname()[1]
     members = [stage.crew.start("api", port=port), *await stage.crew.start_ready("orchestrator", "worker")]
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers={"X-Correlation-ID": MINE}) as api:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not await answers(api):
                 await asyncio.sleep(0.1)
         answer = await api.post("/api/jobs/submit/talks")
@@ -107,7 +108,7 @@ def lines(member: Member) -> list[dict[str, Any]]:  # JSON of any shape
 
 async def test_o3_every_line_about_a_job_or_its_tasks_carries_its_correlation_id(stage: Stage) -> None:
     job_id, members = await run_job(stage)
-    await until_async(lambda: any(line["event"] == "job.moved" for m in members for line in lines(m)))
+    await wait_until_async(lambda: any(line["event"] == "job.moved" for m in members for line in lines(m)))
     told = [line for member in members for line in lines(member) if job_id in json.dumps(line)]
     assert {line["event"] for line in told} >= {"job.accepted", "job.moved", "task.failed", "task.crashed"}
     assert [line for line in told if line.get("correlation_id") != MINE] == []

@@ -33,6 +33,8 @@ from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Hands, Refused, Submission, Wanted
 from anabranch.engine.worker.reporter import Reporter
 from anabranch.errors import Unavailable
+from anabranch.gateway import Gateway
+from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
@@ -41,6 +43,7 @@ from anabranch.workflows.stages import Declaration
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.nodes import make_node
 from tests.support.stack import Stack
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
@@ -159,7 +162,7 @@ async def test_a2_writers_do_not_connect_to_a_server_that_only_reads(database_ur
     await database.open()
     try:
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(database.call("end_session", 1, "test"), 30)
+            await asyncio.wait_for(database.call("end_session", 1, "test"), PATIENCE_SECONDS)
     finally:
         await database.close()
 
@@ -504,3 +507,15 @@ async def test_a11_a_lane_that_is_alone_and_served_does_not_time_out(
         await engine.let_pass(clock, timedelta(seconds=5))
         await engine.end(await engine.claim(1))
     assert run_sql(database_url, "select count(*) from app.outcomes where outcome = 'failed'") == [(0,)]
+
+
+async def test_a_gateway_whose_session_failed_leaves_no_pool_open(database_url: str, tmp_path: Path) -> None:
+    gateway = Gateway(Settings(home=tmp_path), database_url)
+    await gateway.open()
+    await gateway.ready()
+    (session,) = (task for task in asyncio.all_tasks() if "keep_session" in str(task.get_coro()))
+    session.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gateway.close()
+    with pytest.raises(Unavailable, match="already closed"):
+        await gateway.reads.jobs(limit=1)

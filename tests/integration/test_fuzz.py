@@ -240,7 +240,7 @@ class Draw(random.Random):
             ("GET", raster, {"params": self.drawing()}),
             ("POST", "/api/workflows/validate", yaml),
             ("POST", "/api/jobs", {"json": {"workflow": self.choice(WORDS), "parameters": {"x": self.names()}}}),
-            ("GET", "/api/jobs", {"params": {self.choice(["before", "limit", "state", "workflow"]): self.number()}}),
+            ("GET", "/api/jobs", {"params": {self.choice(["before", "limit", "status", "workflow"]): self.number()}}),
             ("GET", "/api/dead-letters", {"params": {self.choice(["after", "limit", "code"]): self.names()[:9_000]}}),
             (
                 "GET",

@@ -21,6 +21,7 @@ from anabranch.engine.sweeper import Sweeper
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 from tests.support.proxy import Proxy
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"
@@ -74,7 +75,7 @@ async def unwell(api: httpx.AsyncClient) -> dict[str, Any]:
 
 async def until(api: httpx.AsyncClient, names: set[str]) -> None:
     """Wait until just these parts are not ok."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (await unwell(api)).keys() != names:
             await asyncio.sleep(0.1)
 
@@ -94,7 +95,7 @@ async def test_o1_a_queue_that_no_worker_serves_shows_and_clears(api: httpx.Asyn
 async def test_o1_a_handler_that_workers_lack_shows_and_clears(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     await api.post("/api/jobs/submit/nap")
     session = await engine.store.open_session(SessionKind.WORKER, ["far"], 1, timedelta(seconds=60))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (claims := await engine.claim(1, session=session, queues=["far"])):
             await asyncio.sleep(0.01)
     (claim,) = claims

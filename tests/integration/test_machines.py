@@ -16,8 +16,9 @@ from anabranch.engine.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from anabranch.storage.locations import StorageLocations
-from tests.support.crew import Member, Stage, Start, until_async
+from tests.support.crew import Member, Stage, Start
 from tests.support.objects import Cloud
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -123,7 +124,7 @@ async def machines(database_url: str, tmp_path: Path, plugins: Path, s3: Cloud) 
     stage = Machines(Start(tmp_path, plugins, database_url, LEASE), gateway, s3)
     await gateway.open()
     try:
-        await asyncio.wait_for(gateway.ready(), 60)
+        await asyncio.wait_for(gateway.ready(), PATIENCE_SECONDS)
         yield stage
     finally:
         stage.crew.close()
@@ -165,10 +166,10 @@ async def test_a6_w5_a_checkpoint_goes_on_on_another_machine_when_the_first_is_g
     await machines.start("orchestrator", "orchestrator")
     first = await machines.start("worker", "one")
     job_id = await submit(machines, "phased", {"notes": str(machines.notes)})
-    await until_async(machines.notes.read_text, what="a checkpoint")
+    await wait_until_async(machines.notes.read_text, what="a checkpoint")
     _, pid = machines.notes.read_text().split()
     first.kill()
-    await until_async(lambda: not Path(f"/proc/{pid}").exists(), what="the end of its child")
+    await wait_until_async(lambda: not Path(f"/proc/{pid}").exists(), what="the end of its child")
     shutil.rmtree(machines.home("one"))
     machines.bury(first)
 

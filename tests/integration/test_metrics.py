@@ -16,6 +16,7 @@ from anabranch.api.main import create_app
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 BASE = "http://127.0.0.1:8787"
@@ -71,14 +72,14 @@ async def scrape(api: httpx.AsyncClient) -> Samples:
 async def test_metrics_tell_of_jobs_tasks_and_requests(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     await api.post("/api/jobs/submit/hello_world", json={"n": 3})
     await api.get("/api/jobs/nothing%0Ahere")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await engine.claim(1, queues=["plan:hello_world"]):
             await asyncio.sleep(0.01)
 
     told = await scrape(api)
 
-    assert told["anabranch_jobs", (("state", "running"),)] == 1
-    assert told["anabranch_tasks", (("queue", "plan:hello_world"), ("state", "running"))] == 1
+    assert told["anabranch_jobs", (("status", "running"),)] == 1
+    assert told["anabranch_tasks", (("queue", "plan:hello_world"), ("status", "running"))] == 1
     assert told["anabranch_sessions", (("kind", "worker"),)] == 1
     assert told["anabranch_worker_slots", ()] == 100
     assert told["anabranch_queue_workers", (("queue", "default"),)] == 1
@@ -96,7 +97,7 @@ async def test_the_page_lists_every_metric_of_the_answer(api: httpx.AsyncClient,
     await engine.store.cancel((await engine.submit(fan_out(1))).job_id, "test")
     await engine.sweep()
     await api.post("/api/jobs/submit/hello_world", json={"n": 3})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await engine.claim(1, queues=["plan:hello_world"]):
             await asyncio.sleep(0.01)
     told = await scrape(api)
@@ -122,9 +123,9 @@ async def test_ended_jobs_are_counted_by_workflow_and_state(
 
     counted = {labels: value for (name, labels), value in told.items() if name == "anabranch_jobs_ended_total"}
     assert counted == {
-        (("workflow", "fan_out"), ("state", "cancelled")): 2,
-        (("workflow", "fan_out"), ("state", "completed")): 1,
-        (("workflow", "other workflows"), ("state", "failed")): 1,
+        (("workflow", "fan_out"), ("status", "cancelled")): 2,
+        (("workflow", "fan_out"), ("status", "completed")): 1,
+        (("workflow", "other workflows"), ("status", "failed")): 1,
     }
 
 
@@ -179,7 +180,7 @@ async def test_many_scrapers_ask_the_database_once(app: FastAPI, api: httpx.Asyn
 async def test_o1_metrics_answer_while_the_database_is_silent(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(monitor, "QUERY_TIMEOUT_SECONDS", 0.3)
     async with Proxy(database_url) as proxy:
         app = create_app(Settings(home=tmp_path / "home"), proxy.url)
         transport = httpx.ASGITransport(app)
@@ -201,5 +202,5 @@ def test_the_list_is_sorted_and_its_names_say_their_unit() -> None:
 
 
 def test_a_label_can_hold_anything() -> None:
-    sample = Sample("anabranch_tasks", {"queue": 'a"b\\c\nd', "state": "ready"}, 0.25)
-    assert parse(expose([sample])) == {("anabranch_tasks", (("queue", 'a\\"b\\\\c\\nd'), ("state", "ready"))): 0.25}
+    sample = Sample("anabranch_tasks", {"queue": 'a"b\\c\nd', "status": "ready"}, 0.25)
+    assert parse(expose([sample])) == {("anabranch_tasks", (("queue", 'a\\"b\\\\c\\nd'), ("status", "ready"))): 0.25}

@@ -8,6 +8,7 @@ import pytest
 
 from anabranch.engine.model import JobState
 from tests.support.stack import Stack, open_stack
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -55,7 +56,10 @@ async def stack(database_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     plugins.mkdir()
     (plugins / "phased.py").write_text(PLUGIN)
     (plugins / "phased.yaml").write_text(WORKFLOW)
-    async with asyncio.timeout(60), open_stack(database_url, tmp_path, [str(plugins)], orchestrated=True) as opened:
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        open_stack(database_url, tmp_path, [str(plugins)], orchestrated=True) as opened,
+    ):
         yield opened
 
 

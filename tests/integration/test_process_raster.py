@@ -26,6 +26,7 @@ from anabranch.settings import Settings
 from tests.support.rasters import classes, hills, make_raster, picture
 from tests.support.server import serve
 from tests.support.stack import Stack, open_stack
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -41,7 +42,7 @@ def bronze(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def stack(catalog_url: str, tmp_path: Path, bronze: Path) -> AsyncIterator[Stack]:
-    async with asyncio.timeout(120), open_stack(catalog_url, tmp_path, []) as opened:
+    async with asyncio.timeout(PATIENCE_SECONDS), open_stack(catalog_url, tmp_path, []) as opened:
         yield opened
 
 
@@ -158,7 +159,7 @@ async def test_p6_a_reviewer_sees_what_readers_don_t_see_yet(
     job_id = await stack.submit("process_raster", source="bronze://in/map.tif", approval=True)
     await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
     app = create_app(Settings(home=tmp_path), catalog_url)
-    async with serve(app) as url, httpx.AsyncClient(base_url=url) as client:
+    async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client:
         draft = await client.get(f"/api/jobs/{job_id[:12]}/outputs/thumbnail.png")
         part = await client.get(f"/api/jobs/{job_id}/outputs/map.tif", headers={"Range": "bytes=0-3"})
         answers = [await client.get(path) for path in (f"/files/{job_id}/map.tif", f"/api/jobs/{job_id}/outputs/none")]

@@ -12,6 +12,7 @@ from anabranch.engine.model import ProgressReport, Said
 from anabranch.engine.views import JobDetail, TaskDetail
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
@@ -43,7 +44,7 @@ async def heard(stack: Stack, job_id: str, count: int) -> tuple[JobDetail, list[
 
 
 async def test_progress_is_seen_long_before_the_task_ends(stack: Stack, tmp_path: Path) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         job, tasks = await heard(stack, await say(stack, tmp_path, "plain", "async"), 2)
     plain, in_loop = (build_task(task).progress for task in tasks)
     assert plain is not None

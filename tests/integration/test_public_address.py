@@ -17,6 +17,7 @@ from psycopg.rows import TupleRow
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
 from tests.support.serving import JOB, Served, add_item, make_key, serve_api, write_rasters
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -250,7 +251,9 @@ def test_without_the_setting_other_origins_are_refused_on_loopback(url: str, hom
 
 
 def raw(api: Served, path: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
-    with closing(http.client.HTTPConnection("127.0.0.1", int(api.client.base_url.port or 0), timeout=60)) as connection:
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", int(api.client.base_url.port or 0), timeout=PATIENCE_SECONDS)
+    ) as connection:
         connection.request("GET", path, headers=headers)
         with closing(connection.getresponse()) as answer:
             return answer, answer.read()

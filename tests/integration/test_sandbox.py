@@ -12,6 +12,7 @@ import pytest
 
 from anabranch.errors import Interrupted, Permanent, Resource, TaskError, Transient
 from anabranch.sandbox import Limits, Sandbox
+from tests.support.waiting import wait_until
 
 CONFINED = Path(__file__).parents[1] / "data" / "confined"
 LIMITS = Limits(memory=512 * 2**20, cpu_seconds=20, file_bytes=4 * 2**20)
@@ -202,11 +203,3 @@ def state_of(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return "Z"
-
-
-def wait_until(true: Any) -> None:
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end
-        os.sched_yield()
-        time.sleep(0.01)

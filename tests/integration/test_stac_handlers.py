@@ -12,6 +12,7 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.engine.model import JobState
 from tests.support.items import raster_facts
 from tests.support.stack import Stack, open_stack
+from tests.support.waiting import PATIENCE_SECONDS
 
 WORKFLOW = """
 workflow_id: catalogue
@@ -92,7 +93,7 @@ async def test_e7_a_job_that_was_cancelled_meanwhile_publishes_nothing(stack: St
         job_id = await stack.submit("add", items=[raster_facts("a")])
         await stack.until(job_id, lambda _: waits_for_a_lock(catalog_url))
         await stack.gateway.controls.cancel(job_id, "changed my mind", "test")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while waits_for_a_lock(catalog_url) or is_publishing(catalog_url):  # others' doing
             await asyncio.sleep(0.02)
     with connect(catalog_url, Role.READER) as reader:

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from anabranch.api.main import create_app
 from anabranch.api.streaming import events as stream
-from anabranch.api.streaming.job_watcher import Watch
+from anabranch.api.streaming.job_watcher import WatchedJob
 from anabranch.client.sse import Message, Messages
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobHead
@@ -24,6 +24,7 @@ from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
 from tests.support.server import serve
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -46,7 +47,7 @@ def app(tmp_path: Path, database_url: str) -> FastAPI:
 @pytest.fixture
 async def api(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     limits = httpx.Limits(max_connections=None)
-    async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=20, limits=limits) as client:
+    async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS, limits=limits) as client:
         yield client
 
 
@@ -102,7 +103,7 @@ async def finish(engine: EngineHarness, width: int = 3) -> None:
 
 
 async def until_watched(app: FastAPI, streams: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while app.state.job_watcher.streams != streams:
             await asyncio.sleep(0.01)
 
@@ -256,7 +257,7 @@ async def test_e14_streams_cost_no_statement_each_while_nothing_happens(
 async def until_calm(connection: psycopg.Connection[tuple[int]], seconds: float, most: int) -> None:
     """Wait for some seconds with few transactions: what happened before is counted late."""
     made = most
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while made >= most:
             (before,) = connection.execute(COMMITS).fetchone() or (0,)
             await asyncio.sleep(seconds)
@@ -268,7 +269,7 @@ async def test_more_streams_than_allowed_are_refused_until_one_ends(
     app: FastAPI, tmp_path: Path, database_url: str, engine: EngineHarness
 ) -> None:
     app = create_app(Settings(home=tmp_path, max_streams=1), database_url)
-    async with serve(app) as url, httpx.AsyncClient(base_url=url) as api:
+    async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as api:
         job_id = await submit(engine)
         async with streaming(api, job_id) as messages:
             await anext(messages)
@@ -287,7 +288,7 @@ async def test_a_client_that_leaves_is_forgotten_and_nothing_is_queried_any_more
     for _ in range(3):
         await listen(api, job_id, most=1)
     await until_watched(app, 0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await app.state.job_watcher._looking
 
 
@@ -316,14 +317,14 @@ async def test_a_reader_that_takes_nothing_is_read_nothing_for(
         await until_watched(app, 1)
         await asyncio.sleep(1)
         assert 0 < pages < 20
-        monkeypatch.setattr(stream, "PATIENCE_SECONDS", 0.1)  # it is let go, sooner than after a minute
+        monkeypatch.setattr(stream, "SEND_TIMEOUT_SECONDS", 0.1)  # it is let go, sooner than after a minute
     await until_watched(app, 0)
 
 
 async def test_a_stream_outlasts_the_database(tmp_path: Path, database_url: str, engine: EngineHarness) -> None:
     async with Proxy(database_url) as door:
         app = create_app(Settings(home=tmp_path), door.url)
-        async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as api:
+        async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as api:
             job_id = await submit(engine)
             listening = asyncio.create_task(listen(api, job_id))
             await until_watched(app, 1)
@@ -354,7 +355,7 @@ async def test_streams_are_described(api: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("ticks", range(4))
 async def test_a_stream_that_ends_at_the_moment_of_a_change_ends(ticks: int) -> None:
-    watch = Watch(JobHead(1, JobState.RUNNING, 1))
+    watch = WatchedJob(JobHead(1, JobState.RUNNING, 1))
     waiting = asyncio.create_task(watch.change(60))
     await asyncio.sleep(0)
     watch.notify()

@@ -18,6 +18,7 @@ from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 FLOW = """
@@ -116,7 +117,7 @@ async def test_e11_a_fan_out_of_nothing_at_the_start_is_advanced_to_its_end(
 ) -> None:
     """The lane of no tasks gives its right when the job is submitted; the fan-in's one task is left to do."""
     job = await submit(gateway, 1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (claims := await engine.claim(1, queues=["plan:"])):
             await asyncio.sleep(0.01)
     await engine.finish(claims, body={"items": [], "count": 0})
@@ -127,7 +128,7 @@ async def test_e2_a_start_knows_the_job_by_its_id(gateway: Gateway, engine: Engi
     first = await gateway.submit(Order("flow", {"items": [1]}, scope="test", by="test", correlation_id="c"))
     again = await gateway.submit(Order("flow", {"items": [1]}, scope="test", by="test", correlation_id="c", rerun=True))
     claims: list[Claim] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(claims) < 2:
             claims += await engine.claim(2)
     assert {claim.lane.job_id for claim in claims} == {first.job_id, again.job_id}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.logfiles import open_log, trim_logs
 from anabranch.embedded.processes import Process, alive, boot_id, identify, marked, working_in
 from anabranch.errors import Conflict, Unavailable
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.postgres
 
@@ -92,13 +93,6 @@ def stage() -> Iterator[Stage]:
     shutil.rmtree(folder)
 
 
-def wait_until(true: Callable[[], object], seconds: float = 15) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
-
-
 def kill(process: Process | None) -> None:
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
@@ -137,7 +131,7 @@ def test_a_killed_child_is_replaced_at_once_and_its_death_told(stage: Stage) -> 
     former = stage.child("parent")
     wait_until(lambda: len(stage.members()) == 3)
     kill(former)
-    wait_until(lambda: stage.child("parent") not in (former, None), seconds=2)
+    wait_until(lambda: stage.child("parent") not in (former, None))
     wait_until(lambda: len(stage.members()) == 3)  # its own child went with it
     wait_until((stage.home.path / "deaths").exists)
     assert former
@@ -314,5 +308,5 @@ def test_a_log_over_its_limit_starts_again_under_its_writer(tmp_path: Path) -> N
 def _talk(stage: Stage) -> int:
     """The pid of the API that answers."""
     host, port = str(stage.stack.api_url).removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS) as connection:
         return int(connection.recv(100) or _talk(stage))

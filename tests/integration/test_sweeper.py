@@ -29,6 +29,7 @@ from anabranch.workflows.stages import Declaration
 from anabranch.workflows.work import Retry
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.nodes import make_node
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -210,7 +211,7 @@ async def test_a14_the_sweeper_waits_for_no_advance(engine: EngineHarness, datab
     await asyncio.sleep(0.2)
     await engine.store.end_session(victim, "killed")
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while ask(database_url, "select count(*) from app.claims") != [(0,)]:
                 await asyncio.sleep(0.05)
     finally:

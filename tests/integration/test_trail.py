@@ -27,6 +27,7 @@ from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.interleave import call, open_connections, pin
 from tests.support.small_schema import write_old_ledger
 from tests.support.stack import open_stack
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 BASE = "http://anabranch.example"
@@ -121,7 +122,7 @@ async def test_p7_each_of_many_submissions_says_who_made_it(
 
 async def fail(engine: EngineHarness) -> None:
     """Let the next task fail for good."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (found := await engine.claim(1)):
             await asyncio.sleep(0.02)
     _, rights = await engine.end(found, Ended.FAILED)

@@ -21,9 +21,10 @@ from anabranch.errors import InputError
 from anabranch.settings import Settings, load_settings, origins, unknown_variables
 from anabranch.storage.filenames import check_file_name
 from anabranch.storage.locations import StorageLocations
-from tests.support.crew import Crew, Start, until_async
+from tests.support.crew import Crew, Start
 from tests.support.objects import Cloud
 from tests.support.server import free_port, serve
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -53,7 +54,7 @@ async def url(app: FastAPI) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def api(url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=url, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -139,8 +140,8 @@ async def test_w7_a_broken_connection_leaves_nothing(api: httpx.AsyncClient, bro
     with socket.create_connection((api.base_url.host, api.base_url.port)) as sender:
         head = "POST /api/uploads?name=x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\n"
         sender.sendall(f"{head}Content-Length: 4000000\r\n\r\n".encode() + bytes(2_000_000))
-        await until_async(lambda: files(bronze))
-    await until_async(lambda: not files(bronze))
+        await wait_until_async(lambda: files(bronze))
+    await wait_until_async(lambda: not files(bronze))
 
 
 async def test_w7_what_a_killed_process_had_begun_is_removed_by_the_next(
@@ -159,7 +160,10 @@ async def test_w7_what_a_killed_process_had_begun_is_removed_by_the_next(
 async def test_w7_a_file_goes_to_the_bronze_tier_wherever_it_is(tmp_path: Path, database_url: str, s3: Cloud) -> None:
     storage = StorageLocations(bronze=s3.url, options=SecretStr(json.dumps(dict(s3.options))))
     settings = Settings(home=tmp_path / "home", storage=storage)
-    async with serve(create_app(settings, database_url)) as url, httpx.AsyncClient(base_url=url) as api:
+    async with (
+        serve(create_app(settings, database_url)) as url,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as api,
+    ):
         assert [(await send(api)).status_code for _ in range(2)] == [201, 200]
         assert (await send(api, headers={"X-Content-SHA256": "0" * 64})).status_code == 422
     bronze = open_tiers(settings)
@@ -172,7 +176,7 @@ async def test_a_bronze_tier_that_is_away_is_told(tmp_path: Path, database_url: 
     storage = StorageLocations(bronze="s3://nowhere", options=SecretStr(json.dumps(dict(s3.options))))
     async with (
         serve(create_app(Settings(home=tmp_path / "home", storage=storage), database_url)) as url,
-        httpx.AsyncClient(base_url=url) as api,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as api,
     ):
         answer = await send(api)
     assert (answer.status_code, answer.json()["code"]) == (503, "storage.container")

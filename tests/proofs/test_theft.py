@@ -21,6 +21,7 @@ from anabranch.engine.ports import SessionGone, TakenRight, Wanted
 from anabranch.storage.results import Results
 from tests.support.engine import fan_out, open_harness
 from tests.support.interleave import AUDIT
+from tests.support.waiting import PATIENCE_SECONDS
 
 RESULTS = Results(Folder(Path("unused")))
 pytestmark = pytest.mark.postgres
@@ -137,7 +138,7 @@ async def test_e3_e4_e6_lease_theft_every_15_ms_loses_and_doubles_nothing(databa
     async with open_harness(database_url) as harness:
         job = await harness.submit(fan_out(tasks))
         workers = [Worker(harness.store, tally, random.Random(n)) for n in range(WORKERS)]
-        async with asyncio.timeout(240), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
             for worker in workers:
                 group.create_task(worker.work(done))
             group.create_task(watch(harness.store, database_url, job.job_id, done, tally))

@@ -30,10 +30,10 @@ from tests.support.crew import Member, Stage, Start, audit, open_stage
 from tests.support.database_server import DatabaseServer
 from tests.support.proxy import Proxy
 from tests.support.server import free_port
+from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["Campaign", "Fault", "Problems", "Recovery", "make_folder", "open_campaign"]
 
-PATIENCE = 150.0
 TICK = 0.2
 OPEN_JOBS = 8
 
@@ -204,7 +204,7 @@ class Campaign:
         await self.stop()
         if not self.is_audited:
             return
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while (found := await asyncio.to_thread(audit, self.stage.url)) and time.monotonic() < deadline:
             await asyncio.sleep(0.5)
         self.problems.stuck += [f"audit: {one}" for one in found]
@@ -254,7 +254,7 @@ class Campaign:
 
     async def ask(self, query: str, *given: object) -> Rows:
         """Rows of the database, straight from the server, when it answers again."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             with suppress(psycopg.OperationalError):
                 return await asyncio.to_thread(self._ask, query, *given)
@@ -314,9 +314,9 @@ class Campaign:
             progress = (await self.ask(PROGRESS))[0][0]
             if progress != seen:
                 seen, since = progress, time.monotonic()
-            if time.monotonic() - since > PATIENCE:
+            if time.monotonic() - since > PATIENCE_SECONDS:
                 open_jobs = [f"{job.job_id} {job.plan.workflow} {job.state}" for job in self.jobs if not job.has_ended]
-                self.problems.stuck.append(f"no progress in {PATIENCE:g} s, waiting for {what}; open: {open_jobs}")
+                self.problems.stuck.append(f"no progress for {PATIENCE_SECONDS} s, waiting for {what}; {open_jobs}")
                 self.report()
             if self._working and self._working.done():
                 self._working.result()

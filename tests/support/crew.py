@@ -24,10 +24,10 @@ from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.errors import Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
-__all__ = ["Crew", "Member", "Stage", "Start", "audit", "open_stage", "until", "until_async"]
+__all__ = ["Crew", "Member", "Stage", "Start", "audit", "open_stage"]
 
-PATIENCE = 60.0
 
 # Each finds what must not be there when every job has ended, beside what must never be there.
 FAULTS = {
@@ -49,9 +49,9 @@ FAULTS = {
 }  # fmt: skip
 
 
-def connect_patiently(url: str, seconds: float = 10) -> psycopg.Connection[TupleRow]:
+def connect_patiently(url: str) -> psycopg.Connection[TupleRow]:
     """Connect to a server that may just come up again."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             return psycopg.connect(url)
@@ -74,22 +74,6 @@ def _audit(url: str) -> list[str]:
         found = [str(violation) for violation in examine(connection)]
         left = [f"{what}: {row}" for what, query in FAULTS.items() for row in connection.execute(query.encode())]
     return found + left
-
-
-def until(true: Callable[[], object], seconds: float = PATIENCE, what: str = "it") -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"{what} did not happen in {seconds:g} s"
-        time.sleep(0.02)
-
-
-async def until_async(true: Callable[[], object], seconds: float = PATIENCE, what: str = "it") -> None:
-    """Wait until something is so, and let the loop go on meanwhile."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"{what} did not happen in {seconds:g} s"
-        await asyncio.sleep(0.02)
 
 
 class Member:
@@ -122,14 +106,14 @@ class Member:
 
     async def started(self, sessions: int = 1) -> None:
         """Wait until it has begun this many sessions."""
-        await until_async(
+        await wait_until_async(
             lambda: len(self.said("session.began")) >= sessions or self.process.poll() is not None, what="a session"
         )
         assert self.process.poll() is None, self.log.read_text()
 
-    async def ended(self, seconds: float = PATIENCE) -> int:
+    async def ended(self) -> int:
         """Wait until it has ended; its exit code."""
-        await until_async(lambda: self.process.poll() is not None, seconds, f"the end of {self.role}")
+        await wait_until_async(lambda: self.process.poll() is not None, f"the end of {self.role}")
         return self.process.wait()
 
 
@@ -222,7 +206,7 @@ class Stage:
 
     async def job(self, job_id: str) -> JobDetail:
         """The job as it stands, when the database answers again."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 return await self.gateway.reads.job(job_id)
@@ -230,30 +214,30 @@ class Stage:
                 assert time.monotonic() < deadline, "the database is away"
                 await asyncio.sleep(0.1)
 
-    async def until(self, job_id: str, true: Callable[[JobDetail], object], seconds: float = PATIENCE) -> JobDetail:
+    async def until(self, job_id: str, true: Callable[[JobDetail], object]) -> JobDetail:
         """Wait until a job is as wanted."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not true(job := await self.job(job_id)):
             late = time.monotonic() > deadline
-            assert not late, f"after {seconds:g} s: {job}\n{self._state()}\n{self.crew.last_words()}"
+            assert not late, f"after {PATIENCE_SECONDS} s: {job}\n{self._state()}\n{self.crew.last_words()}"
             await asyncio.sleep(0.03)
         return job
 
-    async def complete(self, job_id: str, seconds: float = PATIENCE) -> JobDetail:
+    async def complete(self, job_id: str) -> JobDetail:
         """Wait until a job has completed."""
-        job = await self.until(job_id, lambda job: job.job.state in TERMINAL, seconds)
+        job = await self.until(job_id, lambda job: job.job.state in TERMINAL)
         assert job.job.state is JobState.COMPLETED, f"{job}\n{self.crew.last_words()}"
         return job
 
-    async def finish(self, *job_ids: str, seconds: float = PATIENCE) -> JobDetail:
+    async def finish(self, *job_ids: str) -> JobDetail:
         """Wait until these jobs, the last that are open, have completed, and see that everything adds up."""
-        jobs = [await self.complete(job_id, seconds) for job_id in job_ids]
-        await until_async(lambda: not audit(self.url), 5, f"an end without faults: {audit(self.url)}")
+        jobs = [await self.complete(job_id) for job_id in job_ids]
+        await wait_until_async(lambda: not audit(self.url), f"an end without faults: {audit(self.url)}")
         return jobs[-1]
 
-    async def reach(self, job_id: str, completed: int, seconds: float = PATIENCE) -> None:
+    async def reach(self, job_id: str, completed: int) -> None:
         """Wait until so many tasks of a job's first node have completed."""
-        await self.until(job_id, lambda job: job.nodes[0].tasks.completed >= completed, seconds)
+        await self.until(job_id, lambda job: job.nodes[0].tasks.completed >= completed)
 
     async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
         """The tasks of a node."""
@@ -291,7 +275,7 @@ async def open_stage(start: Start) -> AsyncIterator[Stage]:
     stage = Stage(start, gateway)
     await gateway.open()
     try:
-        await asyncio.wait_for(gateway.ready(), PATIENCE)
+        await asyncio.wait_for(gateway.ready(), PATIENCE_SECONDS)
         yield stage
     finally:
         stage.crew.close()

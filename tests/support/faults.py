@@ -66,7 +66,7 @@ async def stop_worker(campaign: Campaign) -> None:
     """SIGTERM a worker, as a rollout does."""
     worker = _pick(campaign, "worker")
     worker.send(signal.SIGTERM)
-    await worker.ended(120)
+    await worker.ended()
 
 
 async def freeze_process(campaign: Campaign) -> None:

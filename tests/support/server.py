@@ -9,6 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from anabranch.api.security.protocol import BoundedProtocol
+from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["free_port", "serve"]
 
@@ -34,7 +35,7 @@ async def serve(app: FastAPI) -> AsyncIterator[str]:
     )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve([listener]))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (server.started and hasattr(app.state, "gateway")):  # it tells nobody
             await asyncio.sleep(0.01)
         await app.state.gateway.ready()

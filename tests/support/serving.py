@@ -25,6 +25,7 @@ from anabranch.settings import Settings
 from anabranch.storage.locations import StorageLocations
 from anabranch.storage.marks import adopt_storage
 from tests.support.server import free_port
+from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = [
     "COG",
@@ -221,7 +222,7 @@ def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
         ) as process,
     ):
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
                 _wait(client, process)
                 yield Served(client, process.pid, told)
         finally:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,10 +20,10 @@ from anabranch.engine.worker.dispatcher import WorkerOptions
 from anabranch.engine.worker.worker import Worker
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
+from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["Stack", "open_stack"]
 
-PATIENCE_SECONDS = 240
 LEASE = timedelta(seconds=12)  # a process on a busy machine may be silent for seconds
 
 
@@ -70,46 +70,41 @@ async def open_stack(
     """A stack on this database, its files in this folder; without an orchestrator nothing waits for a time."""
     registry, stop, scratch = load_plugins(plugins), asyncio.Event(), folder / "scratch"
     settings = Settings(plugins=tuple(plugins), home=folder)
-    resources = equip(settings, url, scratch)
-    children = Children(2, plugins, memory=2 * 2**30, resources=resources)
-    store = PostgresStore(url, name="worker")
-    await children.warm()
-    await store.open()
-    options = WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch)
     results = open_results(settings)
-    worker = Worker(store, registry, children, results, options)
-    serving = asyncio.create_task(
-        keep_session(
-            store,
-            worker,
-            stop,
-            kind=SessionKind.WORKER,
-            lease=LEASE,
-            queues=registry.queues,
-            slots=2,
-            handlers=registry.handlers,
+    async with AsyncExitStack() as opened:  # whatever fails: a pool that is left open keeps its process from ending
+        children = Children(2, plugins, memory=2 * 2**30, resources=equip(settings, url, scratch))
+        opened.callback(children.close)
+        await children.warm()
+        store = PostgresStore(url, name="worker")
+        opened.push_async_callback(store.close)
+        await store.open()
+        gateway = Gateway(settings, url)
+        opened.push_async_callback(gateway.close)
+        await gateway.open()
+        await gateway.ready()
+        worker = Worker(
+            store, registry, children, results, WorkerOptions(registry.queues, 2, timedelta(seconds=0.5), scratch)
         )
-    )
-    orchestrating = asyncio.create_task(
-        keep_session(
-            store,
-            Orchestrator(store, results, purge(settings, url, store, None)),
-            stop,
-            kind=SessionKind.ORCHESTRATOR,
-            lease=LEASE,
+        serving = asyncio.create_task(
+            keep_session(
+                store,
+                worker,
+                stop,
+                kind=SessionKind.WORKER,
+                lease=LEASE,
+                queues=registry.queues,
+                slots=2,
+                handlers=registry.handlers,
+            )
         )
-        if orchestrated
-        else asyncio.sleep(0)
-    )
-    gateway = Gateway(settings, url)
-    await gateway.open()
-    await gateway.ready()
-    try:
+        opened.push_async_callback(_wait_for, serving)
+        if orchestrated:
+            orchestrator = Orchestrator(store, results, purge(settings, url, store, None))
+            sweeping = keep_session(store, orchestrator, stop, kind=SessionKind.ORCHESTRATOR, lease=LEASE)
+            opened.push_async_callback(_wait_for, asyncio.create_task(sweeping))
+        opened.callback(stop.set)
         yield Stack(gateway, stop, serving, scratch)
-    finally:
-        stop.set()
-        await serving
-        await orchestrating
-        children.close()
-        await gateway.close()
-        await store.close()
+
+
+async def _wait_for(session: asyncio.Task[None]) -> None:
+    await session

@@ -154,7 +154,7 @@ async def test_o6_every_mistake_in_a_request_is_told(api: httpx.AsyncClient) -> 
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=0", "limit=501", "before=x", "before=0", "before=99999999999999999999", "state=odd", "workflow=%00"],
+    ["limit=0", "limit=501", "before=x", "before=0", "before=99999999999999999999", "status=odd", "workflow=%00"],
 )
 async def test_o6_a_list_of_jobs_checks_its_query(api: httpx.AsyncClient, query: str) -> None:
     told = problem(await api.get(f"/api/jobs?{query}&surprise=1"), 422, "request.invalid")

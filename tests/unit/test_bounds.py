@@ -14,7 +14,7 @@ from anabranch.workflows.nodes import Kind, Spread
 from anabranch.workflows.stages import Declaration, declare
 from anabranch.workflows.validation import require_sound
 from anabranch.workflows.work import Retry
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml.load import load_yaml
 from tests.support.nodes import make_node
 
 OUT_OF_BOUNDS: list[tuple[str, Any, str]] = [

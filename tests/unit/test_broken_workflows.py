@@ -21,7 +21,7 @@ from anabranch.workflows.nodes import NODES
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.work import Retry
-from anabranch.workflows.yaml import FileMistake, Loaded, load_yaml
+from anabranch.workflows.yaml.load import FileMistake, Loaded, load_yaml
 from tests.support.broken import BROKEN
 from tests.support.nodes import make_node
 

@@ -38,6 +38,7 @@ from anabranch.embedded.supervisor import Supervisor
 from anabranch.engine.ports import SessionGone
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Permanent, Unavailable
 from anabranch.settings import load_settings
+from tests.support.waiting import PATIENCE_SECONDS
 
 HEAVY = {
     "fastapi",
@@ -321,7 +322,7 @@ def test_a_reader_who_has_gone_is_no_error(home: Path) -> None:
     )
     assert program.stdout is not None
     program.stdout.close()
-    _, said = program.communicate(timeout=60)
+    _, said = program.communicate(timeout=PATIENCE_SECONDS)
     assert (program.returncode, said) == (141, b"")
 
 
@@ -492,7 +493,7 @@ def job(*nodes: dict[str, Any], **more: object) -> JobStatus:
 
 def node(name: str, state: str, total: int, completed: int) -> dict[str, Any]:  # as the API returns it
     counts = {**COUNTS, "total": total, "completed": completed}
-    return {"name": name, "state": state, "tasks": counts, "opened_at": None if state == "pending" else MOMENT}
+    return {"name": name, "status": state, "tasks": counts, "opened_at": None if state == "pending" else MOMENT}
 
 
 NODES = (node("first", "running", 4, 3), node("second", "running", 0, 0), node("third", "pending", 0, 0))
@@ -519,8 +520,8 @@ def test_a_status_draws_the_graph_with_states(
     place = {"kind": "task", "note": "do", "x": 0, "y": 0, "width": 9, "height": 9}
     drawn = {
         "job_id": "abc", "status": "running", "width": 9, "height": 9, "svg": "",
-        "nodes": [{"id": "a", "label": "a", "state": "completed", **place},
-                  {"id": "b", "label": "b", "state": "running", **place}],
+        "nodes": [{"id": "a", "label": "a", "status": "completed", **place},
+                  {"id": "b", "label": "b", "status": "running", **place}],
         "edges": [{"tail": "a", "head": "b", "label": "", "points": []}],
     }  # fmt: skip
     graph = read(Graph, drawn)
@@ -560,7 +561,7 @@ def test_bars_show_what_a_task_says_as_it_is(capsys: pytest.CaptureFixture[str])
     bars = Progress(disable=True)
     node = {**NODES[0], "progress": {"done": 1, "total": 2, "message": "[bold]\x1b[31mred", "at": MOMENT}}
     NodeBars(bars).show(job(node))
-    assert bars.tasks[0].fields["state"] == "1 of 2: [bold]\\x1b[31mred"
+    assert bars.tasks[0].fields["status"] == "1 of 2: [bold]\\x1b[31mred"
 
 
 @pytest.mark.parametrize(
@@ -606,7 +607,7 @@ def test_a_failed_job_says_what_to_do_by_its_code() -> None:
         ),
         ("up", {"PLUGINS": "/nowhere"}, ["error: /nowhere: there is no folder /nowhere", "ANABRANCH_PLUGINS"]),
         ("up", {"STORAGE__SILVER": "ftp://x"}, ["ANABRANCH_STORAGE__SILVER: write it as file:///folder", "Fix"]),
-        ("jobs --state done", {}, ["Invalid value for '--state': 'done' is not one of", "--help"]),
+        ("jobs --status done", {}, ["Invalid value for '--status': 'done' is not one of", "--help"]),
         ("keys create", {}, ["Missing argument 'NAME'", "--help"]),
     ],
 )

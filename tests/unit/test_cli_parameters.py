@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.cli.jobs.files import find_file_set
 from anabranch.cli.jobs.parameters import read_parameters
-from anabranch.errors import InputError
+from anabranch.errors import AnabranchError, InputError
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,31 @@ def test_a_file_to_upload_must_be_there(text: str) -> None:
     with pytest.raises(InputError, match="source: there is no file") as caught:
         read_parameters([f"source={text}"], None)
     assert caught.value.code == "parameters.unreadable"
+
+
+def test_a_folder_or_a_pattern_stands_for_its_files(tmp_path: Path) -> None:
+    for name in ("b.tif", "a.tif", "deep/c.tif", ".hidden.tif"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    for text, names in ((tmp_path, "ab"), (tmp_path / "*.tif", "ab"), (tmp_path / "**" / "*.tif", "abc")):
+        found = find_file_set(["n=1", f"source=@{text}"])
+        assert found is not None
+        assert ([file.stem for file in found.files], found.name, found.others) == (list(names), "source", ["n=1"])
+    assert find_file_set([f"source=@{tmp_path}/a.tif", "n=*", "@=*"]) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["a=@{0}/*.txt"], "a: .* has no files"),
+        (["a=@{0}", "b=@{0}"], "a and b are several files each"),
+        (["a=@{0}", "a=1"], "a is given twice"),
+    ],
+)
+def test_files_of_one_parameter_only(given: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.tif").touch()
+    with pytest.raises(AnabranchError, match=message):
+        find_file_set([one.format(tmp_path) for one in given])
 
 
 def test_text_may_begin_with_an_at(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from anabranch.enums import NodeState
 AT = "2026-01-02T03:04:05.678900Z"
 COUNTS = dict.fromkeys(("total", "ready", "running", "due", "completed", "failed", "cancelled"), 1)
 NODE = {
-    "name": "a", "state": "failed", "tasks": COUNTS, "opened_at": AT, "finished_at": None,
+    "name": "a", "status": "failed", "tasks": COUNTS, "opened_at": AT, "finished_at": None,
     "progress": {"done": 1, "total": None, "message": "", "at": AT},
     "error": {"code": "handler.error", "message": "no", "remedy": "", "node": None, "type": "ValueError", "more": [1]},
 }  # fmt: skip
@@ -41,7 +41,7 @@ def test_the_api_writes_the_json_that_the_client_reads(kind: type[Any], raw: obj
 def test_parts_are_read_by_their_types() -> None:
     node = read(Node, NODE)
     moment = datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
-    assert node.state is NodeState.FAILED
+    assert node.status is NodeState.FAILED
     assert node.tasks == TaskCounts(**COUNTS)
     assert node.progress == Progress(1, None, "", moment)
     assert node.error is not None
@@ -50,8 +50,8 @@ def test_parts_are_read_by_their_types() -> None:
 
 
 def test_keys_and_words_of_a_newer_api_are_kept_in_the_raw_answer() -> None:
-    node = read(Node, {**NODE, "state": "dreaming", "colour": "red"})
-    assert (node.state, node.raw["colour"]) == ("dreaming", "red")
+    node = read(Node, {**NODE, "status": "dreaming", "colour": "red"})
+    assert (node.status, node.raw["colour"]) == ("dreaming", "red")
 
 
 def test_a_field_that_an_older_api_lacks_is_none_or_empty() -> None:

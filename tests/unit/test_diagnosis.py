@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from anabranch.api.health.diagnosis import Onsets, Part, diagnose, diagnose_disk, diagnose_jobs, diagnose_loop, worst
-from anabranch.api.streaming.shared_query import Watch
+from anabranch.api.streaming.shared_query import SharedQuery
 from anabranch.contract.stack import Status
 from anabranch.engine.views import Duty, Horizon, StuckJobs, Vitals
 from anabranch.errors import Unavailable
@@ -126,7 +126,7 @@ async def test_o1_a_question_that_hangs_is_given_up_and_asked_anew() -> None:
         await never.wait()
         return asked
 
-    watch = Watch(ask, "it", patience=0.2)
+    watch = SharedQuery(ask, "it", patience=0.2)
     began = time.monotonic()
     answers = await asyncio.gather(*(watch.try_get() for _ in range(20)))
     assert time.monotonic() - began < 3  # twenty in a row take four
@@ -145,6 +145,6 @@ async def test_o1_an_answer_is_kept_while_it_is_fresh_and_a_mistake_never() -> N
             raise answer
         return answer
 
-    watch = Watch(ask, "it", patience=1, fresh=60)
+    watch = SharedQuery(ask, "it", patience=1, fresh=60)
     assert isinstance(await watch.try_get(), Unavailable)
     assert [await watch.get(), await watch.get()] == [1, 1]

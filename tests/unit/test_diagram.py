@@ -8,7 +8,7 @@ from anabranch.engine.plugin import load_plugins
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.drawing.diagram import TIMES, workflow_svg, workflow_text
 from anabranch.workflows.nodes import AnyNode, Spread
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml.load import load_yaml
 from tests.support.nodes import make_node
 
 DEMO = load_plugins()

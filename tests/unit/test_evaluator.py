@@ -25,9 +25,10 @@ from anabranch.engine.transitions import (
     Transition,
 )
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Branch
 from anabranch.workflows.expressions import Missing, Reference, walk
-from anabranch.workflows.nodes import AnyNode, Branch, Kind, OnFailure, Spread, Tolerance
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.nodes import AnyNode, Kind, OnFailure, Spread, Tolerance
+from anabranch.workflows.yaml.load import load_yaml
 from tests.support.nodes import make_node
 
 ERROR = Failure(code="handler.permanent", message="no")

@@ -31,10 +31,10 @@ from anabranch.engine.transitions import (
     Values,
 )
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Branch
 from anabranch.workflows.expressions import Missing, Reference, walk
 from anabranch.workflows.nodes import (
     AnyNode,
-    Branch,
     ConditionalNode,
     GateNode,
     Kind,

@@ -19,11 +19,12 @@ from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError
 from anabranch.plugins.demo import handlers as demo
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Branch
 from anabranch.workflows.inputs import Input
-from anabranch.workflows.nodes import Branch, ConditionalNode, EndNode, FanInNode, Folding, Kind, OnFailure, Tolerance
+from anabranch.workflows.nodes import ConditionalNode, EndNode, FanInNode, Folding, Kind, OnFailure, Tolerance
 from anabranch.workflows.values import Fold
 from anabranch.workflows.work import Backoff, Retry
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml.load import load_yaml
 from tests.support.nodes import make_node
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "workflows.md"

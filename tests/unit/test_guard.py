@@ -8,9 +8,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from anabranch.api.security import hang_guard as guard
 from anabranch.api.security.address import AllowedHosts, PublicAddress
-from anabranch.api.security.admission import Edge
+from anabranch.api.security.admission import Admission
 from anabranch.api.security.authentication import Authenticator
-from anabranch.api.security.hang_guard import Guard
+from anabranch.api.security.hang_guard import HangGuard
 from anabranch.api.security.limits import Limits
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings
@@ -32,11 +32,11 @@ class Request:
     def begin(self, *, hangs: bool) -> "asyncio.Task[None]":
         settings = Settings()
         limits = Limits(settings)
-        edge = Edge(
+        edge = Admission(
             self._serve,
             authenticator=Authenticator(lambda: pytest.fail("no key is asked for"), limits),
             keys=False,
-            guard=Guard(lambda: self._look(hangs)),
+            guard=HangGuard(lambda: self._look(hangs)),
             hosts=AllowedHosts.of(settings),
             limits=limits,
         )
@@ -66,8 +66,8 @@ class Request:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "FIRST_LOOK_SECONDS", 0)
-    monkeypatch.setattr(guard, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(guard, "FIRST_PING_SECONDS", 0)
+    monkeypatch.setattr(guard, "PING_INTERVAL_SECONDS", 0)
 
 
 async def test_o1_a_request_that_waits_for_a_database_that_hangs_is_told_so_once() -> None:
@@ -77,7 +77,7 @@ async def test_o1_a_request_that_waits_for_a_database_that_hangs_is_told_so_once
     assert isinstance(problem, dict)
     assert (status, problem["code"], problem["detail"]) == (503, "database.silent", "the database does not answer")
     assert "anabranch doctor" in problem["remedy"]
-    assert request.looks == guard.LOOKS
+    assert request.looks == guard.MAX_FAILED_PINGS
 
 
 @pytest.mark.parametrize("hangs", [False, True])

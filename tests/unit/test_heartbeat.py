@@ -24,6 +24,7 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.engine.ports import Hands, Refused, SessionGone
+from tests.support.waiting import PATIENCE_SECONDS
 
 SESSION = SessionId(7)
 OFTEN = timedelta(milliseconds=30)
@@ -67,7 +68,7 @@ async def beating(connection: Connection, live: LiveSession, lease: timedelta = 
     heartbeat = Heartbeat(lambda: connection, live, lease)
     heartbeat.start()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             yield heartbeat
     finally:
         await asyncio.to_thread(heartbeat.stop)

@@ -8,7 +8,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
 
 from anabranch.access import Principal, Scope
-from anabranch.api.answers.errors import TooMany
+from anabranch.api.answers.errors import TooManyRequests
 from anabranch.api.main import create_app
 from anabranch.api.security import rates
 from anabranch.api.security.forwarding import Forwarded, Proxies
@@ -41,7 +41,7 @@ def test_ts9_an_allowance_is_used_up_and_fills_up_evenly() -> None:
 
 
 def test_ts9_no_more_callers_are_known_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "MOST_CALLERS", 3)
+    monkeypatch.setattr(rates, "MAX_CALLERS", 3)
     rate = Rate(1, timedelta(minutes=1), Clock())
     for caller in "abcd":
         rate.take(caller)
@@ -143,7 +143,7 @@ async def test_ts9_of_two_uploads_at_once_that_are_too_much_together_one_is_refu
     first = limits.count_bytes(sender, 1_500_000, pieces(500_000, 1_000_000))
     assert len(await anext(first)) == 500_000
     second = limits.count_bytes(sender, 1_500_000, pieces(1_500_000))
-    with pytest.raises(TooMany) as refused:
+    with pytest.raises(TooManyRequests) as refused:
         await anext(second)
     assert refused.value.code == "quota.bytes"
     await first.aclose()  # the sender went away: what did not come is not counted

@@ -6,7 +6,8 @@ from anabranch.engine.model import NodeState
 from anabranch.engine.retry import Again, choose_again
 from anabranch.errors import Conflict, InputError
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.nodes import Branch, Kind
+from anabranch.workflows.edges import Branch
+from anabranch.workflows.nodes import Kind
 from tests.support.nodes import make_node
 
 FORK = Workflow(

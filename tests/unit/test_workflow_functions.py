@@ -35,8 +35,8 @@ from anabranch.workflows.nodes import FanInNode, FanOutNode, Folding, GateNode, 
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.values import Fold
 from anabranch.workflows.work import HandlerWork, WorkflowWork
-from anabranch.workflows.yaml import load_yaml
-from anabranch.workflows.yaml_text import write_yaml
+from anabranch.workflows.yaml.load import load_yaml
+from anabranch.workflows.yaml.write import write_yaml
 
 
 @handler("math.square", queue="light")

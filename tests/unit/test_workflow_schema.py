@@ -15,12 +15,13 @@ import yaml
 from anabranch.plugins import demo
 from anabranch.workflows import inputs
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Branch, DependsOn
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.json_schema import workflow_schema
-from anabranch.workflows.nodes import NODES, Branch, DependsOn, Kind
+from anabranch.workflows.nodes import NODES, Kind
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.work import HandlerWork, Retry, WorkflowWork
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml.load import load_yaml
 from tests.support.broken import BROKEN
 
 ROOT = Path(__file__).parents[2]

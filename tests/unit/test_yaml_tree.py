@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.canonical import Json
-from anabranch.workflows.yaml_tree import FileMistake, Position, Tree, TreeError, read_tree
+from anabranch.workflows.yaml.tree import FileMistake, Position, Tree, TreeError, read_tree
 
 DECIMAL = "Write the number in decimal, without leading zeros and underscores, or quote it if it is text."
 BOOLEAN = "Write true or false, or quote it if it is text."

@@ -92,7 +92,7 @@ def _parse(body: bytes) -> Json:
     try:
         text = body.decode()
         with suppress(RecursionError):  # how deep it may be, `decode` says
-            json.loads(text, parse_int=_refuse_huge, object_pairs_hook=_refuse_twins)
+            json.loads(text, parse_int=_refuse_huge, object_pairs_hook=_refuse_duplicates)
         return decode(text)
     except ValueError as error:
         raise InputError(
@@ -109,7 +109,7 @@ def _refuse_huge(digits: str) -> None:
         raise ValueError(f"an integer of {len(digits.lstrip('-'))} digits is too large") from None
 
 
-def _refuse_twins(pairs: list[tuple[str, object]]) -> None:
+def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:

@@ -10,8 +10,8 @@ from fastapi.openapi.models import SecurityBase as SecurityModel
 from fastapi.security.base import SecurityBase
 
 from anabranch.access import Principal, Scope
-from anabranch.api.health.loop_beat import Tick
-from anabranch.api.health.measure import Requests
+from anabranch.api.health.loop_beat import LoopBeat
+from anabranch.api.health.measure import RequestCounts
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.security.limits import Limits
 from anabranch.api.streaming.job_watcher import JobWatcher
@@ -32,8 +32,8 @@ __all__ = [
     "CurrentSettings",
     "CurrentTick",
     "GivenKey",
+    "LoopBeat",
     "Needs",
-    "Tick",
     "needs",
 ]
 
@@ -84,11 +84,11 @@ async def get_idempotency_key(request: Request) -> str | None:
 CurrentGateway = Annotated[Gateway, _state("gateway")]
 CurrentSettings = Annotated[Settings, _state("settings")]
 CurrentMonitor = Annotated[Monitor, _state("monitor")]
-CurrentRequests = Annotated[Requests, _state("requests")]
+CurrentRequests = Annotated[RequestCounts, _state("requests")]
 CurrentLimits = Annotated[Limits, _state("limits")]
 CurrentJobWatcher = Annotated[JobWatcher, _state("job_watcher")]
 CurrentServing = Annotated[Serving, _state("serving")]
-CurrentTick = Annotated[Tick, _state("tick")]
+CurrentTick = Annotated[LoopBeat, _state("tick")]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
 GivenKey = Annotated[str | None, Depends(get_idempotency_key)]
 

@@ -11,10 +11,10 @@ from starlette.routing import Match
 
 from anabranch.api.answers.compression import Compression
 from anabranch.api.answers.errors import add_handlers
-from anabranch.api.answers.head import Heads
-from anabranch.api.health.loop_beat import Tick
+from anabranch.api.answers.head import HeadByGet
+from anabranch.api.health.loop_beat import LoopBeat
 from anabranch.api.health.loop_errors import LoopErrors
-from anabranch.api.health.measure import Measure, Requests
+from anabranch.api.health.measure import RequestCounts, RequestMetrics
 from anabranch.api.health.memory import limit_memory
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.routes import (
@@ -39,13 +39,13 @@ from anabranch.api.routes import (
     workflows,
 )
 from anabranch.api.security.address import AllowedHosts, PublicAddress
-from anabranch.api.security.admission import Edge
+from anabranch.api.security.admission import Admission
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.cors import ReadersCors
-from anabranch.api.security.hang_guard import Guard
+from anabranch.api.security.hang_guard import HangGuard
 from anabranch.api.security.limits import Limits
 from anabranch.api.security.protocol import Bounds
-from anabranch.api.signals import when_told_to_stop
+from anabranch.api.signals import on_stop_signal
 from anabranch.api.streaming.job_watcher import JobWatcher
 from anabranch.app import CATALOG
 from anabranch.embedded.listener import asks_for_keys
@@ -101,7 +101,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         app.state.job_watcher = JobWatcher(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
-            with when_told_to_stop(app.state.job_watcher.close):
+            with on_stop_signal(app.state.job_watcher.close):
                 yield {"bounds": Bounds.of(settings)}  # for the protocol of the connections
         finally:
             app.state.job_watcher.close()
@@ -123,24 +123,24 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         routes=ROUTES.routes,
     )
     app.state.settings = settings
-    app.state.tick = Tick()
-    app.state.requests = Requests()
+    app.state.tick = LoopBeat()
+    app.state.requests = RequestCounts()
     app.state.limits = Limits(settings)
     app.add_middleware(
-        Heads, knows_head=lambda scope: any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+        HeadByGet, knows_head=lambda scope: any(route.matches(scope)[0] is Match.FULL for route in app.routes)
     )
     app.add_middleware(Compression)
     app.add_middleware(
-        Edge,
+        Admission,
         authenticator=Authenticator(lambda: app.state.gateway.keys, app.state.limits),
         keys=asks_for_keys(settings.auth, settings.host),
-        guard=Guard(look),
+        guard=HangGuard(look),
         hosts=AllowedHosts.of(settings),
         limits=app.state.limits,
     )
     app.add_middleware(ReadersCors, settings=settings)
     app.add_middleware(PublicAddress, settings=settings)
-    app.add_middleware(Measure, requests=app.state.requests)
+    app.add_middleware(RequestMetrics, requests=app.state.requests)
     add_handlers(app)
     return app
 

@@ -3,13 +3,14 @@
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from anabranch.access import LOCAL, KeyRequest, Scope
 from anabranch.api.security.admission import CORRELATION_ID
 from anabranch.contract.jobs import TaskStatus
 from anabranch.engine.model import JobState
+from anabranch.strict_model import StrictModel
 
 __all__ = [
     "CancelRequest",
@@ -34,25 +35,19 @@ __all__ = [
 
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
 PRIORITY = "1 is the most urgent; without one, the workflow's own."
-MOST = "How many at most."
+LIMIT_DESCRIPTION = "How many at most."
 Priority = Annotated[int, Field(ge=1, le=9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
 
-class Input(BaseModel):
-    """What a caller sends."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SubmitQuery(Input):
+class SubmitQuery(StrictModel):
     """How to submit the parameters in the body."""
 
     rerun: bool = Field(False, description="Make a new job even if one of the same parameters exists.")
     priority: Priority | None = Field(None, description=PRIORITY)
 
 
-class JobRequest(Input):
+class JobRequest(StrictModel):
     """A job to submit."""
 
     model_config = ConfigDict(
@@ -73,14 +68,14 @@ class JobRequest(Input):
             raise PydanticCustomError("not_built", "Callbacks are not built yet; ask for the job's status instead")
 
 
-class CancelRequest(Input):
+class CancelRequest(StrictModel):
     """Why a job is cancelled."""
 
     model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"reason": "The source was wrong."}]})
     reason: str = Field("it was cancelled on request", max_length=1000, description="Kept as the job's error.")
 
 
-class RetryRequest(Input):
+class RetryRequest(StrictModel):
     """What to run again; without a choice, what failed the job."""
 
     model_config = ConfigDict(
@@ -91,7 +86,7 @@ class RetryRequest(Input):
     dry_run: bool = Field(False, description="Only return what would run.")
 
 
-class LimitRequest(Input):
+class LimitRequest(StrictModel):
     """How many tasks may run at once."""
 
     model_config = ConfigDict(
@@ -101,7 +96,7 @@ class LimitRequest(Input):
     reason: str = Field("", max_length=1000, description="Shown with the limit.")
 
 
-class PauseRequest(Input):
+class PauseRequest(StrictModel):
     """Why something is paused."""
 
     model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"reason": "The server is moved."}]})
@@ -110,17 +105,17 @@ class PauseRequest(Input):
     )
 
 
-class DeadLettersQuery(Input):
+class DeadLettersQuery(StrictModel):
     """Which dead letters to list."""
 
-    limit: int = Field(50, ge=1, le=500, description=MOST)
+    limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
     workflow: Name | None = Field(None, description="Only of this workflow.")
     handler: Name | None = Field(None, description="Only of this handler.")
     code: Name | None = Field(None, description="The code of the error.")
 
 
-class ReplayRequest(Input):
+class ReplayRequest(StrictModel):
     """Which dead letters to replay; at least one choice is needed."""
 
     model_config = ConfigDict(
@@ -134,48 +129,48 @@ class ReplayRequest(Input):
     limit: int = Field(1000, ge=1, le=10_000, description="How many dead letters to look at.")
 
 
-class JobsQuery(Input):
+class JobsQuery(StrictModel):
     """Which jobs to list."""
 
-    limit: int = Field(50, ge=1, le=500, description=MOST)
+    limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
     before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the page before.")
-    state: JobState | None = Field(None, description="Only in this state.")
+    status: JobState | None = Field(None, description="Only jobs with this status.")
     workflow: Name | None = Field(None, description="Only of this workflow.")
     parent: Name | None = Field(None, description="Only jobs that run for this one.")
 
 
-class TasksQuery(Input):
+class TasksQuery(StrictModel):
     """Which tasks to list."""
 
-    limit: int = Field(100, ge=1, le=1000, description=MOST)
+    limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
     node: Name | None = Field(None, description="Only of this node.")
-    status: TaskStatus | None = Field(None, description="Only in this state.")
+    status: TaskStatus | None = Field(None, description="Only tasks with this status.")
 
 
-class EventsQuery(Input):
+class EventsQuery(StrictModel):
     """Which events to list."""
 
-    limit: int = Field(100, ge=1, le=1000, description=MOST)
+    limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
     after: int = Field(0, ge=0, lt=2**31, description="The `next` of the page before, or any `seq`.")
 
 
-class StreamQuery(Input):
+class StreamQuery(StrictModel):
     """Where a stream begins."""
 
     after: int = Field(0, ge=0, lt=2**31, description="The `seq` of the last event that is known.")
 
 
-class UploadQuery(Input):
+class UploadQuery(StrictModel):
     """What a file is called."""
 
     name: str = Field(description="One segment of a path: no slash, nothing that can't be shown, at most 255 bytes.")
 
 
-class LogsQuery(Input):
+class LogsQuery(StrictModel):
     """Whose output to list."""
 
-    limit: int = Field(50, ge=1, le=200, description=MOST)
+    limit: int = Field(50, ge=1, le=200, description=LIMIT_DESCRIPTION)
     after: str | None = Field(
         None, pattern=r"^[0-9]{1,18}(\.[0-9]{1,9}){2}$", description="The `next` of the page before."
     )
@@ -184,20 +179,20 @@ class LogsQuery(Input):
     attempt: int | None = Field(None, ge=1, lt=2**31, description="Only of this attempt of each task.")
 
 
-class TaskRowsQuery(Input):
+class TaskRowsQuery(StrictModel):
     """Which tasks to list."""
 
     limit: int = Field(100, ge=1, le=1000, description="How many at most.")
     after: str | None = Field(None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the page before.")
 
 
-class RedeployQuery(Input):
+class RedeployQuery(StrictModel):
     """Whether to redeploy indeed."""
 
     confirm: str = Field("", description="`yes`")
 
 
-class MakeKeyRequest(Input):
+class MakeKeyRequest(StrictModel):
     """A key to make."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scope": "submit", "owner": "acme"}]})
@@ -214,7 +209,7 @@ class MakeKeyRequest(Input):
         return KeyRequest(self.name, self.scope, self.owner, None if seconds is None else timedelta(seconds=seconds))
 
 
-class KeysQuery(Input):
+class KeysQuery(StrictModel):
     """Which keys to list."""
 
     limit: int = Field(100, ge=1, le=1000, description="How many at most.")

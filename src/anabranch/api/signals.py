@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["when_told_to_stop"]
+__all__ = ["on_stop_signal"]
 
 
 @contextmanager
-def when_told_to_stop(act: Callable[[], None]) -> Iterator[None]:
+def on_stop_signal(act: Callable[[], None]) -> Iterator[None]:
     """Let SIGTERM and SIGINT also call this, on the running loop; what the server does with them stays as it is."""
     if threading.current_thread() is not threading.main_thread():
         yield

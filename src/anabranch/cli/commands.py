@@ -60,18 +60,21 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "keys revoke": ("keys:revoke", "Revoke a key permanently."),
     "storage": "List, copy, remove and audit the objects of the tiers.",
     "storage ls": (
-        "storage:ls",
+        "storage.commands:ls",
         "List the objects below a folder, sorted by name; for an object's own address, that object.",
     ),
-    "storage stat": ("storage:stat", "Show the size, the modification time and the tag of an object."),
+    "storage stat": ("storage.commands:stat", "Show the size, the modification time and the tag of an object."),
     "storage cp": (
-        "storage:cp",
-        "Copy an object from or to a file, or between tiers, and print its address and SHA-256.",
+        "storage.copy:cp",
+        "Copy an object from or to a file, or between tiers, and print its address and SHA-256; with -r, a folder.",
     ),
-    "storage rm": ("storage:rm", "Remove objects permanently."),
-    "storage audit": ("storage:audit", "Compare the tiers with the database: find missing and unreferenced objects."),
+    "storage rm": ("storage.commands:rm", "Remove objects permanently."),
+    "storage audit": (
+        "storage.commands:audit",
+        "Compare the tiers with the database: find missing and unreferenced objects.",
+    ),
     "storage adopt": (
-        "storage:adopt",
+        "storage.commands:adopt",
         "Register the configured tiers and work area as those of the database, after they were moved or emptied.",
     ),
     "doctor": ("doctor.command:doctor", "Check the machine, the home and the stack that runs there."),

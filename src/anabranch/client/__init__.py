@@ -1,7 +1,8 @@
 """The typed client of the HTTP API."""
 
-from anabranch.client.async_client import AsyncAdmin, AsyncClient
-from anabranch.client.client import Admin, Client
+from anabranch.client.admin import Admin, AsyncAdmin
+from anabranch.client.async_client import AsyncClient
+from anabranch.client.client import Client
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.operations import BulkAnswer
 from anabranch.contract.answer import Page

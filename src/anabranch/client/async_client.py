@@ -1,20 +1,22 @@
 """The asyncio client of the HTTP API: the methods of `Client`, as coroutines."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from anabranch.client import operations
-from anabranch.client.calls import Call, Pause, Step, Steps
+from anabranch.client.admin import AsyncAdmin
+from anabranch.client.calls import Call, Pause
 from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
 from anabranch.client.configured import configured_api
-from anabranch.client.files import FileBody
+from anabranch.client.files import FileBody, OnBytes
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
-from anabranch.client.paths import any_segment, encode_body, job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.requests import AsyncRequests
 from anabranch.client.transport import AsyncTransport
 from anabranch.contract.answer import Page, read
 from anabranch.contract.control import (
@@ -30,99 +32,14 @@ from anabranch.contract.control import (
     Worker,
 )
 from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
-from anabranch.contract.stack import CheckedFunctions, Health, Key, NewKey, Ready, Redeployed, Statistics, TaskRow
+from anabranch.contract.stack import Health, Ready
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["AsyncAdmin", "AsyncClient"]
-
-Answer = TypeVar("Answer")
-Item = TypeVar("Item")
-
-
-class AsyncRequests:
-    """Sends requests over a client's connections."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        """Use these connections."""
-        self._transport = transport
-
-    async def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
-        return await self._transport.call(Call(partial(read, kind), "GET", path, query=query))
-
-    async def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:
-        content = None if body is None else encode_body(body)
-        return await self._transport.call(Call(partial(read, kind), method, path, body=content))
-
-    async def _run(self, steps: Steps[Answer]) -> Answer:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = await self._take(step)
-                except AnabranchError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as ended:
-            result: Answer = ended.value
-            return result
-
-    async def _take(self, step: Step) -> Any:  # as the step's call reads it
-        if isinstance(step, Pause):
-            await _sleep(step.seconds)
-            return None
-        return await self._transport.call(step)
-
-    async def _all(self, read_page: Callable[[str | None], Awaitable[Page[Item]]]) -> AsyncIterator[Item]:
-        after = None
-        while True:
-            page = await read_page(after)
-            for item in page:
-                yield item
-            if page.next is None:
-                return
-            after = page.next
-
-
-class AsyncAdmin(AsyncRequests):
-    """Calls that need the scope admin."""
-
-    async def make_key(
-        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
-    ) -> NewKey:
-        """Create a key; its secret is returned only once."""
-        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
-        body = {name: value for name, value in given.items() if value is not None}
-        return await self._send(NewKey, "POST", "/api/keys", body)
-
-    async def list_keys(self, *, limit: int | None = None, before: str | None = None) -> Page[Key]:
-        """Keys, the newest first."""
-        return await self._get(Page[Key], "/api/keys", limit=limit, before=before)
-
-    async def revoke_key(self, key_id: str) -> Key:
-        """Revoke a key permanently."""
-        return await self._send(Key, "DELETE", f"/api/keys/{any_segment(key_id)}")
-
-    async def task_rows(self, job_id: str, *, limit: int | None = None, after: str | None = None) -> Page[TaskRow]:
-        """The tasks of a job as stored in their rows."""
-        return await self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
-
-    async def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
-        return await self._get(Statistics, "/api/db/stats")
-
-    async def check_functions(self) -> CheckedFunctions:
-        """Whether functions and tables match the API's release."""
-        return await self._get(CheckedFunctions, "/api/db/functions/test")
-
-    async def redeploy_schema(self) -> int:
-        """Recreate the functions; returns their number."""
-        call = Call(partial(read, Redeployed), "POST", "/api/db/schema/redeploy", query={"confirm": "yes"})
-        return (await self._transport.call(call)).functions
+__all__ = ["AsyncClient"]
 
 
 class AsyncClient(AsyncRequests):
@@ -230,12 +147,12 @@ class AsyncClient(AsyncRequests):
         *,
         limit: int | None = None,
         before: str | None = None,
-        state: str | None = None,
+        status: str | None = None,
         workflow: str | None = None,
         parent: str | None = None,
     ) -> Page[JobSummary]:
         """Jobs, the newest first; with `parent`, the child jobs of that job."""
-        query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
+        query = {"limit": limit, "before": before, "status": status, "workflow": workflow, "parent": parent}
         return await self._get(Page[JobSummary], "/api/jobs", **query)
 
     async def tasks(
@@ -281,7 +198,7 @@ class AsyncClient(AsyncRequests):
                 broken = error
             if stream.ended:
                 return
-            await _sleep(stream.pause_seconds(broken))
+            await self._take(Pause(stream.pause_seconds(broken)))
 
     async def logs(
         self,
@@ -305,7 +222,7 @@ class AsyncClient(AsyncRequests):
         return self._all(lambda after: page(after=after))
 
     async def graph(self, job_id: str) -> Graph:
-        """The workflow that a job was pinned to, with the states of its nodes."""
+        """The workflow that a job was pinned to, with the status of each node."""
         return await self._get(Graph, f"{job_path(job_id)}/graph")
 
     async def bundle(self, job_id: str, file: str | Path) -> Path:
@@ -313,9 +230,14 @@ class AsyncClient(AsyncRequests):
         await self._transport.download(Call(Path, "GET", f"{job_path(job_id)}/bundle", slow=True), Path(file))
         return Path(file)
 
-    async def upload(self, file: str | Path, *, name: str | None = None) -> Uploaded:
-        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
-        with closing(FileBody(Path(file))) as body:
+    async def upload(
+        self, file: str | Path, *, name: str | None = None, on_progress: OnBytes | None = None
+    ) -> Uploaded:
+        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter.
+
+        `on_progress` is called with the bytes that were sent, and with their total if it is known.
+        """
+        with closing(FileBody(Path(file), on_progress)) as body:
             return body.check(await self._transport.call(operations.upload(body, name)))
 
     async def dead_letters(
@@ -388,7 +310,7 @@ class AsyncClient(AsyncRequests):
         return await self._get(list[Worker], "/api/workers")
 
     async def health(self) -> Health:
-        """The state of every part; a part that is down is returned, not raised."""
+        """The status of every part; a part that is down is returned, not raised."""
         return await self._transport.call(Call(partial(read, Health), "GET", "/api/health", also=503))
 
     async def ready(self) -> bool:
@@ -397,9 +319,3 @@ class AsyncClient(AsyncRequests):
             return (await self._get(Ready, "/readyz")).status == "ok"
         except AnabranchError:
             return False
-
-
-async def _sleep(seconds: float) -> None:
-    import asyncio  # an async caller has imported it already; the command line starts faster without it
-
-    await asyncio.sleep(seconds)

@@ -6,15 +6,17 @@ from functools import partial
 from pathlib import Path
 from time import sleep
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from anabranch.client import operations
-from anabranch.client.calls import Call, Pause, Step, Steps
+from anabranch.client.admin import Admin
+from anabranch.client.calls import Call
 from anabranch.client.configured import configured_api
-from anabranch.client.files import FileBody
+from anabranch.client.files import FileBody, OnBytes
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
-from anabranch.client.paths import any_segment, encode_body, job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.requests import Requests
 from anabranch.client.transport import Transport
 from anabranch.contract.answer import Page, read
 from anabranch.contract.control import (
@@ -30,100 +32,17 @@ from anabranch.contract.control import (
     Worker,
 )
 from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
-from anabranch.contract.stack import CheckedFunctions, Health, Key, NewKey, Ready, Redeployed, Statistics, TaskRow
+from anabranch.contract.stack import Health, Ready
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["Admin", "Client"]
+__all__ = ["Client"]
 
-Answer = TypeVar("Answer")
-Item = TypeVar("Item")
 MAX_PAGE_ITEMS = 1000
 MAX_PAGE_LOGS = 200
-
-
-class Requests:
-    """Sends requests over a client's connections."""
-
-    def __init__(self, transport: Transport) -> None:
-        """Use these connections."""
-        self._transport = transport
-
-    def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
-        return self._transport.call(Call(partial(read, kind), "GET", path, query=query))
-
-    def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:
-        content = None if body is None else encode_body(body)
-        return self._transport.call(Call(partial(read, kind), method, path, body=content))
-
-    def _run(self, steps: Steps[Answer]) -> Answer:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = self._take(step)
-                except AnabranchError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as ended:
-            result: Answer = ended.value
-            return result
-
-    def _take(self, step: Step) -> Any:  # as the step's call reads it
-        if isinstance(step, Pause):
-            sleep(step.seconds)
-            return None
-        return self._transport.call(step)
-
-    def _all(self, read_page: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
-        after = None
-        while True:
-            page = read_page(after)
-            yield from page
-            if page.next is None:
-                return
-            after = page.next
-
-
-class Admin(Requests):
-    """Calls that need the scope admin."""
-
-    def make_key(
-        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
-    ) -> NewKey:
-        """Create a key; its secret is returned only once."""
-        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
-        body = {name: value for name, value in given.items() if value is not None}
-        return self._send(NewKey, "POST", "/api/keys", body)
-
-    def list_keys(self, *, limit: int | None = None, before: str | None = None) -> Page[Key]:
-        """Keys, the newest first."""
-        return self._get(Page[Key], "/api/keys", limit=limit, before=before)
-
-    def revoke_key(self, key_id: str) -> Key:
-        """Revoke a key permanently."""
-        return self._send(Key, "DELETE", f"/api/keys/{any_segment(key_id)}")
-
-    def task_rows(self, job_id: str, *, limit: int | None = None, after: str | None = None) -> Page[TaskRow]:
-        """The tasks of a job as stored in their rows."""
-        return self._get(Page[TaskRow], f"/api/db/tasks/{any_segment(job_id)}", limit=limit, after=after)
-
-    def statistics(self) -> Statistics:
-        """Sizes of the database and its tables, and the jobs by state."""
-        return self._get(Statistics, "/api/db/stats")
-
-    def check_functions(self) -> CheckedFunctions:
-        """Whether functions and tables match the API's release."""
-        return self._get(CheckedFunctions, "/api/db/functions/test")
-
-    def redeploy_schema(self) -> int:
-        """Recreate the functions; returns their number."""
-        call = Call(partial(read, Redeployed), "POST", "/api/db/schema/redeploy", query={"confirm": "yes"})
-        return self._transport.call(call).functions
 
 
 class Client(Requests):
@@ -227,12 +146,12 @@ class Client(Requests):
         *,
         limit: int | None = None,
         before: str | None = None,
-        state: str | None = None,
+        status: str | None = None,
         workflow: str | None = None,
         parent: str | None = None,
     ) -> Page[JobSummary]:
         """Jobs, the newest first; with `parent`, the child jobs of that job."""
-        query = {"limit": limit, "before": before, "state": state, "workflow": workflow, "parent": parent}
+        query = {"limit": limit, "before": before, "status": status, "workflow": workflow, "parent": parent}
         return self._get(Page[JobSummary], "/api/jobs", **query)
 
     def tasks(
@@ -302,7 +221,7 @@ class Client(Requests):
         return self._all(lambda after: page(after=after))
 
     def graph(self, job_id: str) -> Graph:
-        """The workflow that a job was pinned to, with the states of its nodes."""
+        """The workflow that a job was pinned to, with the status of each node."""
         return self._get(Graph, f"{job_path(job_id)}/graph")
 
     def bundle(self, job_id: str, file: str | Path) -> Path:
@@ -310,9 +229,12 @@ class Client(Requests):
         self._transport.download(Call(Path, "GET", f"{job_path(job_id)}/bundle", slow=True), Path(file))
         return Path(file)
 
-    def upload(self, file: str | Path, *, name: str | None = None) -> Uploaded:
-        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter."""
-        with closing(FileBody(Path(file))) as body:
+    def upload(self, file: str | Path, *, name: str | None = None, on_progress: OnBytes | None = None) -> Uploaded:
+        """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter.
+
+        `on_progress` is called with the bytes that were sent, and with their total if it is known.
+        """
+        with closing(FileBody(Path(file), on_progress)) as body:
             return body.check(self._transport.call(operations.upload(body, name)))
 
     def dead_letters(
@@ -385,7 +307,7 @@ class Client(Requests):
         return self._get(list[Worker], "/api/workers")
 
     def health(self) -> Health:
-        """The state of every part; a part that is down is returned, not raised."""
+        """The status of every part; a part that is down is returned, not raised."""
         return self._transport.call(Call(partial(read, Health), "GET", "/api/health", also=503))
 
     def ready(self) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -11,18 +11,21 @@ from typing import BinaryIO
 from anabranch.contract.jobs import Uploaded
 from anabranch.errors import InputError
 
-__all__ = ["FileBody", "write_atomically"]
+__all__ = ["FileBody", "OnBytes", "write_atomically"]
 
 CHUNK_BYTES = 2**20
+OnBytes = Callable[[int, int | None], None]
 
 
 class FileBody:
     """The content of a file as a request body; `sha256` is the hash of the bytes sent."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, on_progress: OnBytes | None = None) -> None:
         """Open it."""
         self.path = path
         self.sha256 = ""
+        self._on_progress = on_progress
+        self._sent = 0
         try:
             self._file: BinaryIO = path.open("rb")
         except OSError as error:
@@ -41,6 +44,7 @@ class FileBody:
             while piece := self._file.read(CHUNK_BYTES):
                 digest.update(piece)
                 yield piece
+                self._report_sent(len(piece))
         self.sha256 = digest.hexdigest()
 
     async def pieces_async(self) -> AsyncIterator[bytes]:
@@ -52,7 +56,13 @@ class FileBody:
             while piece := await asyncio.to_thread(self._file.read, CHUNK_BYTES):
                 digest.update(piece)
                 yield piece
+                self._report_sent(len(piece))
         self.sha256 = digest.hexdigest()
+
+    def _report_sent(self, size: int) -> None:
+        self._sent += size
+        if self._on_progress:
+            self._on_progress(self._sent, self.size)
 
     def check(self, uploaded: Uploaded) -> Uploaded:
         """The answer to the upload; InputError if the API received other bytes than were sent."""

@@ -141,7 +141,7 @@ class Node(Answer):
     """A node of a job."""
 
     name: str
-    state: NodeState
+    status: NodeState
     tasks: TaskCounts
     progress: Progress | None
     """The progress of its task, if it has one that runs and reports it."""
@@ -152,10 +152,10 @@ class Node(Answer):
 
 @answer
 class StageResult(Answer):
-    """The state of a finished node."""
+    """The status of a finished node."""
 
     node: str
-    state: NodeState
+    status: NodeState
     tasks: TaskCounts
 
 
@@ -215,7 +215,7 @@ class Event(Answer):
     """From 1, without gaps."""
     at: datetime
     kind: str
-    """`job.` or `node.` and its new state, or `job.submitted`, `job.retried`, `gate.signalled`, `tasks.repeated`."""
+    """`job.` or `node.` and its new status, or `job.submitted`, `job.retried`, `gate.signalled`, `tasks.repeated`."""
     node: str | None
     by: str | None
     """The principal of the request that caused it, if one did."""
@@ -254,7 +254,7 @@ class GraphNode(Answer):
     """`task`, `conditional`, `fan_out`, `fan_in`, `gate`, `wait` or `workflow`: it chooses the shape."""
     note: str
     """A second line: its handler or workflow, what it compares, how it folds, how long it waits."""
-    state: NodeState
+    status: NodeState
     x: float = field(repr=False)
     y: float = field(repr=False)
     width: float = field(repr=False)
@@ -274,7 +274,7 @@ class GraphEdge(Answer):
 
 @answer
 class Graph(Answer):
-    """The workflow that a job was pinned to, laid out, with the states of its nodes."""
+    """The workflow that a job was pinned to, laid out, with the status of each node."""
 
     job_id: str = field(repr=False)
     status: JobState = field(repr=False)

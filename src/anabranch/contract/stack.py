@@ -43,7 +43,7 @@ class Component(Answer):
 
 @answer
 class Health(Answer):
-    """The state of every part; the worst of them is the state of all."""
+    """The status of every part; the worst of them is the status of all."""
 
     status: Status
     components: Mapping[str, Component]
@@ -119,7 +119,7 @@ class TaskRow(Answer):
     lane: int
     position: int
     index: str
-    state: str
+    status: str
     handler: str
     attempt: int
     failures: int
@@ -162,7 +162,7 @@ class Transaction(Answer):
 
 @answer
 class Statistics(Answer):
-    """Sizes of the database and its tables, and the number of jobs by state."""
+    """Sizes of the database and its tables, and the number of jobs by status."""
 
     database_bytes: int
     connections: int
@@ -170,7 +170,7 @@ class Statistics(Answer):
     oldest_transaction: Transaction | None
     """Of those that the API's user may see."""
     jobs: Mapping[str, int]
-    """By state."""
+    """By status."""
     tables: tuple[TableSize, ...]
 
     @property

@@ -26,7 +26,7 @@ from anabranch.workflows.nodes import AnyNode, FanInNode, FanOutNode
 from anabranch.workflows.stages import Declaration, classes_in, declare
 from anabranch.workflows.validation import find_handler_mistakes
 from anabranch.workflows.work import DEFAULT_QUEUE, HandlerWork
-from anabranch.workflows.yaml import Loaded, load_yaml
+from anabranch.workflows.yaml.load import Loaded, load_yaml
 
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
 

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter, ValidationError, field_validator
+from pydantic import ConfigDict, SecretStr, TypeAdapter, ValidationError, field_validator
 
 from anabranch.storage.addresses import RESERVED
+from anabranch.strict_model import StrictModel
 
 __all__ = ["AREAS", "TIERS", "StorageLocations"]
 
@@ -20,10 +21,9 @@ _OPTIONS: TypeAdapter[dict[str, bool | str | dict[str, bool | str]]] = TypeAdapt
 )
 
 
-class StorageLocations(BaseModel):
+class StorageLocations(StrictModel, hide_input_in_errors=True):
     """The URLs of the tiers and the work area, and options of cloud stores: for all, or for one by name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     bronze: str = ""
     silver: str = ""
     gold: str = ""

@@ -8,8 +8,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Branch, DependsOn, Edges
 from anabranch.workflows.inputs import Input
-from anabranch.workflows.nodes import NODES, Branch, DependsOn, Edges, Kind, WaitNode
+from anabranch.workflows.nodes import NODES, Kind, WaitNode
 from anabranch.workflows.rules import Model
 from anabranch.workflows.validation import NAME
 from anabranch.workflows.values import NAMES_SCHEMA

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from anabranch.workflows.yaml_scalars import shorten
+from anabranch.workflows.yaml.scalars import shorten
 
 __all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote", "refuse", "show"]
 

@@ -10,6 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from anabranch.errors import Unavailable
 from anabranch.serving.concurrency import ConcurrencyLimit
+from tests.support.waiting import PATIENCE_SECONDS
 
 SCOPE = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
 
@@ -28,7 +29,7 @@ class Drawing:
 
 
 async def wait_for(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():
             await asyncio.sleep(0)
 

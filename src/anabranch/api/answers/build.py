@@ -99,16 +99,16 @@ def build_job(detail: views.JobDetail) -> JobStatus:
     """A job with its nodes."""
     job, nodes, tasks = detail.job, tuple(map(_build_node, detail.nodes)), count_tasks(*detail.nodes)
     results = {
-        str(number): StageResult(node.name, node.state, node.tasks)
+        str(number): StageResult(node.name, node.status, node.tasks)
         for number, node in enumerate(nodes, 1)
-        if node.state in ENDED_NODE
+        if node.status in ENDED_NODE
     }
     return build(
         JobStatus,
         job,
         **_job_fields(job),
         parent=detail.parent_id,
-        stage=_stage(detail),
+        stage=_current_stage(detail),
         total_stages=len(nodes),
         nodes=nodes,
         waiting_for=detail.waiting_for,
@@ -134,10 +134,10 @@ def build_event(event: model.Event) -> Event:
     return build(Event, event, data={k: v for k, v in event.data.items() if k != "by" or event.by is None})
 
 
-def build_graph(job: model.Job, layout: Layout, states: Mapping[str, NodeState]) -> Graph:
+def build_graph(job: model.Job, layout: Layout, status: Mapping[str, NodeState]) -> Graph:
     """A job's graph."""
     nodes = (
-        build(GraphNode, box.vertex, state=states[box.vertex.id], x=box.x, y=box.y, width=box.width, height=box.height)
+        build(GraphNode, box.vertex, status=status[box.vertex.id], x=box.x, y=box.y, width=box.width, height=box.height)
         for box in layout.boxes
     )
     edges = (build(GraphEdge, route.edge, points=tuple(route.points)) for route in layout.routes)
@@ -192,10 +192,10 @@ def _build_error(failure: Failure | None) -> JobError | None:
 
 def _build_node(node: views.NodeDetail) -> Node:
     said = node.said[0] if node.said and node.tasks.total == 1 else None
-    return build(Node, node, progress=said, error=_build_error(node.error))
+    return build(Node, node, status=node.state, progress=said, error=_build_error(node.error))
 
 
-def _stage(detail: views.JobDetail) -> int:
+def _current_stage(detail: views.JobDetail) -> int:
     numbered = list(enumerate(detail.nodes, 1))
     running = [number for number, node in numbered if node.state is NodeState.RUNNING]
     opened = [number for number, node in numbered if node.opened_at is not None]

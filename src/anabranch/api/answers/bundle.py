@@ -23,21 +23,21 @@ from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
 from anabranch.settings import origins
 
-__all__ = ["BUNDLED", "pack"]
+__all__ = ["BUNDLE_RESPONSES", "pack"]
 
 log = structlog.get_logger()
 MEDIA_TYPE = "application/zip"
-BUNDLED: Responses = {
+BUNDLE_RESPONSES: Responses = {
     200: {"description": "The bundle", "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 }
-MOST_EVENTS = 10_000
-MOST_FAILED = 1_000
-MOST_OTHERS = 20
-MOST_LOGS = 200
-MOST_BYTES = 10_000_000
-MOST_VALUE_CHARACTERS = 200_000  # more than a log has
-PAGE = 200
-OTHER_STATES = ("running", "due", "ready", "cancelled", "completed")
+MAX_EVENTS = 10_000
+MAX_FAILED_TASKS = 1_000
+MAX_OTHER_TASKS = 20
+MAX_LOGS = 200
+MAX_PART_BYTES = 10_000_000
+MAX_VALUE_CHARS = 200_000  # more than a log has
+PAGE_ITEMS = 200
+OTHER_STATUSES = ("running", "due", "ready", "cancelled", "completed")
 PACKAGES = ("anabranch", "fastapi", "psycopg", "pydantic", "starlette", "structlog", "uvicorn")
 
 Value = Any  # JSON of any shape
@@ -53,7 +53,7 @@ class Part:
     most: int = 1
 
 
-class Sink:
+class ZipBuffer:
     """Takes what a zip writes, until it is sent."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Sink:
 
 async def pack(gateway: Gateway, job: Job) -> AsyncIterator[bytes]:
     """The bundle of a job in pieces; its manifest lists what can't be read, and the rest is there."""
-    sink = Sink()
+    sink = ZipBuffer()
     contents: dict[str, Value] = {}
     with ZipFile(sink, "w", ZIP_DEFLATED) as archive:  # type: ignore[call-overload]  # it asks a stream for no more
         for part in Contents(gateway, job).parts:
@@ -96,9 +96,9 @@ async def _read(part: Part) -> tuple[str, Value]:
     try:
         async for page in part.pages:
             for value in page:
-                line = json.dumps(_cut(value), ensure_ascii=False, default=str)
+                line = json.dumps(_shorten_fields(value), ensure_ascii=False, default=str)
                 size += len(line)
-                whole = whole and len(lines) < part.most and size <= MOST_BYTES
+                whole = whole and len(lines) < part.most and size <= MAX_PART_BYTES
                 if whole:
                     lines.append(line)
             if not whole:
@@ -126,10 +126,10 @@ class Contents:
         return [
             Part("job.json", self._status()),
             Part("definition.json", self._definition()),
-            Part("events.jsonl", self._events(), MOST_EVENTS),
-            Part("tasks-failed.jsonl", self._tasks("failed"), MOST_FAILED),
-            Part("tasks-others.jsonl", self._others(), MOST_OTHERS * len(OTHER_STATES)),
-            Part("logs-failed.jsonl", self._logs(), MOST_LOGS),
+            Part("events.jsonl", self._events(), MAX_EVENTS),
+            Part("tasks-failed.jsonl", self._tasks("failed"), MAX_FAILED_TASKS),
+            Part("tasks-others.jsonl", self._others(), MAX_OTHER_TASKS * len(OTHER_STATUSES)),
+            Part("logs-failed.jsonl", self._logs(), MAX_LOGS),
             Part("versions.json", self._versions()),
             Part("settings.json", self._settings()),
         ]
@@ -142,11 +142,11 @@ class Contents:
 
     async def _events(self) -> Pages:
         last = 0
-        while page := await self._reads.events(self._job.id, after=last, limit=PAGE):
+        while page := await self._reads.events(self._job.id, after=last, limit=PAGE_ITEMS):
             yield [to_json(build_event(event)) for event in page]
             last = page[-1].seq
 
-    async def _tasks(self, status: str, limit: int = PAGE) -> Pages:
+    async def _tasks(self, status: str, limit: int = PAGE_ITEMS) -> Pages:
         after = None
         while page := await self._reads.tasks(
             self._job.id, limit=limit, after=after, node=None, status=status, whole=False
@@ -155,11 +155,11 @@ class Contents:
             after = page[-1].cursor
 
     async def _others(self) -> Pages:
-        for state in OTHER_STATES:
-            yield await anext(self._tasks(state, MOST_OTHERS), [])
+        for state in OTHER_STATUSES:
+            yield await anext(self._tasks(state, MAX_OTHER_TASKS), [])
 
     async def _logs(self) -> Pages:
-        found = await self._reads.failed_logs(self._job.id, limit=MOST_LOGS + 1)
+        found = await self._reads.failed_logs(self._job.id, limit=MAX_LOGS + 1)
         yield [to_json(build(Log, trace)) for trace in found]
 
     async def _versions(self) -> Pages:
@@ -170,16 +170,16 @@ class Contents:
         yield [{origin.name: {"value": origin.value, "origin": origin.origin} for origin in known}]
 
 
-def _cut(value: Value) -> Value:
+def _shorten_fields(value: Value) -> Value:
     """A value whose large parts are shown by their size and beginning."""
     if not isinstance(value, dict):
         return value
-    return {name: _short(inner) for name, inner in value.items()}
+    return {name: _shorten(inner) for name, inner in value.items()}
 
 
-def _short(value: Value) -> Value:
+def _shorten(value: Value) -> Value:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return value if len(text) <= MOST_VALUE_CHARACTERS else {"cut": len(text), "begins": text[:1000]}
+    return value if len(text) <= MAX_VALUE_CHARS else {"cut": len(text), "begins": text[:1000]}
 
 
 def _versions() -> dict[str, Value]:

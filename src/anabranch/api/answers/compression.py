@@ -8,10 +8,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["Compression"]
 
-LEAST_BYTES = 1_000
-LEVEL = 5
-TEXTS = frozenset({"text/html", "text/css", "text/javascript", "text/plain", "image/svg+xml", "application/json"})
-REFUSED = re.compile(r";\s*q\s*=\s*0(?:\.0*)?\s*$", re.IGNORECASE)
+MIN_BYTES = 1_000
+GZIP_LEVEL = 5
+TEXT_TYPES = frozenset({"text/html", "text/css", "text/javascript", "text/plain", "image/svg+xml", "application/json"})
+ZERO_WEIGHT = re.compile(r";\s*q\s*=\s*0(?:\.0*)?\s*$", re.IGNORECASE)
 
 
 class Compression:
@@ -31,7 +31,7 @@ class Compression:
                 _weaken(message)
             await send(message)
 
-        await _TextResponder(self._app, LEAST_BYTES, LEVEL)(scope, receive, send_weakened)
+        await _TextResponder(self._app, MIN_BYTES, GZIP_LEVEL)(scope, receive, send_weakened)
 
 
 class _TextResponder(GZipResponder):
@@ -50,13 +50,13 @@ class _TextResponder(GZipResponder):
 
 def _accepts_gzip(text: str) -> bool:
     """Whether a caller takes gzip: what it says of that itself counts more than what it says of all others."""
-    said = {part.partition(";")[0].strip().lower(): not REFUSED.search(part) for part in text.split(",")}
+    said = {part.partition(";")[0].strip().lower(): not ZERO_WEIGHT.search(part) for part in text.split(",")}
     return said.get("gzip", said.get("*", False))
 
 
 def _is_text(headers: Headers) -> bool:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return (kind in TEXTS or kind.endswith("+json")) and "accept-ranges" not in headers
+    return (kind in TEXT_TYPES or kind.endswith("+json")) and "accept-ranges" not in headers
 
 
 def _weaken(start: Message) -> None:

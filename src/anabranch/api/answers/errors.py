@@ -24,7 +24,7 @@ __all__ = [
     "InvalidRequest",
     "Mistake",
     "Problem",
-    "TooMany",
+    "TooManyRequests",
     "add_handlers",
     "describe",
     "for_anonymous",
@@ -43,7 +43,7 @@ HEADERS: Mapping[int | str, Mapping[str, str]] = {
     "auth.missing": {"WWW-Authenticate": CHALLENGE},
     "auth.forbidden": {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'},
 }
-ROUTES = "The routes and what they take are described at /openapi.json."
+SEE_OPENAPI = "The routes and what they take are described at /openapi.json."
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -55,7 +55,7 @@ class Mistake(BaseModel):
     detail: str
 
 
-class TooMany(AnabranchError):
+class TooManyRequests(AnabranchError):
     """A caller asks for more than its share; it says after how many seconds there is some again."""
 
     kind = Kind.THROTTLED
@@ -86,7 +86,7 @@ class InvalidRequest(InputError):
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         detail = "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes)
-        super().__init__("request.invalid", detail, remedy=ROUTES)
+        super().__init__("request.invalid", detail, remedy=SEE_OPENAPI)
         self.mistakes = tuple(mistakes)
 
     @classmethod
@@ -117,7 +117,7 @@ def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Respons
     problem = describe(error, path=path, correlation_id=correlation_id)
     body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
     headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
-    if isinstance(error, TooMany):
+    if isinstance(error, TooManyRequests):
         headers["Retry-After"] = str(error.seconds)
     return Response(redact(body), problem.status, headers, MEDIA_TYPE)
 
@@ -169,8 +169,8 @@ def _methods(request: Request) -> list[str]:
 
 def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
     if error.status_code == 404:
-        return NotFound("request.route", f"there is no {request.url.path}", remedy=ROUTES)
-    return InputError("request.invalid", str(error.detail), remedy=ROUTES)
+        return NotFound("request.route", f"there is no {request.url.path}", remedy=SEE_OPENAPI)
+    return InputError("request.invalid", str(error.detail), remedy=SEE_OPENAPI)
 
 
 def for_anonymous(error: AnabranchError) -> AnabranchError:

@@ -1,4 +1,4 @@
-"""Answers that a caller may keep: a strong ETag names each, and one that the caller has is not sent again."""
+"""Answers that a caller may allow_caching: a strong ETag names each, and one that the caller has is not sent again."""
 
 from typing import Annotated, Any
 
@@ -7,22 +7,22 @@ from fastapi import Header, Response
 from anabranch.api.openapi.declare import Responses
 from anabranch.serving.etags import has, tag_of
 
-__all__ = ["KEPT", "IfNoneMatch", "answer_once", "keep", "not_modified"]
+__all__ = ["CACHEABLE", "IfNoneMatch", "allow_caching", "answer_unless_cached", "not_modified"]
 
 IfNoneMatch = Annotated[
     str | None, Header(alias="If-None-Match", description="ETags of answers that the caller has kept.")
 ]
-TAG: dict[str, Any] = {
+ETAG_HEADER: dict[str, Any] = {
     "ETag": {"schema": {"type": "string"}, "description": "Names this answer, where it may be kept."}
 }
-KEPT: Responses = {
-    200: {"headers": TAG},
-    304: {"description": "What the caller has kept is what there is", "headers": TAG},
+CACHEABLE: Responses = {
+    200: {"headers": ETAG_HEADER},
+    304: {"description": "What the caller has kept is what there is", "headers": ETAG_HEADER},
 }
 
 
-def keep(response: Response, tag: str) -> None:
-    """Let the caller keep an answer, and ask each time whether it still stands."""
+def allow_caching(response: Response, tag: str) -> None:
+    """Let the caller allow_caching an answer, and ask each time whether it still stands."""
     response.headers["ETag"] = tag
     response.headers["Cache-Control"] = "private, no-cache"
 
@@ -30,14 +30,14 @@ def keep(response: Response, tag: str) -> None:
 def not_modified(tag: str) -> Response:
     """The answer to a caller that has it already."""
     response = Response(status_code=304)
-    keep(response, tag)
+    allow_caching(response, tag)
     return response
 
 
-def answer_once(response: Response, if_none_match: str | None) -> Response:
+def answer_unless_cached(response: Response, if_none_match: str | None) -> Response:
     """An answer that may be kept, or less where the caller has it."""
     tag = tag_of(bytes(response.body))
     if has(if_none_match, tag):
         return not_modified(tag)
-    keep(response, tag)
+    allow_caching(response, tag)
     return response

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Heads"]
+__all__ = ["HeadByGet"]
 
 
-class Heads:
+class HeadByGet:
     """Asks the routes by GET where none of them knows HEAD; a stream ends when its head is sent."""
 
     def __init__(self, app: ASGIApp, *, knows_head: Callable[[Scope], bool]) -> None:

@@ -20,16 +20,16 @@ __all__ = [
     "worst",
 ]
 
-WORST: tuple[Status, ...] = ("down", "degraded", "ok")
+WORST_FIRST: tuple[Status, ...] = ("down", "degraded", "ok")
 LATE_TICK_SECONDS, OLDEST_TICK_SECONDS = 2.0, 10.0
 WORKERS_DUTIES = frozenset({"clearing"})
-SLOW_SECONDS = 0.5
+SLOW_DATABASE_SECONDS = 0.5
 LASTING_SECONDS = 300.0
-LONGEST_DETAIL = 500
+MAX_DETAIL_CHARS = 500
 RECENT_STEP_SECONDS = 3600.0
 LONG_HORIZON_SECONDS = 3_600.0
 LATE_RIGHT_SECONDS, LOST_RIGHT_SECONDS = 10.0, 60.0
-START = "Start it with `anabranch up`, or one more with `anabranch {}`; its log says why it ended."
+START_REMEDY = "Start it with `anabranch up`, or one more with `anabranch {}`; its log says why it ended."
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Onsets:
 
 def worst(parts: list[Part]) -> Status:
     """The state of all."""
-    return next(status for status in WORST if any(part.status == status for part in parts))
+    return next(status for status in WORST_FIRST if any(part.status == status for part in parts))
 
 
 def diagnose_loop(tick_age: float, *, has_session: bool) -> Part:
@@ -86,11 +86,11 @@ def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
         for name in ("orchestrators", "workers", "sweeper"):
             yield Part(name, "down", "unknown: the database doesn't answer", "See the part database.")
         return
-    slow = took > SLOW_SECONDS
+    slow = took > SLOW_DATABASE_SECONDS
     remedy = "Look for long transactions, a full disk or a lack of memory on its machine." if slow else ""
     yield Part("database", "degraded" if slow else "ok", f"it answered in {took * 1000:.0f} ms", remedy)
-    yield _count("orchestrators", vitals.orchestrators, "down", START.format("orchestrator"))
-    yield _count("workers", vitals.workers, "degraded", START.format("worker"))
+    yield _count("orchestrators", vitals.orchestrators, "down", START_REMEDY.format("orchestrator"))
+    yield _count("workers", vitals.workers, "degraded", START_REMEDY.format("worker"))
     for name in sorted({"sweeper", *vitals.duties}):
         yield _diagnose_duty(name, vitals.duties.get(name))
     if vitals.clock_step and vitals.clock_step.age_seconds < RECENT_STEP_SECONDS:
@@ -153,7 +153,7 @@ def _diagnose_duty(name: str, duty: Duty | None) -> Part:
         return Part(name, worst, detail, remedy)
     if duty.trouble:
         fails = "; ".join(f"{act} fails: {reason}" for act, reason in sorted(duty.trouble.items()))
-        return Part(name, "degraded", f"{fails[:LONGEST_DETAIL]}; {detail}", f"See the logs of the {by}s.")
+        return Part(name, "degraded", f"{fails[:MAX_DETAIL_CHARS]}; {detail}", f"See the logs of the {by}s.")
     return Part(name, "ok", detail)
 
 

@@ -3,10 +3,10 @@
 import asyncio
 import time
 
-__all__ = ["Tick"]
+__all__ = ["LoopBeat"]
 
 
-class Tick:
+class LoopBeat:
     """The event loop's own beat."""
 
     EVERY = 0.5

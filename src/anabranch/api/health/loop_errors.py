@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ["LoopErrors"]
 
-EVERY_SECONDS = 10.0
+INTERVAL_SECONDS = 10.0
 MAX_MESSAGES = 100
 
 
@@ -24,7 +24,7 @@ class LoopErrors:
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # as asyncio has it
         """Handle one, as `loop.set_exception_handler` wants it."""
         message, now = str(context.get("message")), time.monotonic()
-        if now - self._logged.get(message, -EVERY_SECONDS) < EVERY_SECONDS:
+        if now - self._logged.get(message, -INTERVAL_SECONDS) < INTERVAL_SECONDS:
             return
         if len(self._logged) >= MAX_MESSAGES:
             self._logged.clear()

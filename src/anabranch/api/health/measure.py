@@ -12,14 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anabranch.api.health.prometheus import Sample
 
-__all__ = ["Measure", "Requests", "measure_process"]
+__all__ = ["RequestCounts", "RequestMetrics", "measure_process"]
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-STARTED = time.time()
+STARTED_AT = time.time()
 
 
-class Requests:
+class RequestCounts:
     """Counts of requests; the labels are of a closed set, so that no caller can make more of them."""
 
     def __init__(self) -> None:
@@ -54,10 +54,10 @@ class Requests:
         yield Sample(name, labels, upto, "_count")
 
 
-class Measure:
+class RequestMetrics:
     """Counts every request of an application, until its answer begins."""
 
-    def __init__(self, app: ASGIApp, *, requests: Requests) -> None:
+    def __init__(self, app: ASGIApp, *, requests: RequestCounts) -> None:
         """Before everything else, so that what is refused counts, too."""
         self._app = app
         self._requests = requests
@@ -85,7 +85,7 @@ class Measure:
 def measure_process() -> Iterator[Sample]:
     """Memory, time and files of this process."""
     yield Sample("process_cpu_seconds_total", {}, time.process_time())
-    yield Sample("process_start_time_seconds", {}, round(STARTED, 3))
+    yield Sample("process_start_time_seconds", {}, round(STARTED_AT, 3))
     with suppress(OSError, ValueError):  # where there is no /proc
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         yield Sample("process_resident_memory_bytes", {}, pages * os.sysconf("SC_PAGE_SIZE"))

@@ -17,8 +17,8 @@ from anabranch.api.health.diagnosis import (
     diagnose_jobs,
     diagnose_loop,
 )
-from anabranch.api.health.loop_beat import Tick
-from anabranch.api.streaming.shared_query import Watch
+from anabranch.api.health.loop_beat import LoopBeat
+from anabranch.api.streaming.shared_query import SharedQuery
 from anabranch.engine.views import Gauges, StuckJobs, Vitals
 from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
@@ -26,7 +26,7 @@ from anabranch.gateway import Gateway
 __all__ = ["Monitor"]
 
 # Together they keep every answer under two seconds, whatever hangs.
-PATIENCE_SECONDS = 1.2
+QUERY_TIMEOUT_SECONDS = 1.2
 STUCK_FRESH_SECONDS = 15.0
 GAUGES_FRESH_SECONDS = 2.0
 CATALOG_FRESH_SECONDS = 60.0
@@ -35,7 +35,7 @@ CATALOG_FRESH_SECONDS = 60.0
 class Monitor:
     """Takes the vital signs of the stack, each within its time."""
 
-    def __init__(self, gateway: Gateway, tick: Tick) -> None:
+    def __init__(self, gateway: Gateway, tick: LoopBeat) -> None:
         """Of the stack behind a gateway."""
         self._gateway = gateway
         self._tick = tick
@@ -43,14 +43,18 @@ class Monitor:
         self._looked_at = 0
         self._stuck: dict[int, tuple[str, ...]] = {}
         self._measuring: asyncio.Future[dict[str, int]] | None = None
-        self._vitals = Watch(self._take_vitals, "the database", patience=PATIENCE_SECONDS)
-        self._pings = Watch(self._gateway.signs.ping, "the database", patience=PATIENCE_SECONDS)
-        self._jobs = Watch(self._look_for_stuck, "the database", patience=PATIENCE_SECONDS, fresh=STUCK_FRESH_SECONDS)
-        self._gauges = Watch(self._take_gauges, "the database", patience=PATIENCE_SECONDS, fresh=GAUGES_FRESH_SECONDS)
-        self._catalog = Watch(
-            self._gateway.signs.catalog, "the database", patience=PATIENCE_SECONDS, fresh=CATALOG_FRESH_SECONDS
+        self._vitals = SharedQuery(self._take_vitals, "the database", patience=QUERY_TIMEOUT_SECONDS)
+        self._pings = SharedQuery(self._gateway.signs.ping, "the database", patience=QUERY_TIMEOUT_SECONDS)
+        self._jobs = SharedQuery(
+            self._look_for_stuck, "the database", patience=QUERY_TIMEOUT_SECONDS, fresh=STUCK_FRESH_SECONDS
         )
-        self._disks = Watch(self._measure_disks, "the disk", patience=PATIENCE_SECONDS)
+        self._gauges = SharedQuery(
+            self._take_gauges, "the database", patience=QUERY_TIMEOUT_SECONDS, fresh=GAUGES_FRESH_SECONDS
+        )
+        self._catalog = SharedQuery(
+            self._gateway.signs.catalog, "the database", patience=QUERY_TIMEOUT_SECONDS, fresh=CATALOG_FRESH_SECONDS
+        )
+        self._disks = SharedQuery(self._measure_disks, "the disk", patience=QUERY_TIMEOUT_SECONDS)
 
     async def ping(self) -> None:
         """See that the database answers; Unavailable when it does not in time."""

@@ -13,13 +13,13 @@ from pydantic import BaseModel
 from anabranch.api.answers.errors import MEDIA_TYPE
 from anabranch.codes import Code, find_code
 
-__all__ = ["BODY_CODES", "COMMON", "JOB_CODES", "REFERENCE", "Responses", "Schema", "body", "keyed", "problems"]
+__all__ = ["BODY_CODES", "COMMON_CODES", "JOB_CODES", "REFERENCE", "Responses", "Schema", "body", "keyed", "problems"]
 
 Schema = dict[str, Any]  # OpenAPI's own shape
 Responses = dict[int | str, Schema]
 
 # The problems of any route: before it is reached, and while it asks the database or the store of large values.
-COMMON = (
+COMMON_CODES = (
     *("request.framing", "request.malformed", "request.timeout", "request.invalid", "request.rate"),
     *("request.host", "request.origin"),
     *("auth.missing", "auth.invalid", "auth.expired", "auth.revoked", "auth.forbidden"),
@@ -33,17 +33,17 @@ JOB_CODES = ("job.not_found", "job.ambiguous", "job.purged")  # of a path with a
 BODY_CODES = ("request.json", "request.media_type", "request.too_large")
 REFERENCE = "#/components/schemas/{model}"
 RETRY_AFTER = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
-HEADERS: dict[int, Schema] = {
+STATUS_HEADERS: dict[int, Schema] = {
     401: {"WWW-Authenticate": {"$ref": "#/components/headers/WWW-Authenticate"}},
     429: RETRY_AFTER,
     503: RETRY_AFTER,
 }
-JSON = "application/json"
+JSON_TYPE = "application/json"
 
 
 def problems(*codes: str) -> Responses:
     """The responses of a route that answers with problems of these codes, and with those that any route may."""
-    found = sorted(map(_require, {*codes, *COMMON}), key=_status)
+    found = sorted(map(_require, {*codes, *COMMON_CODES}), key=_status)
     return {status: _problem(status, of_status) for status, of_status in groupby(found, key=_status)}
 
 
@@ -61,11 +61,11 @@ def _status(code: Code) -> int:
 def _problem(status: int, codes: Iterable[Code]) -> Schema:
     examples = {code.code: {"$ref": f"#/components/examples/{code.code}"} for code in sorted(codes)}
     content = {MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}, "examples": examples}}
-    headers = {"headers": HEADERS[status]} if status in HEADERS else {}
+    headers = {"headers": STATUS_HEADERS[status]} if status in STATUS_HEADERS else {}
     return {"description": HTTPStatus(status).phrase, "content": content, **headers}
 
 
-def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str] = (JSON,)) -> Schema:
+def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str] = (JSON_TYPE,)) -> Schema:
     """The part of an operation that describes its body."""
     schema = given if isinstance(given, dict) else given.model_json_schema(ref_template=REFERENCE)
     return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}

@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from anabranch.api.answers.errors import MEDIA_TYPE, Problem, describe
-from anabranch.api.openapi.declare import COMMON, REFERENCE, Schema, problems
+from anabranch.api.openapi.declare import COMMON_CODES, REFERENCE, Schema, problems
 from anabranch.codes import Code, all_codes
 from anabranch.contract import answer, control, jobs, stack, workflows
 from anabranch.errors import AnabranchError
@@ -118,7 +118,7 @@ def _describe_fields(schemas: Schema) -> None:
 
 def _share_responses(document: Schema) -> None:
     """Write the problems that all operations have once."""
-    common = problems(*COMMON)
+    common = problems(*COMMON_CODES)
     document["components"]["responses"] = {
         f"problem_{status}": {**response, "headers": {**response.get("headers", {}), **SENT}}
         for status, response in common.items()

@@ -28,8 +28,8 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-ANSWER = {"schema": {"type": "object", "required": ["line", "status"]}}
-DESCRIPTION = "One object a line, in the order of the request: `line`, `status`, and a job or a problem"
+ANSWER_SCHEMA = {"schema": {"type": "object", "required": ["line", "status"]}}
+ANSWER_DESCRIPTION = "One object a line, in the order of the request: `line`, `status`, and a job or a problem"
 
 
 @router.post(
@@ -37,7 +37,7 @@ DESCRIPTION = "One object a line, in the order of the request: `line`, `status`,
     dependencies=[needs(Scope.SUBMIT)],
     response_class=Response,
     responses={
-        200: {"description": DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER}},
+        200: {"description": ANSWER_DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER_SCHEMA}},
         **problems("request.media_type", "request.too_large", "idempotency.key"),
     },
     openapi_extra=keyed(body(JobRequest, required=True, kinds=MEDIA_TYPES)),

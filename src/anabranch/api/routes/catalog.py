@@ -17,7 +17,7 @@ __all__ = ["router"]
 router = APIRouter(include_in_schema=False)  # each describes itself, below its own path
 
 
-class Passed(Response):
+class SubAppResponse(Response):
     """An answer that another application gives."""
 
     def __init__(self, app: SubApp, given: Mapping[str, Json] | None = None) -> None:
@@ -49,16 +49,16 @@ class Passed(Response):
 @router.get("/stac/{path:path}", dependencies=[needs(Right.READ)])
 async def browse_catalog(serving: CurrentServing) -> Response:
     """What the STAC API answers."""
-    return Passed(serving.stac)
+    return SubAppResponse(serving.stac)
 
 
 @router.post("/stac/search", dependencies=[needs(Right.READ)])
 async def search_catalog(given: JsonBody, serving: CurrentServing) -> Response:
     """What the STAC API finds."""
-    return Passed(serving.stac, given)
+    return SubAppResponse(serving.stac, given)
 
 
 @router.get("/raster/{path:path}", dependencies=[needs(Right.READ)])
 async def draw_raster(serving: CurrentServing) -> Response:
     """A tile, a preview or values of a published raster."""
-    return Passed(serving.raster)
+    return SubAppResponse(serving.raster)

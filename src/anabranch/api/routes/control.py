@@ -22,7 +22,7 @@ __all__ = ["router"]
 
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["control"])
-OPERATE = needs(Scope.OPERATE)
+NEEDS_OPERATE = needs(Scope.OPERATE)
 RETRY_CODES = (
     *JOB_CODES,
     *("retry.child", "retry.choice", "retry.nothing_failed", "retry.older", "retry.open"),
@@ -32,7 +32,7 @@ RETRY_CODES = (
 
 @router.post(
     "/jobs/{job_id}/cancel",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=problems(*BODY_CODES, *JOB_CODES, "job.ended", "job.busy"),
     openapi_extra=body(CancelRequest, required=False),
 )
@@ -47,7 +47,7 @@ async def cancel_job(job_id: JobId, given: JsonBody, caller: CurrentCaller, gate
 @router.post(
     "/jobs/{job_id}/retry",
     status_code=202,
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses={
         200: {"model": Retry, "description": "A dry run: nothing has changed"},
         **problems(*BODY_CODES, *RETRY_CODES),
@@ -70,7 +70,7 @@ async def retry_job(
 
 @router.post(
     "/jobs/{job_id}/signal/{node}",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=problems(*BODY_CODES, *JOB_CODES, "gate.not_found", "gate.ended", "gate.other", "job.busy"),
     openapi_extra=body({"type": "object"}, required=False),
 )
@@ -95,7 +95,7 @@ async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway
 
 @router.post(
     "/dead-letters/replay",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=problems(*BODY_CODES, *JOB_CODES, "replay.choice"),
     openapi_extra=body(ReplayRequest, required=True),
 )

@@ -37,7 +37,7 @@ async def list_task_rows(
 
 @router.get("/stats", dependencies=[needs(Scope.ADMIN)], responses=problems())
 async def show_statistics(gateway: CurrentGateway) -> Statistics:
-    """Sizes of the database and its tables, the oldest transaction, and the jobs by state."""
+    """Sizes of the database and its tables, the oldest transaction, and the jobs by status."""
     return await gateway.inspection.statistics()
 
 

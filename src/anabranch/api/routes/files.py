@@ -27,17 +27,17 @@ FILE_HEADERS = {
     for name in ("ETag", "Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Range")
 }
 BYTES = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
-SENT: Responses = {
+FILE_RESPONSES: Responses = {
     200: {"description": "The file", "content": BYTES, "headers": FILE_HEADERS},
     206: {"description": "The range of it", "content": BYTES, "headers": FILE_HEADERS},
     304: {"description": "What the caller has kept is what there is", "headers": {"ETag": FILE_HEADERS["ETag"]}},
 }
 FILE_CODES = ("file.not_published", "file.lost", "file.range")
 
-MOST_DIGITS = 18
-BEYOND = 10**MOST_DIGITS
+MAX_RANGE_DIGITS = 18
+MAX_RANGE_POSITION = 10**MAX_RANGE_DIGITS
 # What a browser shows and never runs; all else is for keeping.
-SHOWN = frozenset({"image/png", "image/jpeg", "image/webp", "application/json"})
+INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application/json"})
 
 GivenRange = Annotated[str | None, Header(alias="Range", description="One range of bytes; of several, all is sent.")]
 IfRange = Annotated[str | None, Header(alias="If-Range", description="The range counts for the file of this ETag.")]
@@ -48,7 +48,7 @@ FileJobId = Annotated[str, Path(max_length=128, description="The whole id of a j
 
 
 @dataclass(frozen=True)
-class Wish:
+class FileRequest:
     """What of a file is asked for."""
 
     request: Request
@@ -57,7 +57,7 @@ class Wish:
     if_range: IfRange = None
 
 
-Wanted = Annotated[Wish, Depends()]
+WantedFile = Annotated[FileRequest, Depends()]
 
 
 @router.head("/files/{job_id}/{name:path}", dependencies=[needs(Scope.READ)], include_in_schema=False)
@@ -65,9 +65,9 @@ Wanted = Annotated[Wish, Depends()]
     "/files/{job_id}/{name:path}",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**SENT, **problems(*FILE_CODES)},
+    responses={**FILE_RESPONSES, **problems(*FILE_CODES)},
 )
-async def fetch_file(job_id: FileJobId, name: Name, wish: Wanted, serving: CurrentServing) -> Response:
+async def fetch_file(job_id: FileJobId, name: Name, wish: WantedFile, serving: CurrentServing) -> Response:
     """A published file, or a range of it."""
     file = None if "\x00" in job_id + name else await serving.published.find(job_id, name)
     return await _serve(file, f"{job_id}/{name}", wish, serving)
@@ -78,10 +78,10 @@ async def fetch_file(job_id: FileJobId, name: Name, wish: Wanted, serving: Curre
     "/api/jobs/{job_id}/outputs/{name:path}",
     dependencies=[needs(Scope.OPERATE)],
     response_class=Response,
-    responses={**SENT, **problems(*JOB_CODES, *FILE_CODES)},
+    responses={**FILE_RESPONSES, **problems(*JOB_CODES, *FILE_CODES)},
 )
 async def fetch_output(
-    job_id: JobId, name: Name, wish: Wanted, serving: CurrentServing, gateway: CurrentGateway
+    job_id: JobId, name: Name, wish: WantedFile, serving: CurrentServing, gateway: CurrentGateway
 ) -> Response:
     """A file that a job made, published or not: for those who review it."""
     head = await gateway.reads.head(job_id)
@@ -89,7 +89,7 @@ async def fetch_output(
     return await _serve(file, f"{job_id}/{name}", wish, serving)
 
 
-async def _serve(file: Output | None, path: str, wish: Wish, serving: Serving) -> Response:
+async def _serve(file: Output | None, path: str, wish: FileRequest, serving: Serving) -> Response:
     file, request = await _require(file, path, serving), wish.request
     headers = _headers(file)
     if has(wish.if_none_match, headers["ETag"]):
@@ -127,7 +127,7 @@ def _parse_place(digits: str) -> int | None:
         return None
     # Python refuses to read thousands of digits; beyond the end of any file all places are the same.
     significant = digits.lstrip("0") or "0"
-    return int(significant) if len(significant) <= MOST_DIGITS else BEYOND
+    return int(significant) if len(significant) <= MAX_RANGE_DIGITS else MAX_RANGE_POSITION
 
 
 async def _require(file: Output | None, path: str, serving: Serving) -> Output:
@@ -144,7 +144,7 @@ async def _require(file: Output | None, path: str, serving: Serving) -> Output:
 def _headers(file: Output) -> dict[str, str]:
     base = file.name.rpartition("/")[2]
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", base)
-    shown = file.media_type.partition(";")[0].strip().lower() in SHOWN
+    shown = file.media_type.partition(";")[0].strip().lower() in INLINE_TYPES
     how = "inline" if shown else "attachment"
     return {
         "ETag": f'"{file.sha256}"',

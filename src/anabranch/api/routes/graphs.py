@@ -8,7 +8,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_graph
 from anabranch.api.answers.etags import IfNoneMatch
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.drawing import DRAWN, answer_svg
+from anabranch.api.drawing import SVG_RESPONSES, answer_svg
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
 from anabranch.contract.jobs import Graph
@@ -37,10 +37,10 @@ async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     "/{job_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**DRAWN, **problems(*JOB_CODES, "workflow.definition_missing", "workflow.unreadable")},
+    responses={**SVG_RESPONSES, **problems(*JOB_CODES, "workflow.definition_missing", "workflow.unreadable")},
 )
 async def draw_job(job_id: JobId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
-    """The same as SVG, each node in the colour of its state."""
+    """The same as SVG, each node in the colour of its status."""
     job = await gateway.reads.find(job_id)
     workflow, states = await gateway.reads.workflow(job), await _states(gateway, job)
     return answer_svg(await asyncio.to_thread(workflow_svg, workflow, states), if_none_match)

@@ -1,4 +1,4 @@
-"""Health can fail (O1): probes, and the state of each part; the worst part wins."""
+"""Health can fail (O1): probes, and the status of each part; the worst part wins."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["health"])
 
-SESSION_PATIENCE_SECONDS = 0.4
+SESSION_TIMEOUT_SECONDS = 0.4
 
 
 @router.get(
@@ -25,7 +25,7 @@ SESSION_PATIENCE_SECONDS = 0.4
     responses={**problems(), 503: {**problems()[503], "model": Health, "description": "A part is down"}},
 )
 async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
-    """The state of every part, and the depth of the queues; within two seconds, whatever hangs."""
+    """The status of every part, and the depth of the queues; within two seconds, whatever hangs."""
     parts, queues = await monitor.examine()
     status = worst(parts)
     response.status_code = 503 if status == "down" else 200
@@ -47,7 +47,7 @@ async def show_readiness(gateway: CurrentGateway, monitor: CurrentMonitor) -> Re
     """Whether jobs can be submitted and read, by a round trip to the database."""
     await monitor.vitals()
     try:
-        async with asyncio.timeout(SESSION_PATIENCE_SECONDS):
+        async with asyncio.timeout(SESSION_TIMEOUT_SECONDS):
             await gateway.ready()
     except TimeoutError:
         reason = "the API has no session with the database"

@@ -7,12 +7,12 @@ from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_event, build_page
-from anabranch.api.answers.bundle import BUNDLED, MEDIA_TYPE, pack
+from anabranch.api.answers.bundle import BUNDLE_RESPONSES, MEDIA_TYPE, pack
 from anabranch.api.deps import CurrentGateway, CurrentJobWatcher, needs
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
 from anabranch.api.requests import EventsQuery, LogsQuery, StreamQuery
-from anabranch.api.streaming.events import STREAMED, EventStream
+from anabranch.api.streaming.events import STREAM_RESPONSES, EventStream
 from anabranch.contract.answer import Page, build
 from anabranch.contract.jobs import Event, Log
 
@@ -54,7 +54,7 @@ async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway
     "/{job_id}/stream",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**STREAMED, **problems(*JOB_CODES, "stream.too_many")},
+    responses={**STREAM_RESPONSES, **problems(*JOB_CODES, "stream.too_many")},
 )
 async def stream_events(
     job_id: JobId,
@@ -72,7 +72,7 @@ async def stream_events(
     "/{job_id}/bundle",
     dependencies=[needs(Scope.OPERATE)],
     response_class=StreamingResponse,
-    responses={**BUNDLED, **problems(*JOB_CODES)},
+    responses={**BUNDLE_RESPONSES, **problems(*JOB_CODES)},
 )
 async def bundle_job(job_id: JobId, gateway: CurrentGateway) -> StreamingResponse:
     """A job, its definition, events, failed tasks and their logs, versions and masked settings, in one zip."""

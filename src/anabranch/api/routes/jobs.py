@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
-from anabranch.api.answers.etags import KEPT, IfNoneMatch, keep, not_modified
+from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, not_modified
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
 from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, Responses, body, keyed, problems
@@ -31,8 +31,8 @@ SUBMIT_PROBLEMS = problems(
     *BODY_CODES,
     *("workflow.not_found", "job.parameters", "node.count", "idempotency.key", "idempotency.conflict", "quota.jobs"),
 )
-REPLAYED = "Idempotency-Replayed"
-SAME: Responses = {200: {"model": SubmittedJob, "description": "The same request made this job before"}}
+REPLAYED_HEADER = "Idempotency-Replayed"
+EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The same request made this job before"}}
 
 
 @router.post(
@@ -40,7 +40,7 @@ SAME: Responses = {200: {"model": SubmittedJob, "description": "The same request
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     response_model=SubmittedJob,
-    responses={**SAME, **SUBMIT_PROBLEMS},
+    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS},
     openapi_extra=keyed(body({"type": "object"}, required=False)),
 )
 async def submit_parameters(
@@ -64,7 +64,7 @@ async def submit_parameters(
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     response_model=SubmittedJob,
-    responses={**SAME, **SUBMIT_PROBLEMS},
+    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS},
     openapi_extra=keyed(body(JobRequest, required=True)),
 )
 async def submit_job(
@@ -89,7 +89,7 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
     found = await gateway.reads.jobs(
-        limit=query.limit + 1, before=query.before, state=query.state, workflow=query.workflow, parent=parent
+        limit=query.limit + 1, before=query.before, state=query.status, workflow=query.workflow, parent=parent
     )
     return build_page(found, query.limit, build_summary, lambda job: job.id)
 
@@ -98,7 +98,7 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     "/status/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobStatus,
-    responses={**KEPT, **problems(*JOB_CODES)},
+    responses={**CACHEABLE, **problems(*JOB_CODES)},
 )
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
@@ -112,7 +112,7 @@ async def show_status(
         tag = tag_of(job.job_id, job.last_event)
         if has(if_none_match, tag):
             return not_modified(tag)
-        keep(response, tag)
+        allow_caching(response, tag)
     return build_job(await gateway.reads.detail(job))
 
 
@@ -120,7 +120,7 @@ async def show_status(
     "/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobStatus,
-    responses={**KEPT, **problems(*JOB_CODES)},
+    responses={**CACHEABLE, **problems(*JOB_CODES)},
 )
 async def show_job(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
@@ -171,5 +171,5 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
     )
     # As it is: the framework would check and copy it once more, and this is the busiest route.
     body = to_text(build_submitted(wanted.workflow, submitted))
-    headers = {REPLAYED: "true"} if submitted.replayed else None
+    headers = {REPLAYED_HEADER: "true"} if submitted.replayed else None
     return Response(body, 202 if submitted.created else 200, headers, "application/json")

@@ -20,8 +20,8 @@ __all__ = ["router"]
 
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["limits"])
-OPERATE = needs(Scope.OPERATE)
-PAUSE = body(PauseRequest, required=False)
+NEEDS_OPERATE = needs(Scope.OPERATE)
+PAUSE_BODY = body(PauseRequest, required=False)
 
 
 @router.get("/queues", dependencies=[needs(Scope.READ)], responses=problems())
@@ -30,13 +30,15 @@ async def list_queues(gateway: CurrentGateway) -> list[Queue]:
     return await gateway.reads.queues()
 
 
-@router.post("/queues/{name}/pause", dependencies=[OPERATE], responses=problems(*BODY_CODES), openapi_extra=PAUSE)
+@router.post(
+    "/queues/{name}/pause", dependencies=[NEEDS_OPERATE], responses=problems(*BODY_CODES), openapi_extra=PAUSE_BODY
+)
 async def pause_queue(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out no more tasks of a queue; what runs goes on."""
     return await _pause(gateway, caller, LimitKind.QUEUE, name, given)
 
 
-@router.post("/queues/{name}/resume", dependencies=[OPERATE], responses=problems())
+@router.post("/queues/{name}/resume", dependencies=[NEEDS_OPERATE], responses=problems())
 async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out tasks of a queue again."""
     return await _resume(gateway, caller, LimitKind.QUEUE, name)
@@ -44,9 +46,9 @@ async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: Curren
 
 @router.post(
     "/workflows/{name}/pause",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=problems(*BODY_CODES, "workflow.not_found"),
-    openapi_extra=PAUSE,
+    openapi_extra=PAUSE_BODY,
 )
 async def pause_workflow(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out no more tasks of a workflow's jobs; what runs goes on, and jobs can be submitted."""
@@ -54,7 +56,7 @@ async def pause_workflow(name: LimitedName, given: JsonBody, caller: CurrentCall
     return await _pause(gateway, caller, LimitKind.WORKFLOW, name, given)
 
 
-@router.post("/workflows/{name}/resume", dependencies=[OPERATE], responses=problems("workflow.not_found"))
+@router.post("/workflows/{name}/resume", dependencies=[NEEDS_OPERATE], responses=problems("workflow.not_found"))
 async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Give out tasks of a workflow's jobs again; one that is gone may still be paused."""
     if not await _is_limited(gateway, LimitKind.WORKFLOW, name):
@@ -70,7 +72,7 @@ async def list_limits(gateway: CurrentGateway) -> list[Limit]:
 
 @router.put(
     "/limits/{kind}/{name}",
-    dependencies=[OPERATE],
+    dependencies=[NEEDS_OPERATE],
     responses=problems(*BODY_CODES, "limit.not_found"),
     openapi_extra=body(LimitRequest, required=True),
 )
@@ -86,7 +88,7 @@ async def set_limit(
     return build(SetLimit, limit, warning=await _warn(gateway, kind, name))
 
 
-@router.delete("/limits/{kind}/{name}", dependencies=[OPERATE], responses=problems("limit.not_found"))
+@router.delete("/limits/{kind}/{name}", dependencies=[NEEDS_OPERATE], responses=problems("limit.not_found"))
 async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Take a limit away; a pause stays."""
     if not await _is_limited(gateway, kind, name):

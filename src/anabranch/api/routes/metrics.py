@@ -15,10 +15,15 @@ from anabranch.errors import AnabranchError
 __all__ = ["router"]
 
 router = APIRouter(tags=["health"])
-TEXT = {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
+METRICS_RESPONSE = {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
-@router.get("/metrics", dependencies=[needs(Scope.READ)], response_class=Response, responses={**problems(), 200: TEXT})
+@router.get(
+    "/metrics",
+    dependencies=[needs(Scope.READ)],
+    response_class=Response,
+    responses={**problems(), 200: METRICS_RESPONSE},
+)
 async def show_metrics(monitor: CurrentMonitor, requests: CurrentRequests, tick: CurrentTick) -> Response:
     """Metrics in Prometheus's text format; while the database is away, those of this process."""
     gauges, disks = await monitor.gauges(), await monitor.disks()
@@ -27,27 +32,27 @@ async def show_metrics(monitor: CurrentMonitor, requests: CurrentRequests, tick:
         *measure_process(),
         Sample("anabranch_loop_tick_age_seconds", {}, round(tick.age, 3)),
         *(Sample("anabranch_disk_free_bytes", {"folder": folder}, free) for folder, free in disks.items()),
-        *_of_database(gauges),
+        *_database_samples(gauges),
     ]
     return Response(expose(samples), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _of_database(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
+def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
     yield Sample("anabranch_database_up", {}, not isinstance(gauges, AnabranchError))
     if isinstance(gauges, AnabranchError):
         return
-    for state in ("pending", "running", "waiting"):
-        yield Sample("anabranch_jobs", {"state": state}, gauges.jobs.get(state, 0))
-    for workflow, state, jobs in gauges.ended:
-        yield Sample("anabranch_jobs_ended_total", {"workflow": workflow or "other workflows", "state": state}, jobs)
+    for status in ("pending", "running", "waiting"):
+        yield Sample("anabranch_jobs", {"status": status}, gauges.jobs.get(status, 0))
+    for workflow, status, jobs in gauges.ended:
+        yield Sample("anabranch_jobs_ended_total", {"workflow": workflow or "other workflows", "status": status}, jobs)
     for name, by_queue in (("ready", gauges.ready), ("running", gauges.running), ("due", gauges.due)):
         for queue, tasks in sorted(by_queue.items()):
-            yield Sample("anabranch_tasks", {"queue": queue, "state": name}, tasks)
+            yield Sample("anabranch_tasks", {"queue": queue, "status": name}, tasks)
     for kind in ("api", "orchestrator", "worker"):
         yield Sample("anabranch_sessions", {"kind": kind}, gauges.sessions.get(kind, 0))
     for duty, age in sorted(gauges.duties.items()):
         yield Sample("anabranch_duty_age_seconds", {"duty": duty}, age)
-    yield from _of_tables(gauges.tables)
+    yield from _table_samples(gauges.tables)
     yield Sample("anabranch_worker_slots", {}, gauges.slots)
     for queue, workers in gauges.served.items():
         yield Sample("anabranch_queue_workers", {"queue": queue}, workers)
@@ -60,7 +65,7 @@ def _of_database(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
     yield Sample("anabranch_database_oldest_transaction_seconds", {}, gauges.oldest_transaction_seconds)
 
 
-def _of_tables(tables: dict[str, dict[str, int]]) -> Iterator[Sample]:
+def _table_samples(tables: dict[str, dict[str, int]]) -> Iterator[Sample]:
     for table, counts in sorted(tables.items()):
         for state in ("live", "dead"):
             yield Sample("anabranch_table_rows", {"table": table, "state": state}, counts[state])

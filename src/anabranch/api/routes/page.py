@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from anabranch.api.answers.etags import KEPT, IfNoneMatch, answer_once
+from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
 from anabranch.api.deps import CurrentServing
 from anabranch.api.openapi.declare import Responses, problems
 from anabranch.errors import NotFound
@@ -14,7 +14,7 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["pages"])
 FOLDER = Path(__file__).parents[2] / "ui"
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -24,10 +24,13 @@ KINDS = {
     ".txt": "text/plain; charset=utf-8",
 }
 TEXT = {"schema": {"type": "string"}}
-PAGE: Responses = {**KEPT, 200: {**KEPT[200], "description": "The page", "content": {"text/html": TEXT}}}
-PART: Responses = {**KEPT, 200: {**KEPT[200], "description": "The file", "content": {"*/*": TEXT}}}
+PAGE_RESPONSES: Responses = {
+    **CACHEABLE,
+    200: {**CACHEABLE[200], "description": "The page", "content": {"text/html": TEXT}},
+}
+PART_RESPONSES: Responses = {**CACHEABLE, 200: {**CACHEABLE[200], "description": "The file", "content": {"*/*": TEXT}}}
 # Nothing of another origin, and no script that is not a file of ours.
-POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -42,7 +45,7 @@ POLICY = "; ".join(
 )
 
 
-@router.get("/", response_class=Response, responses={**PAGE, **problems()})
+@router.get("/", response_class=Response, responses={**PAGE_RESPONSES, **problems()})
 async def show_page(request: Request, serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
     """The page; the parts that it will request begin to load, unless the caller is anonymous."""
     if request.state.principal:
@@ -50,13 +53,13 @@ async def show_page(request: Request, serving: CurrentServing, if_none_match: If
     return _answer("index.html", if_none_match)
 
 
-@router.get("/docs", response_class=Response, responses={**PAGE, **problems()})
+@router.get("/docs", response_class=Response, responses={**PAGE_RESPONSES, **problems()})
 async def show_reference(if_none_match: IfNoneMatch = None) -> Response:
     """The description of the API, for people."""
     return _answer("reference.html", if_none_match)
 
 
-@router.get("/ui/{name:path}", response_class=Response, responses={**PART, **problems("request.route")})
+@router.get("/ui/{name:path}", response_class=Response, responses={**PART_RESPONSES, **problems("request.route")})
 async def show_part(name: str, if_none_match: IfNoneMatch = None) -> Response:
     """A file of the page."""
     if name not in _files():
@@ -65,15 +68,15 @@ async def show_part(name: str, if_none_match: IfNoneMatch = None) -> Response:
 
 
 def _answer(name: str, if_none_match: str | None) -> Response:
-    response = Response(_read(name), media_type=KINDS[Path(name).suffix])
-    response.headers["Content-Security-Policy"] = POLICY
+    response = Response(_read(name), media_type=MEDIA_TYPES[Path(name).suffix])
+    response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["Referrer-Policy"] = "no-referrer"
-    return answer_once(response, if_none_match)
+    return answer_unless_cached(response, if_none_match)
 
 
 @cache
 def _files() -> frozenset[str]:
-    found = (path for path in FOLDER.rglob("*") if path.is_file() and path.suffix in KINDS)
+    found = (path for path in FOLDER.rglob("*") if path.is_file() and path.suffix in MEDIA_TYPES)
     return frozenset(path.relative_to(FOLDER).as_posix() for path in found)
 
 

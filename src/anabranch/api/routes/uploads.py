@@ -25,7 +25,7 @@ UPLOAD_CODES = (
     *("storage.full", "storage.path", "storage.unwritable"),
 )
 ANY_BYTES = "application/octet-stream"
-SAME: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
+EXISTING_FILE: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
 ReprDigest = Annotated[
     str | None, Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is compared; other hashes are not.")
 ]
@@ -38,7 +38,7 @@ Checksum = Annotated[
     "",
     status_code=201,
     dependencies=[needs(Scope.SUBMIT)],
-    responses={**SAME, **problems(*UPLOAD_CODES)},
+    responses={**EXISTING_FILE, **problems(*UPLOAD_CODES)},
     openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
 )
 async def upload_file(

@@ -6,16 +6,16 @@ from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_workflow, build_workflow_summary, to_text
-from anabranch.api.answers.etags import KEPT, IfNoneMatch, answer_once
+from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
 from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.drawing import DRAWN, answer_svg
+from anabranch.api.drawing import SVG_RESPONSES, answer_svg
 from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import WorkflowId
 from anabranch.contract.answer import JsonObject, build
 from anabranch.contract.workflows import Refusal, Reloaded, Verdict, Workflow, WorkflowMistake, Workflows
 from anabranch.workflows.drawing.diagram import workflow_svg
-from anabranch.workflows.yaml import load_yaml
+from anabranch.workflows.yaml.load import load_yaml
 
 __all__ = ["router"]
 
@@ -56,14 +56,14 @@ async def reload_workflows(gateway: CurrentGateway) -> Reloaded:
     "/{workflow_id}",
     dependencies=[needs(Scope.READ)],
     response_model=Workflow,
-    responses={**KEPT, **problems("workflow.not_found")},
+    responses={**CACHEABLE, **problems("workflow.not_found")},
 )
 async def show_workflow(
     workflow_id: WorkflowId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
 ) -> Response:
     """A workflow with its definition and the JSON Schema of its inputs."""
     text = to_text(build_workflow(gateway.declaration(workflow_id)))
-    return answer_once(Response(text, media_type="application/json"), if_none_match)
+    return answer_unless_cached(Response(text, media_type="application/json"), if_none_match)
 
 
 @router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems("workflow.not_found"))
@@ -76,7 +76,7 @@ async def show_schema(workflow_id: WorkflowId, gateway: CurrentGateway) -> JsonO
     "/{workflow_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**DRAWN, **problems("workflow.not_found")},
+    responses={**SVG_RESPONSES, **problems("workflow.not_found")},
 )
 async def draw_workflow(
     workflow_id: WorkflowId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None

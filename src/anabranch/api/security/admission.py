@@ -17,29 +17,29 @@ from anabranch.api.answers.errors import for_anonymous, respond
 from anabranch.api.security.address import AllowedHosts, route_path
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.framing import is_ambiguous, refuse_ambiguous
-from anabranch.api.security.hang_guard import Guard, silent
+from anabranch.api.security.hang_guard import HangGuard, database_silent
 from anabranch.api.security.limits import Limits
 from anabranch.embedded.listener import is_address, is_loopback
 from anabranch.errors import AnabranchError, InputError, Unavailable
 
-__all__ = ["CORRELATION_ID", "Edge"]
+__all__ = ["CORRELATION_ID", "Admission"]
 
 log = structlog.get_logger()
 
-HEADER = "X-Correlation-ID"
+CORRELATION_HEADER = "X-Correlation-ID"
 CORRELATION_ID = r"[\x20-\x7e]{1,128}"
 PROBES = frozenset({"/livez", "/readyz"})
 # Besides probes, the files of the pages and what codes mean: they are those of the package, the same everywhere, and a
 # browser can't send a key for them (S1).
-OPEN = PROBES | {"/", "/docs", "/errors"}
-PARTS = ("/ui/", "/errors/")
-LESS = "Ask for less, or try again."
-LINGER_BYTES = 16_000_000
+OPEN_PATHS = PROBES | {"/", "/docs", "/errors"}
+OPEN_PREFIXES = ("/ui/", "/errors/")
+ASK_FOR_LESS = "Ask for less, or try again."
+MAX_LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
-SHORT_BYTES = 2_000_000
+MAX_SHORT_BODY_BYTES = 2_000_000
 
 
-class Edge:
+class Admission:
     """Gives every request an id, refuses who may not call, and lets no exception out."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Edge:
         *,
         authenticator: Authenticator,
         keys: bool,
-        guard: Guard,
+        guard: HangGuard,
         hosts: AllowedHosts,
         limits: Limits,
     ) -> None:
@@ -85,7 +85,7 @@ class Edge:
             log.exception("request.out_of_memory", method=scope["method"], path=scope["path"])
             if exchange.started:
                 raise
-            error = Unavailable("api.memory", "the API has no memory left for this request", remedy=LESS)
+            error = Unavailable("api.memory", "the API has no memory left for this request", remedy=ASK_FOR_LESS)
         except Exception:  # a mistake of ours: the caller gets an answer, the log gets the rest
             log.exception("request.crashed", method=scope["method"], path=scope["path"])
             if exchange.started:
@@ -98,7 +98,7 @@ class Edge:
         headers, path = Headers(scope=scope), route_path(scope)
         scope["state"]["unread"] = is_ambiguous(headers)
         refuse_ambiguous(headers)
-        _check_places(scope)
+        _refuse_misplaced_key(scope)
         if scope["state"]["keyed"] and path in PROBES:
             return None
         self._hosts.check(scope)
@@ -137,7 +137,9 @@ class _Exchange:
     def waits(self) -> bool:
         """Whether the caller waits for the first word of an answer; what still comes in waits for nobody."""
         length = Headers(scope=self._scope).get("content-length", "")
-        is_read = self._scope["method"] not in ("POST", "PUT") or (length.isdecimal() and int(length) <= SHORT_BYTES)
+        is_read = self._scope["method"] not in ("POST", "PUT") or (
+            length.isdecimal() and int(length) <= MAX_SHORT_BODY_BYTES
+        )
         return is_read and not self.started
 
     async def send(self, message: Message) -> None:
@@ -150,10 +152,10 @@ class _Exchange:
         await self._respond(error, self.send)
 
     async def give_up(self) -> None:
-        """Answer that the database is silent, in place of the application that waits for it."""
+        """Answer that the database is database_silent, in place of the application that waits for it."""
         self._given_up = True
         log.warning("request.given_up", method=self._scope["method"], path=self._scope["path"])
-        error = silent() if self._state["principal"] else for_anonymous(silent())
+        error = database_silent() if self._state["principal"] else for_anonymous(database_silent())
         await self._respond(error, self._mark_and_send)
 
     async def _respond(self, error: AnabranchError, send: Send) -> None:
@@ -179,7 +181,7 @@ async def _linger(last: Message, receive: Receive, send: Send) -> Message:
     Who is hung up on at once may lose the answer, and who is not would send all of it.
     """
     await send({**last, "more_body": True})
-    left = LINGER_BYTES
+    left = MAX_LINGER_BYTES
     with suppress(TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):
             while left > 0 and (message := await receive()).get("more_body"):
@@ -188,7 +190,7 @@ async def _linger(last: Message, receive: Receive, send: Send) -> Message:
 
 
 def _identify(headers: Headers) -> str:
-    given = headers.get(HEADER)
+    given = headers.get(CORRELATION_HEADER)
     valid = given is not None and re.fullmatch(CORRELATION_ID, given) is not None and not holds_key(given)
     correlation_id = given if given is not None and valid else uuid4().hex
     structlog.contextvars.clear_contextvars()
@@ -200,14 +202,14 @@ def _identify(headers: Headers) -> str:
 
 def _mark(start: Message, correlation_id: str, *, keyed: bool) -> None:
     headers = MutableHeaders(scope=start)
-    headers[HEADER] = correlation_id
+    headers[CORRELATION_HEADER] = correlation_id
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Cache-Control", "no-store")
     if keyed:
         headers.add_vary_header("Authorization")  # what a browser kept for one key is not for another, or for none
 
 
-def _check_places(scope: Scope) -> None:
+def _refuse_misplaced_key(scope: Scope) -> None:
     # URLs and headers are kept by proxies, browsers and logs: only one of them is made for keys (S5).
     query = unquote(scope.get("query_string", b"").decode("latin-1"))
     if holds_key(scope["path"]) or holds_key(query):
@@ -225,7 +227,7 @@ def _check_places(scope: Scope) -> None:
 
 
 def _is_open(path: str) -> bool:
-    return path in OPEN or path.startswith(PARTS)
+    return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
 
 
 def _address(scope: Scope) -> str:

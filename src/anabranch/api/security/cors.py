@@ -8,10 +8,10 @@ from anabranch.settings import Settings
 
 __all__ = ["ReadersCors"]
 
-READ = ("/stac", "/raster", "/files")
-SEARCH = "/stac/search"
-ASKED = ("Authorization", "Content-Type", "If-None-Match", "If-Range", "Range", "X-Correlation-ID")
-TOLD = (
+READABLE_PATHS = ("/stac", "/raster", "/files")
+SEARCH_PATH = "/stac/search"
+REQUEST_HEADERS = ("Authorization", "Content-Type", "If-None-Match", "If-Range", "Range", "X-Correlation-ID")
+RESPONSE_HEADERS = (
     "Accept-Ranges",
     "Content-Disposition",
     "Content-Length",
@@ -22,7 +22,7 @@ TOLD = (
     "WWW-Authenticate",
     "X-Correlation-ID",
 )
-KEEP_SECONDS = 600
+PREFLIGHT_CACHE_SECONDS = 600
 
 
 class ReadersCors:
@@ -36,9 +36,9 @@ class ReadersCors:
             app,
             allow_origins=settings.cors_origins,
             allow_methods=("GET", "HEAD", "POST"),
-            allow_headers=ASKED,
-            expose_headers=TOLD,
-            max_age=KEEP_SECONDS,
+            allow_headers=REQUEST_HEADERS,
+            expose_headers=RESPONSE_HEADERS,
+            max_age=PREFLIGHT_CACHE_SECONDS,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,5 +52,5 @@ class ReadersCors:
 
 def _is_reading(scope: Scope) -> bool:
     path = route_path(scope)
-    reads = any(path == root or path.startswith(f"{root}/") for root in READ)
-    return reads and (scope["method"] in ("GET", "HEAD", "OPTIONS") or path == SEARCH)
+    reads = any(path == root or path.startswith(f"{root}/") for root in READABLE_PATHS)
+    return reads and (scope["method"] in ("GET", "HEAD", "OPTIONS") or path == SEARCH_PATH)

@@ -13,9 +13,9 @@ __all__ = ["Forwarded", "Proxies"]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?", re.ASCII)
 PREFIX = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", re.ASCII)
-PAIR = re.compile(r'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*))\s*', re.ASCII)
+FORWARDED_PAIR = re.compile(r'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*))\s*', re.ASCII)
 HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix")
-LONGEST = 4_000
+MAX_HEADER_CHARS = 4_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Proxies:
         Each proxy adds its own at the end, so they are read from there as long as those who added them are trusted.
         What a caller wrote itself stands before them and is not read.
         """
-        if any(len(value) > LONGEST for name in HEADERS for value in headers.getlist(name)):
+        if any(len(value) > MAX_HEADER_CHARS for name in HEADERS for value in headers.getlist(name)):
             return Forwarded()
         try:
             hops = list(_read_forwarded(headers.getlist("forwarded"))) or list(_read_older(headers))
@@ -79,7 +79,7 @@ def _parse(line: str) -> list[dict[str, str]]:
     """The pairs of each hop of a line."""
     hops: list[dict[str, str]] = [{}]
     at = 0
-    while found := PAIR.match(line, at):
+    while found := FORWARDED_PAIR.match(line, at):
         hops[-1][found[1].lower()] = found[2] if found[2] is not None else found[3]
         at = found.end()
         if at == len(line):

@@ -8,16 +8,16 @@ import structlog
 
 from anabranch.errors import Unavailable
 
-__all__ = ["Guard", "silent"]
+__all__ = ["HangGuard", "database_silent"]
 
 log = structlog.get_logger()
 # Long enough for what only takes a while; together just under ten seconds, for a look takes one itself.
-FIRST_LOOK_SECONDS = 4.0
-PAUSE_SECONDS = 1.0
-LOOKS = 3
+FIRST_PING_SECONDS = 4.0
+PING_INTERVAL_SECONDS = 1.0
+MAX_FAILED_PINGS = 3
 
 
-class Guard:
+class HangGuard:
     """Looks at the database while a request waits; after some looks in vain, the request is answered without it."""
 
     def __init__(self, look: Callable[[], Awaitable[object]]) -> None:
@@ -30,7 +30,7 @@ class Guard:
         """Guard one request: `waits` says whether nothing was answered yet, and `answer` sends the reason."""
         is_over = False
         alarm = asyncio.get_running_loop().call_later(
-            FIRST_LOOK_SECONDS, self._begin, lambda: waits() and not is_over, answer
+            FIRST_PING_SECONDS, self._begin, lambda: waits() and not is_over, answer
         )
         try:
             yield
@@ -47,10 +47,10 @@ class Guard:
         in_vain = 0
         while waits():
             in_vain = 0 if await self._answers() else in_vain + 1
-            if in_vain == LOOKS and waits():
+            if in_vain == MAX_FAILED_PINGS and waits():
                 await answer()
                 return
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(PING_INTERVAL_SECONDS)
 
     async def _answers(self) -> bool:
         try:
@@ -62,7 +62,7 @@ class Guard:
         return True
 
 
-def silent() -> Unavailable:
+def database_silent() -> Unavailable:
     """The error of a request that waited in vain."""
     return Unavailable(
         "database.silent",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from anabranch.access import Principal
-from anabranch.api.answers.errors import TooMany
+from anabranch.api.answers.errors import TooManyRequests
 from anabranch.api.security.rates import Rate, network_of
 from anabranch.engine.submission import Order
 from anabranch.errors import InputError
@@ -17,7 +17,7 @@ __all__ = ["JobCount", "Limits"]
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 MB = 2**20
-MOST_KNOWN = 10_000
+MAX_KNOWN_KEYS = 10_000
 FindRepeats = Callable[[Sequence[Order]], Awaitable[Sequence[bool]]]
 
 
@@ -30,20 +30,20 @@ class JobCount:
     admitted: int = 0
     made: int = 0
 
-    async def admit(self, orders: Sequence[Order], find_repeats: FindRepeats) -> list[TooMany | None]:
-        """Count orders; TooMany for each that the owner has no job left for, unless it makes no new one."""
+    async def admit(self, orders: Sequence[Order], find_repeats: FindRepeats) -> list[TooManyRequests | None]:
+        """Count orders; TooManyRequests for each that the owner has no job left for, unless it makes no new one."""
         is_scarce = 0 < self.rate.most < len(orders) or self.rate.wait_for(self.owner, len(orders)) > 0
         is_free = await find_repeats(orders) if is_scarce else [False] * len(orders)
         return [None if free else self._admit_one() for free in is_free]
 
-    def _admit_one(self) -> TooMany | None:
+    def _admit_one(self) -> TooManyRequests | None:
         if wait := self.rate.try_take(self.owner):
             return self._too_many(wait)
         self.admitted += 1
         return None
 
-    def _too_many(self, wait: float) -> TooMany:
-        return TooMany("quota.jobs", f"{self.owner} has submitted {self.rate.most} jobs within a day", wait)
+    def _too_many(self, wait: float) -> TooManyRequests:
+        return TooManyRequests("quota.jobs", f"{self.owner} has submitted {self.rate.most} jobs within a day", wait)
 
 
 class Limits:
@@ -61,12 +61,12 @@ class Limits:
     def admit_address(self, address: str) -> None:
         """Count a request of an address."""
         if wait := self._by_address.try_take(network_of(address)):
-            raise TooMany("request.rate", "this address asks too often", wait)
+            raise TooManyRequests("request.rate", "this address asks too often", wait)
 
     def admit_key(self, principal: Principal) -> None:
         """Count a request of a key."""
         if wait := self._by_key.try_take(principal.key_id or ""):
-            raise TooMany("request.rate", "this key asks too often", wait)
+            raise TooManyRequests("request.rate", "this key asks too often", wait)
 
     def check_guesses(self, address: str, digest: bytes) -> None:
         """Refuse a key that was not right lately, from an address that sent too many wrong ones.
@@ -75,7 +75,7 @@ class Limits:
         """
         wait = self._wrong.wait_for(network_of(address))
         if wait and digest not in self._known:
-            raise TooMany("auth.too_many", "this address has sent too many wrong keys", wait)
+            raise TooManyRequests("auth.too_many", "this address has sent too many wrong keys", wait)
 
     def note_wrong(self, address: str) -> None:
         """Count a wrong key of an address."""
@@ -85,7 +85,7 @@ class Limits:
         """Remember a key that was right, by the hash of its secret."""
         self._known[digest] = None
         self._known.move_to_end(digest)
-        if len(self._known) > MOST_KNOWN:
+        if len(self._known) > MAX_KNOWN_KEYS:
             self._known.popitem(last=False)
 
     @contextmanager
@@ -126,4 +126,4 @@ class Limits:
     def _take_bytes(self, principal: Principal, size: int) -> None:
         if wait := self._bytes.try_take(principal.owner, size):
             detail = f"{principal.owner} may upload {self._bytes.most // MB} MB in a day"
-            raise TooMany("quota.bytes", detail, wait)
+            raise TooManyRequests("quota.bytes", detail, wait)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 __all__ = ["Rate", "network_of"]
 
-MOST_CALLERS = 10_000
+MAX_CALLERS = 10_000
 
 
 class Rate:
@@ -37,7 +37,7 @@ class Rate:
             return
         self._left[caller] = (self._look(caller) - amount, self._now())
         self._left.move_to_end(caller)
-        if len(self._left) > MOST_CALLERS:
+        if len(self._left) > MAX_CALLERS:
             self._left.popitem(last=False)
 
     def try_take(self, caller: str, amount: float = 1) -> float:

@@ -11,24 +11,24 @@ from starlette.types import Receive, Scope, Send
 
 from anabranch.api.answers.build import build_event, to_json
 from anabranch.api.openapi.declare import Responses
-from anabranch.api.streaming.job_watcher import JobWatcher, Watch
+from anabranch.api.streaming.job_watcher import JobWatcher, WatchedJob
 from anabranch.contract.jobs import JobProgress
 from anabranch.engine.views import JobHead
 from anabranch.errors import AnabranchError
 
-__all__ = ["STREAMED", "EventStream"]
+__all__ = ["STREAM_RESPONSES", "EventStream"]
 
 log = structlog.get_logger()
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT_SECONDS = 15.0
 PROGRESS_SECONDS = 1.0
-PATIENCE_SECONDS = 60.0
-LONGEST_SECONDS = 300.0  # then the client connects again, with a key that must still be valid (S1)
-AGAIN = b"retry: 1000\n\n"
+SEND_TIMEOUT_SECONDS = 60.0
+MAX_STREAM_SECONDS = 300.0  # then the client connects again, with a key that must still be valid (S1)
+RETRY_FIELD = b"retry: 1000\n\n"
 HEARTBEAT = b": still here\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 # One message: OpenAPI 3.1 has no word for what comes bit by bit, 3.2 has `itemSchema`.
-MESSAGE = {
+MESSAGE_SCHEMA = {
     "type": "object",
     "properties": {
         "id": {"type": "string", "description": "The `seq` of an event."},
@@ -36,14 +36,14 @@ MESSAGE = {
         "data": {"type": "string", "contentMediaType": "application/json"},
     },
 }
-STREAMED: Responses = {
+STREAM_RESPONSES: Responses = {
     200: {
         "description": (
             "The events, each with its `seq` as `id`, its kind as `event`, and in `data` what the list of events has; "
             "`progress`, without an id, with the counts of tasks; a comment after 15 seconds of silence; and `end`, "
             "with the job's status, when it has ended and every event was sent."
         ),
-        "content": {MEDIA_TYPE: {"itemSchema": MESSAGE}},
+        "content": {MEDIA_TYPE: {"itemSchema": MESSAGE_SCHEMA}},
     }
 }
 
@@ -62,7 +62,7 @@ class EventStream(Response):
         self._job_watcher = job_watcher
         self._head = head
         self._last = after
-        self._until = time.monotonic() + LONGEST_SECONDS
+        self._until = time.monotonic() + MAX_STREAM_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one caller."""
@@ -79,16 +79,16 @@ class EventStream(Response):
             if isinstance(error, Exception):
                 log.info("stream.broken", job=self._head.job, reason=str(error) or type(error).__name__)
 
-    async def _send(self, watch: Watch, send: Send) -> None:
+    async def _send(self, watch: WatchedJob, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async for message in self._messages(watch):
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
                 await send({"type": "http.response.body", "body": message, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _messages(self, watch: Watch) -> AsyncIterator[bytes]:
+    async def _messages(self, watch: WatchedJob) -> AsyncIterator[bytes]:
         sent, sent_at, spoke_at = None, 0.0, time.monotonic()
-        yield AGAIN
+        yield RETRY_FIELD
         while not watch.over and time.monotonic() < self._until:
             # Nothing is awaited between what is seen here and the wait below, so no change is missed.
             now = time.monotonic()
@@ -109,7 +109,7 @@ class EventStream(Response):
                 is_due = watch.tasks and watch.tasks != sent
                 await watch.change((sent_at + PROGRESS_SECONDS if is_due else spoke_at + HEARTBEAT_SECONDS) - now)
 
-    async def _events(self, watch: Watch) -> AsyncIterator[bytes]:
+    async def _events(self, watch: WatchedJob) -> AsyncIterator[bytes]:
         try:
             events = await self._job_watcher.events(watch.head.job, self._last)
         except AnabranchError as error:

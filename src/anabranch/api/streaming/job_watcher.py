@@ -14,13 +14,13 @@ from anabranch.engine.model import TERMINAL, Event
 from anabranch.engine.views import JobHead, NodeDetail
 from anabranch.errors import AnabranchError, Unavailable
 
-__all__ = ["JobWatcher", "Reads", "Watch"]
+__all__ = ["JobWatcher", "Reads", "WatchedJob"]
 
 log = structlog.get_logger()
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 COUNT_SECONDS = 1.0
-PAGE = 100
-READERS = 2
+PAGE_EVENTS = 100
+MAX_READERS = 2
 
 
 class Reads(Protocol):
@@ -31,7 +31,7 @@ class Reads(Protocol):
     async def events(self, job: int, *, after: int = 0, limit: int = 1000) -> list[Event]: ...
 
 
-class Watch:
+class WatchedJob:
     """A job as the last look found it; `tasks` are counted more rarely, and None before that."""
 
     def __init__(self, head: JobHead) -> None:
@@ -66,10 +66,10 @@ class JobWatcher:
         """For at most this many streams at once."""
         self._reads = reads
         self._most = most
-        self._watches: dict[int, Watch] = {}
+        self._watches: dict[int, WatchedJob] = {}
         self._looking: asyncio.Task[None] | None = None
         self._pages: dict[tuple[int, int], asyncio.Task[list[Event]]] = {}
-        self._readers = asyncio.Semaphore(READERS)  # the rest of the pool is for other requests
+        self._readers = asyncio.Semaphore(MAX_READERS)  # the rest of the pool is for other requests
         self._count_at = 0.0
         self._closed = False
 
@@ -79,13 +79,13 @@ class JobWatcher:
         return sum(watch.streams for watch in self._watches.values())
 
     @contextmanager
-    def watch(self, head: JobHead) -> Iterator[Watch]:
+    def watch(self, head: JobHead) -> Iterator[WatchedJob]:
         """Watch a job; Unavailable when too many streams are open, or the process is about to end."""
         if self._closed:
             raise Unavailable("api.stopping", "the API is about to end")
         if self.streams >= self._most:
             raise Unavailable("stream.too_many", f"{self._most} streams are open, and more are not allowed")
-        watch = self._watches.setdefault(head.job, Watch(head))
+        watch = self._watches.setdefault(head.job, WatchedJob(head))
         watch.head = max(watch.head, head, key=lambda one: one.last_event)
         watch.streams += 1
         self._begin()
@@ -123,7 +123,7 @@ class JobWatcher:
                 await self._look()
             except (AnabranchError, OSError) as error:  # the streams stay, and get what they missed later
                 log.warning("job_watcher.blind", reason=str(error))
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _look(self) -> None:
         jobs = list(self._watches)
@@ -137,7 +137,7 @@ class JobWatcher:
                 if watch := self._watches.get(job):
                     self._count(watch, count_tasks(*nodes))
 
-    def _note(self, watch: Watch, head: JobHead | None) -> None:
+    def _note(self, watch: WatchedJob, head: JobHead | None) -> None:
         if head is None:  # purged: a caller that connects again gets NotFound
             watch.over = True
             watch.notify()
@@ -145,14 +145,14 @@ class JobWatcher:
             watch.head = head
             watch.notify()
 
-    def _count(self, watch: Watch, tasks: TaskCounts) -> None:
+    def _count(self, watch: WatchedJob, tasks: TaskCounts) -> None:
         if tasks != watch.tasks:
             watch.tasks = tasks
             watch.notify()
 
     async def _read(self, job: int, after: int) -> list[Event]:
         async with self._readers:
-            return await self._reads.events(job, after=after, limit=PAGE)
+            return await self._reads.events(job, after=after, limit=PAGE_EVENTS)
 
     def _forget(self, page: asyncio.Task[list[Event]], place: tuple[int, int]) -> None:
         del self._pages[place]

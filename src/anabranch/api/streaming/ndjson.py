@@ -11,8 +11,8 @@ from anabranch.api.body import too_large
 __all__ = ["MEDIA_TYPES", "Line", "NdjsonResponse", "read_batches"]
 
 MEDIA_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
-MOST_LINES = 100
-MOST_BYTES = 1_000_000
+MAX_BATCH_LINES = 100
+MAX_BATCH_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ async def read_batches(request: Request, *, longest: int, most: int) -> AsyncIte
 def _cut(lines: list[Line]) -> list[list[Line]]:
     """Batches that are neither too many lines nor too many bytes."""
     batches: list[list[Line]] = []
-    size = MOST_BYTES
+    size = MAX_BATCH_BYTES
     for line in lines:
-        if size >= MOST_BYTES or len(batches[-1]) == MOST_LINES:
+        if size >= MAX_BATCH_BYTES or len(batches[-1]) == MAX_BATCH_LINES:
             batches.append([])
             size = 0
         batches[-1].append(line)

@@ -7,13 +7,13 @@ from typing import Generic, TypeVar
 
 from anabranch.errors import AnabranchError, Unavailable
 
-__all__ = ["Watch"]
+__all__ = ["SharedQuery"]
 
 Answer = TypeVar("Answer")
-PARTING_SECONDS = 0.1
+CANCEL_SECONDS = 0.1
 
 
-class Watch(Generic[Answer]):
+class SharedQuery(Generic[Answer]):
     """Asks for something that may hang: a second asker waits for the same answer, and one that is fresh is kept."""
 
     def __init__(self, ask: Callable[[], Awaitable[Answer]], what: str, *, patience: float, fresh: float = 0.0) -> None:
@@ -35,7 +35,7 @@ class Watch(Generic[Answer]):
         if asking.done() and not asking.cancelled():
             return asking.result()
         asking.cancel()  # what it waits for may never come, and the next caller starts again
-        await asyncio.wait([asking], timeout=PARTING_SECONDS)
+        await asyncio.wait([asking], timeout=CANCEL_SECONDS)
         if asking.done():
             self._asking = None
         reason = f"{self._what} did not answer in {self._patience:g} s"

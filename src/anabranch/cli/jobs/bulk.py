@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from anabranch.canonical import encode
 from anabranch.cli.jobs.parameters import parse_object
+from anabranch.cli.jobs.uploads import Uploads, find_file
 from anabranch.cli.terminal.output import escape, note, print_json, print_line
 from anabranch.client import Client
 from anabranch.errors import AnabranchError, InputError, Unavailable
@@ -28,6 +29,7 @@ class _File:
 
     stream: BinaryIO
     body: Body
+    uploads: Uploads
     numbers: dict[int, int] = field(default_factory=dict)
     wrong: dict[int, InputError] = field(default_factory=dict)
 
@@ -39,6 +41,7 @@ class _File:
             try:
                 parameters = parse_object(line.decode(), "it")
                 encode(parameters)  # a value that JSON can't hold would abort the whole request
+                parameters = {name: self._expand(name, value) for name, value in parameters.items()}
             except InputError as error:
                 self.wrong[number] = error
             except ValueError as error:
@@ -46,6 +49,13 @@ class _File:
             else:
                 self.numbers[next(places)] = number
                 yield {**self.body, "parameters": parameters}
+
+    def _expand(self, name: str, value: Any) -> Any:  # JSON
+        """The address of the file that a value names after its @; other values as they are, with @ for a leading @@."""
+        if not isinstance(value, str) or not value.startswith("@"):
+            return value
+        text = value.removeprefix("@")
+        return text if text.startswith("@") else self.uploads.send(find_file(name, text))
 
     def wrong_before(self, number: float) -> Iterator[tuple[int, InputError]]:
         """The invalid lines before a line, each of them once."""
@@ -58,7 +68,7 @@ def submit_lines(client: Client, file: Path, body: Body, *, json: bool) -> None:
     """Submit a job for each line and print its id, or the API's answer; InputError at the end if a line was refused."""
     made, refused = 0, 0
     with _open(file) as stream:
-        lines = _File(stream, body)
+        lines = _File(stream, body, Uploads(client, quiet=json))
         try:
             for answer in client.submit_many(lines.bodies()):
                 number = lines.numbers.pop(answer.line)

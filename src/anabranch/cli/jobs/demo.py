@@ -10,7 +10,7 @@ from anabranch.cli.connection import connect, find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.stack.start import interrupt_on_signals, start_for_command
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import note, print_json, print_line
+from anabranch.cli.terminal.output import format_size, note, print_json, print_line
 from anabranch.cli.terminal.progress import show_jobs
 from anabranch.client import Client, JobStatus, TimedOut
 from anabranch.plugins.raster.samples import make_samples
@@ -95,9 +95,8 @@ def _show(results: list[dict[str, Any]], page: str) -> None:
     for one in results:
         print_line(f"\n{one['input']}: {one['verdict']}")
         if "cog" in one:
-            print_line(
-                f"  size     {_megabytes(one['bytes'])} before, {_megabytes(one['cog_bytes'])} as a COG with overviews"
-            )
+            before, after = format_size(one["bytes"]), format_size(one["cog_bytes"])
+            print_line(f"  size     {before} before, {after} as a COG with overviews")
             for name in ("cog", "item", "preview"):
                 print_line(f"  {name:8} {one[name]}")
         else:
@@ -106,10 +105,6 @@ def _show(results: list[dict[str, Any]], page: str) -> None:
             print_line(f"  warning  {warning}")
     print_line(f"\npage       {page}")
     note(NEXT_STEPS)
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
 
 
 def _require_expected(results: list[dict[str, Any]]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from anabranch.cli.connection import find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.jobs.parameters import Parameters
+from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.output import note, print_json, span
 from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Client, JobStatus, JobSummary, SubmittedJob, TimedOut
@@ -16,6 +17,7 @@ from anabranch.errors import InputError, Unavailable
 __all__ = [
     "explain_unavailable",
     "follow",
+    "note_existing",
     "outcome",
     "print_end",
     "require_success",
@@ -26,21 +28,24 @@ __all__ = [
 
 
 def submit_job(
-    client: Client, workflow: str, parameters: Parameters, *, priority: int | None = None, rerun: bool = False
+    client: Client, uploads: Uploads, workflow: str, parameters: Parameters, *, priority: int | None, rerun: bool
 ) -> SubmittedJob:
     """Upload the files of a job, then submit it; the accepted job."""
-    parameters = parameters.send_files(client)
+    parameters = parameters.send_files(uploads)
     try:
-        submitted = client.submit(workflow, parameters.values, priority=priority, rerun=rerun)
+        return client.submit(workflow, parameters.values, priority=priority, rerun=rerun)
     except InputError:
         # `-p message=5` was read as a number. Loading the workflow's declaration is slow, so it is done only now.
         declared = parameters.as_declared(workflow)
         if declared == parameters.values:
             raise
-        submitted = client.submit(workflow, declared, priority=priority, rerun=rerun)
+        return client.submit(workflow, declared, priority=priority, rerun=rerun)
+
+
+def note_existing(submitted: SubmittedJob) -> None:
+    """Say that the job is not new, if it is not."""
     if not submitted.created:
         note("this job was already submitted with the same parameters; --rerun creates a new one")
-    return submitted
 
 
 def follow(client: Client, job_id: str, timeout: float | None, *, json: bool) -> JobStatus:

@@ -26,7 +26,7 @@ __all__ = ["jobs", "tasks"]
 
 
 def jobs(
-    state: Annotated[JobState | None, typer.Option(metavar="STATE", help="Only jobs in this state.")] = None,
+    status: Annotated[JobState | None, typer.Option(metavar="STATUS", help="Only jobs with this status.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
     parent: Annotated[str | None, typer.Option(metavar="JOB", help="Only child jobs of this job.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of jobs.")] = 20,
@@ -35,7 +35,7 @@ def jobs(
 ) -> None:
     """List jobs, the newest first."""
     with connect() as client:
-        page = client.jobs(state=state, workflow=workflow, parent=parent, limit=limit, before=before)
+        page = client.jobs(status=status, workflow=workflow, parent=parent, limit=limit, before=before)
         if workflow is not None and not page.items:
             _warn_if_unknown(client, workflow)
     if json:

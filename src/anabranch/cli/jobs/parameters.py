@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anabranch.cli.terminal.output import note
-from anabranch.client import Client
+from anabranch.cli.jobs.uploads import Uploads, find_file
 from anabranch.errors import AnabranchError, InputError
 
 __all__ = ["Parameters", "parse_object", "read_parameters"]
@@ -29,12 +28,13 @@ class Parameters:
         self._texts = texts
         self._files = files or {}
 
-    def send_files(self, client: Client) -> "Parameters":
+    def with_file(self, name: str, file: Path) -> "Parameters":
+        """The parameters with one more file to upload."""
+        return Parameters(self.values, self._texts, {**self._files, name: file})
+
+    def send_files(self, uploads: Uploads) -> "Parameters":
         """Upload the files; the parameters with their addresses."""
-        addresses = {}
-        for name, file in self._files.items():
-            note(f"uploading {file}")
-            addresses[name] = client.upload(file).address
+        addresses = {name: uploads.send(file) for name, file in self._files.items()}
         return Parameters({**self.values, **addresses}, self._texts)
 
     def as_declared(self, workflow: str) -> dict[str, JsonValue]:
@@ -56,22 +56,11 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
         if name in texts or name in files:
             raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
         if text.startswith("@"):
-            files[name] = _find_file(name, text.removeprefix("@"))
+            files[name] = find_file(name, text.removeprefix("@"))
             continue
         texts[name] = text
         values[name] = _read_value(name, text)
     return Parameters(values, texts, files)
-
-
-def _find_file(name: str, path: str) -> Path:
-    file = Path(path).expanduser()
-    if not path or not file.exists() or file.is_dir():
-        raise InputError(
-            "parameters.unreadable",
-            f"{name}: there is no file {path!r} to upload",
-            remedy=f"Name an existing file; write text that begins with @ as -p '{name}=\"@…\"'.",
-        )
-    return file
 
 
 def _read_value(name: str, text: str) -> JsonValue:
@@ -95,7 +84,7 @@ def _read_file(file: Path) -> dict[str, JsonValue]:
 
 
 def _parse_yaml(text: str, where: str) -> dict[str, JsonValue]:
-    from anabranch.workflows.yaml_tree import TreeError, read_tree  # only for files in YAML
+    from anabranch.workflows.yaml.tree import TreeError, read_tree  # only for files in YAML
 
     try:
         values = read_tree(text, where).value

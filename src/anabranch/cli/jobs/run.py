@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from anabranch.cli.connection import connect, find_home, find_remote
-from anabranch.cli.jobs.follow import follow, print_end, submit_job
+from anabranch.cli.jobs.files import find_file_set, submit_files
+from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_parameters
+from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
 
 __all__ = ["run"]
@@ -21,9 +24,15 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a job to its end, on a temporary stack if none is up."""
-    parameters = read_parameters(param or (), params)
+    files = find_file_set(param or ())
+    parameters = read_parameters(files.others if files else param or (), params)
     with use_stack(), connect() as client:
-        submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
+        submit = partial(submit_job, client, Uploads(client, quiet=json), workflow, priority=priority, rerun=rerun)
+        if files:
+            submit_files(client, files, parameters, submit, wait=True, timeout=timeout, json=json)
+            return
+        submitted = submit(parameters)
+        note_existing(submitted)
         print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
 
 

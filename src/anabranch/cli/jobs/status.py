@@ -24,7 +24,7 @@ __all__ = ["status"]
 
 def status(
     job: JobId,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw the graph of its nodes with their states.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw the graph of its nodes and their status.")] = False,
     live: Annotated[
         bool, typer.Option("--watch", help="Show its progress until it ends; exit 7 if it failed.")
     ] = False,
@@ -77,10 +77,10 @@ def _show_job(job: JobStatus, graph: Graph | None) -> None:
 def _show_nodes(job: JobStatus) -> None:
     counted = ("total", "completed", "failed")
     rows = [
-        [node.name, node.state, *(getattr(node.tasks, name) if _is_counted(node) else None for name in counted)]
+        [node.name, node.status, *(getattr(node.tasks, name) if _is_counted(node) else None for name in counted)]
         for node in job.nodes
     ]
-    head = ["node", "state", "tasks", "completed", "failed"]
+    head = ["node", "status", "tasks", "completed", "failed"]
     said = [format_progress(node.progress) for node in job.nodes]
     if any(said):
         head.append("progress")

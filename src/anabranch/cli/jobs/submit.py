@@ -1,5 +1,6 @@
 """`submit`: submits a job to the running stack."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +9,10 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.bulk import submit_lines
-from anabranch.cli.jobs.follow import follow, print_end, submit_job
+from anabranch.cli.jobs.files import find_file_set, submit_files
+from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_parameters
+from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
 from anabranch.cli.terminal.output import print_json, print_line
 
@@ -38,10 +41,17 @@ def submit(
             raise UsageError("usage", "--bulk can be combined only with --priority, --rerun and --json")
         _submit_lines(workflow, bulk, priority, rerun, json)
         return
-    parameters = read_parameters(param or (), params)
+    files = find_file_set(param or ())
+    parameters = read_parameters(files.others if files else param or (), params)
+    wait = wait or timeout is not None
     with connect() as client:
-        submitted = submit_job(client, workflow, parameters, priority=priority, rerun=rerun)
-        if wait or timeout is not None:
+        submit = partial(submit_job, client, Uploads(client, quiet=json), workflow, priority=priority, rerun=rerun)
+        if files:
+            submit_files(client, files, parameters, submit, wait=wait, timeout=timeout, json=json)
+            return
+        submitted = submit(parameters)
+        note_existing(submitted)
+        if wait:
             print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
         elif json:
             print_json(submitted)

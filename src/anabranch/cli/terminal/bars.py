@@ -1,28 +1,64 @@
 """Progress bars on a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from anabranch.cli.terminal.output import escape, format_progress, wants_colour
 from anabranch.cli.terminal.progress import current_step
 from anabranch.client import JobStatus
 
-__all__ = ["JobBars", "NodeBars", "open_bars"]
+__all__ = ["FileBar", "JobBars", "NodeBars", "open_bars", "open_upload_bar"]
 
 
 @contextmanager
 def open_bars() -> Iterator[Progress]:
     """Bars on stderr."""
-    console = Console(stderr=True, no_color=not wants_colour(terminal=True), highlight=False)
     columns = (
         TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[state]}", markup=False),
+        TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
-    with Progress(*columns, console=console) as bars:
+    with Progress(*columns, console=_open_console()) as bars:
         yield bars
+
+
+@contextmanager
+def open_upload_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A callback for the bytes of a file that were sent; its bar goes when it is sent."""
+    columns = (
+        TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=_open_console(), transient=True) as bars:
+        bar = bars.add_task(escape(name), total=None)
+        yield lambda sent, total: bars.update(bar, completed=sent, total=total)
+
+
+def _open_console() -> Console:
+    return Console(stderr=True, no_color=not wants_colour(terminal=True), highlight=False)
+
+
+class FileBar:
+    """One bar for many files."""
+
+    def __init__(self, bars: Progress, total: int) -> None:
+        self._bars = bars
+        self._id = bars.add_task("files", total=total, state="")
+
+    def show(self, text: str) -> None:
+        self._bars.update(self._id, advance=1, state=escape(text))
 
 
 class NodeBars:
@@ -39,10 +75,10 @@ class NodeBars:
                 continue
             if name not in self._ids:
                 # The default total of 100 would be drawn before the next line sets the real one.
-                self._ids[name] = self._bars.add_task(name, total=None, state="")
+                self._ids[name] = self._bars.add_task(name, total=None, status="")
             done = tasks.completed + tasks.failed + tasks.cancelled
-            state = format_progress(node.progress) or node.state
-            self._bars.update(self._ids[name], completed=done, total=tasks.total or None, state=escape(state))
+            status = format_progress(node.progress) or node.status
+            self._bars.update(self._ids[name], completed=done, total=tasks.total or None, status=escape(status))
 
 
 class JobBars:
@@ -54,9 +90,9 @@ class JobBars:
 
     def show(self, name: str, job: JobStatus) -> None:
         if name not in self._ids:
-            self._ids[name] = self._bars.add_task(name, total=len(job.nodes), state="")
-        done = sum(node.state in ("completed", "skipped", "cancelled", "failed") for node in job.nodes)
-        said = next((format_progress(node.progress) for node in job.nodes if node.state == "running"), None)
+            self._ids[name] = self._bars.add_task(name, total=len(job.nodes), status="")
+        done = sum(node.status in ("completed", "skipped", "cancelled", "failed") for node in job.nodes)
+        said = next((format_progress(node.progress) for node in job.nodes if node.status == "running"), None)
         self._bars.update(
-            self._ids[name], completed=done, state=escape(": ".join(filter(None, (current_step(job), said))))
+            self._ids[name], completed=done, status=escape(": ".join(filter(None, (current_step(job), said))))
         )

@@ -41,7 +41,8 @@ ParameterList = Annotated[
         "-p",
         "--param",
         metavar="KEY=VALUE",
-        help="A parameter: parsed as JSON if it is JSON, otherwise text; @FILE is uploaded.",
+        help="A parameter: parsed as JSON if it is JSON, otherwise text; @FILE is uploaded, and @FOLDER or a pattern"
+        " like '@scenes/*.tif' makes a job for each file.",
     ),
 ]
 ParametersFile = Annotated[

@@ -20,6 +20,7 @@ __all__ = [
     "cut",
     "escape",
     "format_progress",
+    "format_size",
     "format_time",
     "in_one_line",
     "note",
@@ -78,7 +79,7 @@ def note(text: str) -> None:
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows in aligned columns; states are coloured."""
+    """Print rows in aligned columns; a status is coloured."""
     cells = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in ([name.upper() for name in head], *cells):
@@ -86,7 +87,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def print_row(row: Sequence[object], widths: Sequence[int]) -> None:
-    """Print a row in columns of at least these widths; states are coloured."""
+    """Print a row in columns of at least these widths; a status is coloured."""
     padded = (_cell(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
     print_line("  ".join(map(coloured, padded)).rstrip())
 
@@ -99,7 +100,7 @@ def _cell(value: object) -> str:
 
 
 def coloured(text: str) -> str:
-    """A state in its colour; other text unchanged."""
+    """A status in its colour; other text unchanged."""
     number = COLOURS.get(text.strip())
     return f"\x1b[{number}m{text}\x1b[0m" if number and wants_colour(sys.stdout.isatty()) else text
 
@@ -151,6 +152,14 @@ def format_progress(progress: "Progress | None") -> str | None:
         return None
     known = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total is not None else "")
     return cut(": ".join(filter(None, (known, in_one_line(progress.message)))))
+
+
+def format_size(size: int) -> str:
+    """A number of bytes, in the largest unit that leaves at least one of it."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.1f} {unit}"
+    return f"{size} B"
 
 
 def span(start: datetime | None, end: datetime | None) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from anabranch.cli.terminal.output import note
 from anabranch.client import JobStatus
 
-__all__ = ["current_step", "show_jobs", "show_progress"]
+__all__ = ["current_step", "show_files", "show_jobs", "show_progress", "show_upload"]
 
 
 @contextmanager
@@ -40,6 +40,32 @@ def show_jobs(quiet: bool) -> Iterator[Callable[[str, JobStatus], None]]:
         yield JobBars(bars).show
 
 
+@contextmanager
+def show_files(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A callback for each of several files that is done, with a line about it."""
+    if quiet or not sys.stderr.isatty():
+        yield (lambda _text: None) if quiet else note
+        return
+    from anabranch.cli.terminal.bars import FileBar, open_bars
+
+    with open_bars() as bars:
+        yield FileBar(bars, total).show
+
+
+@contextmanager
+def show_upload(name: str, quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A callback for the bytes of a file that were sent, and for all of them if that is known; None if nobody looks."""
+    if quiet or not sys.stderr.isatty():
+        if not quiet:
+            note(f"uploading {name}")
+        yield None
+        return
+    from anabranch.cli.terminal.bars import open_upload_bar
+
+    with open_upload_bar(name) as show:
+        yield show
+
+
 class _Lines:
     """Prints the progress of each node, once for each change."""
 
@@ -51,7 +77,7 @@ class _Lines:
             tasks = node.tasks
             known = f" {tasks.completed}/{tasks.total}" if tasks.total else ""
             failed = f", {tasks.failed} failed" if tasks.failed else ""
-            line = f"{node.name}: {node.state}{known}{failed}"
+            line = f"{node.name}: {node.status}{known}{failed}"
             if node.opened_at and self._said.get(node.name) != line:
                 self._said[node.name] = line
                 note(line)
@@ -72,5 +98,5 @@ class _Steps:
 
 def current_step(job: JobStatus) -> str:
     """The running nodes of a job, or its status."""
-    running = [node.name for node in job.nodes if node.state == "running"]
+    running = [node.name for node in job.nodes if node.status == "running"]
     return ", ".join(running) if running and job.status == "running" else str(job.status)

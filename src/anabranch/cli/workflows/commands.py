@@ -18,8 +18,8 @@ from anabranch.cli.workflows.validation import validate_files, validate_registry
 from anabranch.errors import DefinitionError, InputError
 from anabranch.workflows.drawing.diagram import workflow_svg, workflow_text
 from anabranch.workflows.json_schema import workflow_schema
-from anabranch.workflows.yaml import load_yaml
-from anabranch.workflows.yaml_text import write_yaml
+from anabranch.workflows.yaml.load import load_yaml
+from anabranch.workflows.yaml.write import write_yaml
 
 __all__ = ["graph", "list_workflows", "pause_workflow", "reload", "resume_workflow", "schema", "show", "validate"]
 

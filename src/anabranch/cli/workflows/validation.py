@@ -9,7 +9,7 @@ from anabranch.engine.plugin import Registry
 from anabranch.errors import InputError
 from anabranch.workflows.mistakes import Mistake
 from anabranch.workflows.stages import Declaration
-from anabranch.workflows.yaml import Loaded, load_yaml
+from anabranch.workflows.yaml.load import Loaded, load_yaml
 
 __all__ = ["Problem", "ValidationReport", "validate_files", "validate_registry"]
 

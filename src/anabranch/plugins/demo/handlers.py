@@ -4,19 +4,14 @@ import asyncio
 import random
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from anabranch import Context, Permanent, Resource, Throttled, Transient, handler
 from anabranch.canonical import Json, JsonObject
 from anabranch.plugins.demo.phases import work_in_phases
+from anabranch.strict_model import StrictModel
 
 __all__ = ["chunk_processor", "echo", "fail", "flaky", "list_items", "memory_hog", "multi_phase", "size_check", "sleep"]
-
-
-class Strict(BaseModel):
-    """Parameters that refuse unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @handler("echo", quick=True)
@@ -25,7 +20,7 @@ def echo(params: JsonObject) -> JsonObject:
     return params
 
 
-class SleepParams(Strict):
+class SleepParams(StrictModel):
     """How long to wait."""
 
     seconds: float = Field(1, ge=0, le=3600)
@@ -38,7 +33,7 @@ async def sleep(params: SleepParams, ctx: Context) -> dict[str, float]:
     return {"slept": params.seconds}
 
 
-class FailParams(Strict):
+class FailParams(StrictModel):
     """How it fails, and how likely that is."""
 
     category: Literal["permanent", "transient", "throttled", "resource", "bug"] = "permanent"
@@ -55,7 +50,7 @@ def fail(params: FailParams) -> dict[str, bool]:
     raise kinds.get(params.category, TypeError)(params.message)
 
 
-class FlakyParams(Strict):
+class FlakyParams(StrictModel):
     """How often it fails before it works."""
 
     failures: int = Field(2, ge=0, le=100)
@@ -69,7 +64,7 @@ def flaky(params: FlakyParams, ctx: Context) -> dict[str, int]:
     return {"attempts": ctx.attempt}
 
 
-class PhaseParams(Strict):
+class PhaseParams(StrictModel):
     """How many phases, and how long each takes."""
 
     phases: int = Field(3, ge=1, le=1000)
@@ -82,7 +77,7 @@ def multi_phase(params: PhaseParams, ctx: Context) -> dict[str, Json]:
     return work_in_phases(params.phases, params.seconds, ctx)
 
 
-class SizeParams(Strict):
+class SizeParams(StrictModel):
     """A size to judge."""
 
     size_mb: float = Field(ge=0)
@@ -95,7 +90,7 @@ def size_check(params: SizeParams) -> dict[str, Json]:
     return {"size_mb": params.size_mb, "is_large": params.size_mb >= params.limit_mb}
 
 
-class ListParams(Strict):
+class ListParams(StrictModel):
     """How many items."""
 
     count: int = Field(10, ge=0, le=1_000_000)
@@ -107,7 +102,7 @@ def list_items(params: ListParams) -> dict[str, Json]:
     return {"items": [{"name": f"item-{number}", "size": number % 7} for number in range(params.count)]}
 
 
-class ChunkParams(Strict):
+class ChunkParams(StrictModel):
     """A chunk of a larger whole."""
 
     chunk: Json
@@ -122,7 +117,7 @@ def chunk_processor(params: ChunkParams) -> dict[str, Json]:
     return {"items": len(chunk), "weight": sum(size for size in sizes if isinstance(size, int | float)) * params.factor}
 
 
-class MemoryParams(Strict):
+class MemoryParams(StrictModel):
     """How much memory."""
 
     megabytes: int = Field(100, ge=1, le=1_000_000)

@@ -10,11 +10,11 @@ from anabranch.plugins.raster.models import (
     Notice,
     Profile,
     RasterOptions,
-    Strict,
     Validated,
     ValidateOptions,
 )
 from anabranch.plugins.stac.facts import Output, RasterItem
+from anabranch.strict_model import StrictModel
 
 __all__ = [
     "Cog",
@@ -42,7 +42,7 @@ class RasterRequest(RasterOptions):
     datetime: str | None = None
 
 
-class Plan(Strict):
+class Plan(StrictModel):
     """The outputs that will be made if the raster is valid."""
 
     source: str
@@ -70,7 +70,7 @@ class ValidateParams(ValidateOptions):
         return ValidateOptions(**self.model_dump(include=set(ValidateOptions.model_fields)))
 
 
-class CogSource(Strict):
+class CogSource(StrictModel):
     """A checked raster, and the CRS of its COGs."""
 
     source: str
@@ -96,7 +96,7 @@ class CogParams(CogSource):
     tier: Profile
 
 
-class Cog(Strict):
+class Cog(StrictModel):
     """A COG in the silver tier that is not verified yet."""
 
     tier: Profile
@@ -115,7 +115,7 @@ class VerifyParams(CogSource):
     notices: tuple[Notice, ...] = ()
 
 
-class Verified(Strict):
+class Verified(StrictModel):
     """A verified raster: its objects, the facts of its item, and the address of the report."""
 
     outputs: tuple[Output, ...]
@@ -128,7 +128,7 @@ class Verified(Strict):
         return item.model_dump(mode="json", exclude_none=True)
 
 
-class SourceFile(Strict):
+class SourceFile(StrictModel):
     """The file that a raster was published from."""
 
     address: str
@@ -141,7 +141,7 @@ class VerifiedCog(Cog):
     verified: Compared
 
 
-class Report(Strict):
+class Report(StrictModel):
     """What was detected, decided and repaired."""
 
     source: SourceFile

@@ -5,10 +5,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from anabranch.geo.boxes import Box
 from anabranch.plugins.stac.facts import Footprint
+from anabranch.strict_model import StrictModel
 
 __all__ = [
     "Band",
@@ -26,7 +27,6 @@ __all__ = [
     "RasterOptions",
     "Repairs",
     "Statistics",
-    "Strict",
     "Times",
     "ValidateOptions",
     "Validated",
@@ -67,20 +67,14 @@ class Profile(StrEnum):
     ARCHIVE = "archive"
 
 
-class Strict(BaseModel):
-    """A frozen model that refuses unknown keys, NaN and infinity."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Notice(Strict):
+class Notice(StrictModel):
     """A warning that stops nothing."""
 
     code: str
     message: str
 
 
-class RasterOptions(Strict):
+class RasterOptions(StrictModel):
     """The caller's options for a raster, as given."""
 
     input_crs: str | None = None
@@ -100,7 +94,7 @@ class ValidateOptions(RasterOptions):
     raster_type: Kind | None = None
 
 
-class Statistics(Strict):
+class Statistics(StrictModel):
     """Statistics of the valid pixels that were read; `exact` where all were read."""
 
     minimum: float
@@ -111,7 +105,7 @@ class Statistics(Strict):
     exact: bool = False
 
 
-class Band(Strict):
+class Band(StrictModel):
     """One band: its metadata and the statistics of its pixels."""
 
     index: int
@@ -126,7 +120,7 @@ class Band(Strict):
     statistics: Statistics | None = None
 
 
-class Repairs(Strict):
+class Repairs(StrictModel):
     """Repairs made while the COG is written; none of them changes a value."""
 
     crs: str | None = None
@@ -140,7 +134,7 @@ class Repairs(Strict):
         return self != Repairs()
 
 
-class Times(Strict):
+class Times(StrictModel):
     """The acquisition time: a moment, or a span."""
 
     moment: datetime | None = None
@@ -150,7 +144,7 @@ class Times(Strict):
     rule: str = ""  # where it was found
 
 
-class Estimate(Strict):
+class Estimate(StrictModel):
     """A rough upper estimate of what the work needs."""
 
     memory_mb: int
@@ -158,7 +152,7 @@ class Estimate(Strict):
     seconds: int
 
 
-class Window(Strict):
+class Window(StrictModel):
     """A part of a grid, in pixels."""
 
     column: int = Field(ge=0)
@@ -167,7 +161,7 @@ class Window(Strict):
     height: int = Field(gt=0)
 
 
-class Validated(Strict):
+class Validated(StrictModel):
     """A raster that can be published, with all facts and decisions."""
 
     name: str
@@ -193,7 +187,7 @@ class Validated(Strict):
     warnings: tuple[Notice, ...]
 
 
-class Checked(Strict):
+class Checked(StrictModel):
     """A raster that can be published, and the profiles of its COGs."""
 
     raster: Validated
@@ -201,7 +195,7 @@ class Checked(Strict):
     pixels: int
 
 
-class CogOptions(Strict):
+class CogOptions(StrictModel):
     """How to write a COG, and with how much memory and how many threads."""
 
     kind: Kind
@@ -215,7 +209,7 @@ class CogOptions(Strict):
     threads: int = Field(default=0, ge=0)
 
 
-class Written(Strict):
+class Written(StrictModel):
     """A COG on disk."""
 
     size_bytes: int
@@ -227,7 +221,7 @@ class Written(Strict):
     rewritten: bool
 
 
-class Compared(Strict):
+class Compared(StrictModel):
     """A COG that passed the comparison with its source, with exact statistics of its bands."""
 
     size_bytes: int
@@ -236,7 +230,7 @@ class Compared(Strict):
     overviews: tuple[int, ...]
 
 
-class Projection(Strict):
+class Projection(StrictModel):
     """The grid of a COG; its CRS is `code` or `projjson`, or both where its authority is not a common one."""
 
     code: str | None
@@ -246,7 +240,7 @@ class Projection(Strict):
     bbox: Box
 
 
-class Inspected(Strict):
+class Inspected(StrictModel):
     """A verified COG as its item describes it: its footprint and grid, and the bands that maps show."""
 
     compared: Compared

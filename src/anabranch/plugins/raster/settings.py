@@ -1,14 +1,15 @@
 """The settings of rasters."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from anabranch.strict_model import StrictModel
 
 __all__ = ["RasterSettings"]
 
 
-class RasterSettings(BaseModel):
+class RasterSettings(StrictModel):
     """Limits of rasters and of the work on them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is accepted.")
     raster_single_bytes: int = Field(
         2_000_000_000, ge=1, description="The largest file that becomes one COG unless a job says `tiling: never`."

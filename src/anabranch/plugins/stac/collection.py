@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.geo.boxes import Box, unite
 from anabranch.plugins.stac.item import STAC_VERSION, write_time
 from anabranch.plugins.stac.names import check_collection_id
+from anabranch.strict_model import StrictModel
 
 __all__ = ["CollectionFacts", "Provider", "build_collection", "covers_items", "widen"]
 
@@ -22,20 +23,18 @@ WORLD_EXTENT: JsonObject = {
 Span = tuple[datetime | None, datetime | None]
 
 
-class Provider(BaseModel):
+class Provider(StrictModel):
     """Who made, processed or serves the data."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     name: str = Field(min_length=1)
     description: str | None = None
-    roles: list[str] = []
+    roles: list[str] = Field([])
     url: str | None = None
 
 
-class CollectionFacts(BaseModel):
+class CollectionFacts(StrictModel):
     """The fields of a collection; omitted ones stay unchanged, or get a default when the collection is new."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
     title: str | None = None
     description: str | None = Field(None, min_length=1)

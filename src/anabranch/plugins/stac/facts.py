@@ -3,10 +3,11 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AwareDatetime, Field, field_validator, model_validator
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box, box_of
+from anabranch.strict_model import StrictModel
 
 __all__ = ["Band", "Footprint", "Output", "RasterItem", "Render", "Source", "Statistics"]
 
@@ -22,13 +23,7 @@ BBOX_TOLERANCE_DEGREES = 1e-6
 CODE = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_.-]{1,64}", re.ASCII)  # of any authority
 
 
-class Facts(BaseModel):
-    """A frozen model that refuses unknown keys, NaN and infinity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Statistics(Facts):
+class Statistics(StrictModel):
     """Statistics of all valid pixels of a band."""
 
     minimum: Number | None = None
@@ -39,7 +34,7 @@ class Statistics(Facts):
     valid_percent: Number | None = Field(None, ge=0, le=100)
 
 
-class Band(Facts):
+class Band(StrictModel):
     """One band; `scale` and `offset` turn its pixels into values of `unit`."""
 
     name: str = Field(min_length=1)
@@ -54,7 +49,7 @@ class Band(Facts):
     statistics: Statistics | None = None
 
 
-class Output(Facts):
+class Output(StrictModel):
     """An object of the item: `asset` is its key, by default from its kind; readers fetch it by `name`."""
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -67,14 +62,14 @@ class Output(Facts):
     title: str | None = Field(None, exclude_if=lambda title: title is None)
 
 
-class Source(Facts):
+class Source(StrictModel):
     """The file that the item was made from."""
 
     sha256: Sha256
     name: str | None = None
 
 
-class Render(Facts):
+class Render(StrictModel):
     """How a map may show it, in the fields of the render extension."""
 
     assets: list[str] = Field(["data"], min_length=1)
@@ -90,7 +85,7 @@ class Render(Facts):
     minmax_zoom: tuple[int, int] | None = None
 
 
-class Footprint(Facts):
+class Footprint(StrictModel):
     """The area with data: one or more polygons in WGS 84 degrees (C1)."""
 
     type: Literal["Polygon", "MultiPolygon"]
@@ -124,7 +119,7 @@ class Footprint(Facts):
         return Box(*map(_round, box_of(self.polygons)))
 
 
-class RasterItem(Facts):
+class RasterItem(StrictModel):
     """A raster with its objects, to become an item. Its time is a moment or an interval."""
 
     id: str
@@ -145,7 +140,7 @@ class RasterItem(Facts):
     outputs: list[Output] = Field(min_length=1)
     source: Source | None = None
     software: dict[str, str] = Field({}, description="The software that made it, with versions.")
-    renders: dict[str, Render] = {}
+    renders: dict[str, Render] = Field({})
 
     @field_validator("crs")
     @classmethod

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from anabranch import Context, handler
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
+from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
     from anabranch.plugins.stac.catalog import Publication
@@ -19,41 +20,35 @@ __all__ = ["build_publications", "ensure_collection", "register_item", "register
 MAX_ITEMS = 10_000
 
 
-class Strict(BaseModel):
-    """A frozen model that refuses unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ItemReference(Strict):
+class ItemReference(StrictModel):
     """An item in the catalog."""
 
     collection: str
     id: str
 
 
-class CollectionResult(Strict):
+class CollectionResult(StrictModel):
     """The collection, and whether it is new or changed."""
 
     collection: str
     changed: bool
 
 
-class ItemParams(Strict):
+class ItemParams(StrictModel):
     """An item for an existing collection."""
 
     collection: str
     item: RasterItem
 
 
-class ItemsParams(Strict):
+class ItemsParams(StrictModel):
     """Items for an existing collection; all of them are published, or none."""
 
     collection: str
     items: list[RasterItem] = Field(max_length=MAX_ITEMS)
 
 
-class ItemsResult(Strict):
+class ItemsResult(StrictModel):
     """The published items, and how many of them are new or changed."""
 
     items: list[ItemReference]

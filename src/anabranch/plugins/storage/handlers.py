@@ -2,11 +2,12 @@
 
 from pathlib import PurePosixPath
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import Permanent
+from anabranch.strict_model import StrictModel
 
 __all__ = ["list_files", "stage"]
 
@@ -14,20 +15,14 @@ MAX_FILES = 50_000
 FILES_PER_PROGRESS = 1_000
 
 
-class Strict(BaseModel):
-    """A frozen model that refuses unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class StageParams(Strict):
+class StageParams(StrictModel):
     """The address of a file; `tag` is its version from an earlier `stat`, if there was one."""
 
     source: str
     tag: str | None = None
 
 
-class Staged(Strict):
+class Staged(StrictModel):
     """A file on this machine, identified by its content."""
 
     source: str
@@ -50,7 +45,7 @@ def stage(params: StageParams, ctx: Context) -> Staged:
     return Staged(source=params.source, name=PurePosixPath(params.source).name, size=staged.size, sha256=staged.sha256)
 
 
-class ListParams(Strict):
+class ListParams(StrictModel):
     """Which files of a folder to list."""
 
     folder: str
@@ -60,7 +55,7 @@ class ListParams(Strict):
     limit: int = Field(10_000, ge=1, le=MAX_FILES)
 
 
-class File(Strict):
+class File(StrictModel):
     """A file in a tier."""
 
     address: str
@@ -68,7 +63,7 @@ class File(Strict):
     modified: str
 
 
-class Listed(Strict):
+class Listed(StrictModel):
     """The files in the order of their addresses; `more` where the limit cut the list off."""
 
     files: tuple[File, ...]

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from anabranch.canonical import Json, encode
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.drawing import Edge, Layout, Vertex, draw, to_svg, to_text
+from anabranch.workflows.edges import Branch
 from anabranch.workflows.nodes import (
-    Branch,
     ConditionalNode,
     FanInNode,
     FanOutNode,

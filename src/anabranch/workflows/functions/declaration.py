@@ -17,8 +17,8 @@ from anabranch.workflows.functions.symbols import Symbol
 from anabranch.workflows.functions.tracing import Trace, adopt
 from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import Mistake
-from anabranch.workflows.yaml import Loaded, load_document
-from anabranch.workflows.yaml_tree import FileMistake
+from anabranch.workflows.yaml.load import Loaded, load_document
+from anabranch.workflows.yaml.tree import FileMistake
 
 __all__ = ["WorkflowFunction", "functions_in", "workflow"]
 

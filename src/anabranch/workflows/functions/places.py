@@ -5,7 +5,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from anabranch.errors import DefinitionError
-from anabranch.workflows.yaml_tree import FileMistake
+from anabranch.workflows.yaml.tree import FileMistake
 
 __all__ = ["Place", "TraceError", "find_place", "mistake_here", "place_of_error"]
 

@@ -14,7 +14,7 @@ from anabranch.workflows.functions.recorder import CURRENT, MARK, Recorder
 from anabranch.workflows.functions.symbols import Symbol, expression_of, pieces_of, references
 from anabranch.workflows.handlers import Handler
 from anabranch.workflows.rules import Model, declared_values
-from anabranch.workflows.yaml_tree import FileMistake
+from anabranch.workflows.yaml.tree import FileMistake
 
 __all__ = ["Branch", "Trace", "TracedNode", "Value", "adopt", "current_trace", "nodes_in", "references_in"]
 

@@ -4,10 +4,10 @@ import math
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from anabranch.plugins.raster.cog.target_view import open_view
 from anabranch.plugins.raster.models import CogOptions, Window
+from anabranch.strict_model import StrictModel
 
 __all__ = ["Scheme", "Tile", "needs_tiles", "plan_tiles"]
 
@@ -17,18 +17,16 @@ TARGET_TILE_BYTES = 300_000_000
 MAX_SINGLE_BYTES, MAX_SINGLE_PIXELS = 2_000_000_000, 250_000_000
 
 
-class Tile(BaseModel):
+class Tile(StrictModel):
     """One tile: its name, and its window of the target grid."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     window: Window
 
 
-class Scheme(BaseModel):
+class Scheme(StrictModel):
     """The tiles of a raster, row by row."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     width: int
     height: int
     side: int

@@ -6,7 +6,6 @@ import numpy as np
 import rasterio
 import shapely
 from affine import Affine
-from pydantic import BaseModel, ConfigDict
 from rasterio.crs import CRS
 from rasterio.enums import Resampling
 from rasterio.warp import reproject
@@ -20,6 +19,7 @@ from anabranch.geo.outlines import Mask, bounds, grow, hull, outlines
 from anabranch.geo.rings import apply, find_extent, find_pole, locate, place
 from anabranch.plugins.raster.files.reader import bounded, quiet
 from anabranch.plugins.raster.item.valid_grid import valid_cells
+from anabranch.strict_model import StrictModel
 
 __all__ = ["Footprint", "footprint"]
 
@@ -28,10 +28,9 @@ GRID_CELLS = 512
 POINTS_PER_SIDE = 48
 
 
-class Footprint(BaseModel):
+class Footprint(StrictModel):
     """A GeoJSON geometry, and its bbox; west is greater than east where it crosses 180 degrees."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     type: str
     coordinates: list[list[tuple[float, float]]] | list[list[list[tuple[float, float]]]]
     bbox: Box

@@ -2,9 +2,6 @@
 
 from contextlib import closing, suppress
 from itertools import chain, islice
-from mimetypes import guess_type
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -18,17 +15,16 @@ from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import All, Json, Yes
 from anabranch.cli.terminal.output import note, print_json, print_result, print_row, print_table
-from anabranch.errors import Conflict, InputError, NotFound, Unavailable
+from anabranch.errors import Conflict, NotFound
 from anabranch.storage.addresses import parse_address, parse_folder
 from anabranch.storage.marks import adopt_storage
 from anabranch.storage.tiers import Stat, Storage
 
-__all__ = ["adopt", "audit", "cp", "ls", "rm", "stat"]
+__all__ = ["adopt", "audit", "ls", "rm", "stat"]
 
 
 BATCH_OBJECTS = 1_000
 Object = Annotated[str, typer.Argument(metavar="ADDRESS", help="An object, like bronze://uploads/dem.tif.")]
-FileOrAddress = Annotated[str, typer.Argument(help="A file, or the address of an object.")]
 
 
 def ls(
@@ -65,21 +61,6 @@ def stat(address: Object, json: Json = False) -> None:
         return
     for name, value in facts.items():
         print_row((name, value), (10, 0))
-
-
-def cp(
-    source: FileOrAddress,
-    target: FileOrAddress,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing object or file.")] = False,
-    json: Json = False,
-) -> None:
-    """Copy an object from or to a file, or between tiers, and print its address and SHA-256."""
-    if "://" not in source and "://" not in target:
-        raise UsageError(
-            "usage", "neither argument is an address", remedy="Give one of them as an address, like silver://path."
-        )
-    size, digest = _copy(_open(), source, target, overwrite=overwrite)
-    print_result({"address": target, "size": size, "sha256": digest}, f"{digest}  {target}", json=json)
 
 
 def rm(
@@ -159,46 +140,6 @@ def _find_object(storage: Storage, folder: str) -> list[Stat]:
 def _to_json(tier: str, found: Stat) -> dict[str, Any]:
     modified = found.modified.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {"address": f"{tier}://{found.key}", "size": found.size, "modified": modified, "tag": found.tag}
-
-
-def _copy(storage: Storage, source: str, target: str, *, overwrite: bool) -> tuple[int, str]:
-    if "://" not in source:
-        return _upload(storage, Path(source), target, overwrite=overwrite)
-    if "://" not in target:
-        return _download(storage, source, Path(target), overwrite=overwrite)
-
-    home = prepare(quiet=True).home  # /tmp may be memory
-    home.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=home) as folder:
-        spool = Path(folder) / "object"
-        storage.download(source, spool)
-        return _upload(storage, spool, target, overwrite=overwrite)
-
-
-def _upload(storage: Storage, file: Path, target: str, *, overwrite: bool) -> tuple[int, str]:
-    try:
-        stored = storage.upload(target, file, if_absent=not overwrite, media_type=guess_type(target)[0])
-    except FileNotFoundError:
-        raise NotFound("file.not_found", f"there is no file {file}") from None
-    except OSError as error:
-        raise InputError("upload.unreadable", f"{file} can't be read: {error.strerror}") from None
-    return stored.size, stored.sha256
-
-
-def _download(storage: Storage, source: str, file: Path, *, overwrite: bool) -> tuple[int, str]:
-    """Write to a temporary file and rename it, so that the file is complete or absent (W7)."""
-    place = file / parse_address(source).name if file.is_dir() else file
-    if place.exists() and not overwrite:
-        raise Conflict("storage.exists", f"the file {place} already exists", remedy="Replace it with `--overwrite`.")
-    aside = place.with_name(f".{place.name[:200]}.part")
-    try:
-        got = storage.download(source, aside)
-        aside.replace(place)
-    except OSError as error:
-        raise Unavailable("storage.unwritable", f"{place} can't be written: {error.strerror}") from None
-    finally:
-        aside.unlink(missing_ok=True)
-    return got.stat.size, got.sha256
 
 
 def _remove(storage: Storage, address: str, *, recursive: bool, yes: bool) -> int:

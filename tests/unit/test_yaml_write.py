@@ -4,8 +4,8 @@ import pytest
 
 from anabranch import InputError
 from anabranch.engine.plugin import load_plugins
-from anabranch.workflows.yaml import load_yaml
-from anabranch.workflows.yaml_text import write_yaml
+from anabranch.workflows.yaml.load import load_yaml
+from anabranch.workflows.yaml.write import write_yaml
 
 REGISTRY = load_plugins()
 WRITTEN = [name for name, declared in REGISTRY.declarations.items() if declared.origin.endswith(".yaml")]

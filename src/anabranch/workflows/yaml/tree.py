@@ -11,7 +11,7 @@ import yaml
 
 from anabranch.canonical import Json
 from anabranch.workflows.mistakes import MAX_MISTAKES, Path
-from anabranch.workflows.yaml_scalars import OddScalar, resolve, shorten
+from anabranch.workflows.yaml.scalars import OddScalar, resolve, shorten
 
 __all__ = ["FileMistake", "Position", "Tree", "TreeError", "read_tree"]
 

@@ -11,17 +11,18 @@ from typing import Any, TypeVar
 from anabranch.canonical import Json
 from anabranch.errors import DefinitionError
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Edges
 from anabranch.workflows.handlers import Handler
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote, show
 from anabranch.workflows.nesting import nest
-from anabranch.workflows.nodes import NAME, NODES, AnyNode, ConditionalNode, Edges, FanOutNode, GateNode, Kind, Node
+from anabranch.workflows.nodes import NAME, NODES, AnyNode, ConditionalNode, FanOutNode, GateNode, Kind, Node
 from anabranch.workflows.reading import Read, read
 from anabranch.workflows.rules import Model, declared_keys
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.validation import find_handler_mistakes, find_workflow_mistakes, in_order
 from anabranch.workflows.work import HandlerWork, Work, WorkflowWork
-from anabranch.workflows.yaml_tree import FileMistake, Tree, TreeError, read_tree
+from anabranch.workflows.yaml.tree import FileMistake, Tree, TreeError, read_tree
 
 __all__ = ["FileMistake", "Loaded", "Place", "load_document", "load_yaml"]
 

@@ -8,11 +8,11 @@ import yaml
 from anabranch.canonical import Json
 from anabranch.errors import InputError
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.edges import Branch
 from anabranch.workflows.handlers import Handler
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.nodes import (
     AnyNode,
-    Branch,
     ConditionalNode,
     FanInNode,
     FanOutNode,

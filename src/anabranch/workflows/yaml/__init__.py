@@ -1,0 +1,1 @@
+"""Workflows in YAML: `load` reads them, `write` prints them; `tree` and `scalars` parse the text."""
