@@ -5,6 +5,7 @@ By default a few operations are tried, always with the same examples; the slow t
 
 import asyncio
 import json
+import subprocess
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import ANY
 from zlib import crc32
 
 import psycopg
@@ -39,7 +41,7 @@ from schemathesis.specs.openapi.checks import (
 from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.api.openapi.document import load_document, operations_of
+from anabranch.api.openapi.document import DOCUMENT, load_document, operations_of
 from anabranch.app import open_results, purge
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
@@ -63,6 +65,8 @@ CHECKS = [
     missing_required_header,
     unsupported_method,
 ]
+GENERATOR = Path(__file__).parents[2] / ".cache" / "generator-venv" / "bin" / "openapi-python-client"
+GENERATED = Path(__file__).parents[1] / "data" / "generator"
 HANDLER = """
 from anabranch import register_handler
 
@@ -105,6 +109,7 @@ class Stack:
     """A server whose callers need keys, an orchestrator beside it, and the loop of both in a thread."""
 
     url: str
+    home: Path
     key: Credential
     engine: EngineHarness
     loop: asyncio.AbstractEventLoop
@@ -133,7 +138,7 @@ async def open_stack(home: Path, database_url: str) -> AsyncIterator[Stack]:
         await exits.enter_async_context(orchestrating(Settings(home=home), database_url))
         engine = await exits.enter_async_context(open_harness(database_url))
         served = exits.enter_context(serve_api(database_url, home, plugins=str(plugins), auth="keys", **limits))
-        yield Stack(served.url, key, engine, asyncio.get_running_loop())
+        yield Stack(served.url, home, key, engine, asyncio.get_running_loop())
 
 
 @asynccontextmanager
@@ -359,3 +364,35 @@ def test_o6_no_answer_is_undocumented_however_many(name: str, stack: Stack, know
 def test_the_description_that_is_served_is_the_one_that_is_tried(stack: Stack) -> None:
     served = requests.get(f"{stack.url}/openapi.json", headers=stack.headers, timeout=20).json()
     assert served == {**load_document(), "servers": [{"url": stack.url}]}
+
+
+@pytest.mark.slow
+def test_a_generated_client_calls_the_api(stack: Stack, tmp_path: Path) -> None:
+    """The generator has an environment of its own: `make generator`."""
+    if not GENERATOR.exists():
+        pytest.skip("openapi-python-client is not installed: make generator")
+    options = ["--meta", "none", "--fail-on-warning", "--config", str(GENERATED / "config.yaml")]
+    made = [str(GENERATOR), "generate", "--path", str(DOCUMENT), "--output-path", str(tmp_path / "generated"), *options]
+    subprocess.run(made, check=True, timeout=PATIENCE_SECONDS)
+    called = [
+        str(GENERATOR.with_name("python")),
+        str(GENERATED / "run.py"),
+        stack.url,
+        stack.key.text,
+        JOB,
+        "hills.tif",
+    ]
+    answer = subprocess.run(
+        called, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout) == {
+        "submitted": "SubmittedJob",
+        "same": True,
+        "parameters": {"n": 7},
+        "listed": 1,
+        "bytes": (stack.home / "silver" / "jobs" / JOB / "cog" / "hills.tif").stat().st_size,
+        "found": ANY,
+        "problem": ["Problem", 404, "job.not_found"],
+    }
+    assert len(json.loads(answer.stdout)["found"]) == 2

@@ -43,6 +43,8 @@ HEADERS: Schema = {
     "WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to authenticate."},
     "Retry-After": {"schema": {"type": "string"}, "description": "After how many seconds to try again."},
 }
+# Generators make a class of each schema, and take off the underscores at the end of a name.
+GENERIC_NAME = re.compile(r'("|/)Page_(\w+?)_"')
 SENT: Schema = {CORRELATION: {"$ref": f"#/components/headers/{CORRELATION}"}}
 EXAMPLE_PATH, EXAMPLE_ID = "/api/jobs", "0d4ac1e5b6f94c40a7f10ee9bb4ad4a0"
 
@@ -61,7 +63,8 @@ def write(document: Schema) -> str:
 
 def assemble(routes: list[BaseRoute], *mounted: Schema) -> Schema:
     """The document of these routes and of the applications that are mounted beside them."""
-    document = get_openapi(title="Anabranch", version="1", description=ABOUT, routes=routes)
+    given = get_openapi(title="Anabranch", version="1", description=ABOUT, routes=routes)
+    document: Schema = json.loads(GENERIC_NAME.sub(r'\1\2Page"', json.dumps(given)))
     schemas = document["components"]["schemas"]
     schemas["Problem"] = Problem.model_json_schema(ref_template=REFERENCE)
     _lift_bodies(document, schemas)
@@ -71,6 +74,8 @@ def assemble(routes: list[BaseRoute], *mounted: Schema) -> Schema:
     for other in mounted:
         document["paths"] |= other["paths"]
         schemas |= other["components"]["schemas"]
+    for name, schema in schemas.items():
+        schema["title"] = name  # that of a generic class is not unique, and generators name their classes by it
     document["components"] |= {
         "parameters": dict(PARAMETERS),
         "headers": HEADERS,

@@ -2,7 +2,10 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 from anabranch.access import Scope
 from anabranch.api.openapi.declare import BODY_CODES, Schema, problems
@@ -55,6 +58,7 @@ RASTER = {
     f"get {ITEM}/preview.{{format}}": Mounted("draw_preview_as", "The same in a format."),
     f"get {ITEM}/preview/{{width}}x{{height}}.{{format}}": Mounted("draw_preview_sized", "The same in a size."),
 }
+SCHEMAS = Path(__file__).with_name("catalog.yaml")
 SCHEMA_REFERENCE = re.compile(r"#/components/schemas/([A-Za-z0-9._-]+)")
 
 
@@ -62,7 +66,9 @@ def describe_stac() -> Schema:
     """The part of the document under `/stac`."""
     from anabranch.serving.stac.api import describe_stac as describe
 
-    return _complete(describe(), "/stac", "catalog", STAC, CATALOG_CODES)
+    described = _complete(describe(), "/stac", "catalog", STAC, CATALOG_CODES)
+    described["components"]["schemas"] = yaml.safe_load(SCHEMAS.read_text())
+    return described
 
 
 def describe_raster() -> Schema:
@@ -78,6 +84,9 @@ def _complete(given: Schema, root: str, tag: str, known: dict[str, Mounted], cod
     for path, item in document["paths"].items():
         for method, operation in item.items():
             mounted = known[f"{method} {path}"]
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path" and "anyOf" in parameter["schema"]:
+                    parameter["schema"] = parameter["schema"]["anyOf"][0]  # the other is null, which no path can have
             responses = {status: response for status, response in operation["responses"].items() if status != "422"}
             operation |= {
                 "tags": [tag],
