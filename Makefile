@@ -1,5 +1,6 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
+export PYTHONDONTWRITEBYTECODE := # else every process of the tests compiles each module again
 .PHONY: setup demo test proofs faults soak bench validator generator lint check lock reference docs clean help
 
 EXTRAS = $(shell .venv/bin/python -c \

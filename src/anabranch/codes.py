@@ -121,6 +121,7 @@ CODES: tuple[Code, ...] = (
     Code("file.unwritable", Kind.INVALID, "The file can't be written.", "Name another file, or make room for it.", LOCAL),
     Code("files.failed", Kind.TASK, "Jobs of some files did not complete.", "See `anabranch tasks JOB --status failed`; submit again to run what did not complete.", LOCAL),
     Code("files.refused", Kind.INVALID, "Some files of a folder or a pattern were refused.", "Fix them and submit the same again; files that have a job keep it.", LOCAL),
+    Code("gate.answer", Kind.INVALID, "The signal is not the answer that the gate declares; the gate goes on waiting.", "Send the fields that the gate takes; `anabranch status` shows the command."),
     Code("gate.ended", Kind.CONFLICT, "The gate no longer waits: its job has ended, or took another branch.", "See `anabranch events`."),
     Code("gate.not_found", Kind.NOT_FOUND, "The job has no such gate.", "See its nodes with `anabranch status`."),
     Code("gate.other", Kind.CONFLICT, "The gate was already signalled with a different payload.", "The first signal counts; see `anabranch events`."),

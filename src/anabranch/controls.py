@@ -15,9 +15,10 @@ from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import Again, choose_again
 from anabranch.engine.views import JobDetail, NodeDetail
 from anabranch.errors import AnabranchError, Conflict, NotFound, Unavailable
+from anabranch.workflows.answers import check_answer
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.mistakes import nearest
-from anabranch.workflows.nodes import Kind
+from anabranch.workflows.nodes import GateNode
 
 __all__ = ["Controls", "RetryChoice"]
 
@@ -87,9 +88,12 @@ class Controls:
         raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
 
     async def signal(self, job_id: str, node: str, payload: JsonObject, by: str) -> bool:
-        """Give a gate its signal; False when it has received the same before, Conflict when it has another."""
+        """Give a gate its signal; False when it has received the same before, Conflict when it has another.
+
+        A signal that is not the answer that the gate declares is an InputError, and the gate goes on waiting.
+        """
         job = await self._reads.find(job_id)
-        _require_gate(await self._reads.workflow(job), node)
+        payload = check_answer(_require_gate(await self._reads.workflow(job), node), payload)
         verdict = await self._store.signal(job.job_id, node, payload, by, self._session())
         if verdict.right:
             self._start([verdict.right])
@@ -176,12 +180,13 @@ def _unretryable(job: Job, answer: RetryAnswer) -> AnabranchError:
     return NotFound("job.not_found", f"{name} is gone", remedy="List jobs with `anabranch jobs`.")
 
 
-def _require_gate(workflow: Workflow, node: str) -> None:
-    gates = [one.name for one in workflow.nodes if one.kind is Kind.GATE]
+def _require_gate(workflow: Workflow, node: str) -> GateNode:
+    gates = {one.name: one for one in workflow.nodes if isinstance(one, GateNode)}
     if node not in gates:
         what = "is not a gate" if node in workflow.names else "is not a node"
-        hint = nearest(node, gates) or f"Its gates: {', '.join(gates) or 'none'}."
+        hint = nearest(node, list(gates)) or f"Its gates: {', '.join(gates) or 'none'}."
         raise NotFound("gate.not_found", f"{node!r} {what} of workflow {workflow.id}", remedy=hint)
+    return gates[node]
 
 
 def _ended(job_id: str, state: JobState) -> Conflict:

@@ -23,10 +23,11 @@ class JobState(Word):
 
 
 class NodeState(Word):
-    """The state of a node; `running` means opened."""
+    """The state of a node; `running` means opened. A gate or a wait that is open is shown as `waiting`."""
 
     PENDING = "pending"
     RUNNING = "running"
+    WAITING = "waiting"
     COMPLETED = "completed"
     FAILED = "failed"
     SKIPPED = "skipped"

@@ -125,6 +125,20 @@ def test_many_jobs_are_submitted_from_a_file_and_bad_lines_hurt_no_others(shell:
     assert shell("submit hello_world --rerun --bulk", str(file)).stderr == "1 jobs were submitted\n"
 
 
+def test_jobs_are_labelled_and_found_by_their_labels(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "lines.jsonl"
+    file.write_text('{"n": 71}\n{"n": 72}\n')
+    many = shell("submit hello_world --label batch=seven --bulk", str(file)).stdout.split()
+    one = shell("submit hello_world -p n=73 --label batch=seven --label note=a=b").stdout.strip()
+
+    assert [job["job_id"] for job in shell.json("jobs --label batch=seven")] == [one, *reversed(many)]
+    lines = shell("jobs --label batch=seven --label note=a=b").stdout.splitlines()
+    assert lines[0].split() == ["JOB", "WORKFLOW", "STATUS", "AGE", "TOOK", "LABELS"]
+    assert [line.split()[0] for line in lines[1:]] == [one[:12]]
+    assert "labels    batch=seven, note=a=b\n" in shell(f"status {one}").stdout
+    assert "is not a label" in shell("jobs --label batch", code=2).stderr
+
+
 def test_a_workflow_in_yaml_runs_like_one_in_python(shell: Shell) -> None:
     job = shell.json("submit diamond -p text=x --wait")
     assert (job["status"], job["result"]) == ("completed", {"text": "X has 1 letters"})

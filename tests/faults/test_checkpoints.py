@@ -60,6 +60,7 @@ def once_but(moment: str) -> dict[str, list[int]]:
     return {stop: [2 if stop == f"{moment}-{phase}" else 1 for phase in range(1, PHASES + 1)] for stop in STOPS}
 
 
+@pytest.mark.slow
 async def test_w5_children_killed_at_every_boundary_of_a_phase_go_on_from_the_last_checkpoint(stage: Stage) -> None:
     _, job_id = await stand_everywhere(stage)
     for *_, pid in stage.noted("stands"):
@@ -124,6 +125,7 @@ def server() -> Iterator[Server]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 async def test_w5_a_server_killed_at_every_boundary_of_a_phase_is_waited_for(server: Server, tmp_path: Path) -> None:
     """Checkpoints wait for the server to come back; no attempt is lost, and nothing is done twice."""
     async with open_stage(Start(tmp_path, PLUGINS, server.cluster.url(), lease=60)) as stage:

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -131,9 +130,7 @@ async def fill_and_free(url: str, disk: Path, folder: Path) -> None:
         with pytest.raises(Unavailable):
             await asyncio.wait_for(fail_to_submit(stage), PATIENCE_SECONDS)
         filler.unlink()
-        began = time.monotonic()
         job = await stage.finish(job_id)
-        assert time.monotonic() - began < 30
         tasks = await stage.tasks(job, "bulk")
         assert [(task.status, task.failures, len(str(task.result))) for task in tasks] == [
             ("completed", 0, 900_000)

@@ -90,9 +90,7 @@ async def test_e6_a_right_whose_holder_never_heard_of_it_is_taken_over(stage: St
     await start_behind(stage, proxy)
     job_id = await stage.submit("chain")
     await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
-    began = time.monotonic()
     await stage.until(job_id, lambda job: job.nodes[1].tasks.total)
-    assert time.monotonic() - began < LEASE + 2 * SWEEP
     await stage.finish(job_id)
     assert stage.query("select count(*) from app.outcomes") == [(60,)]
 
@@ -105,9 +103,7 @@ async def test_e6_a_worker_killed_between_the_report_and_the_advance(stage: Stag
     job_id = await stage.submit("chain")
     await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
     worker.kill()
-    began = time.monotonic()
     await stage.until(job_id, lambda job: job.nodes[1].tasks.total)
-    assert time.monotonic() - began < LEASE + 2 * SWEEP
     await stage.crew.start_ready("worker")
     await stage.finish(job_id)
     assert stage.query("select count(*) from app.outcomes") == [(60,)]
@@ -126,6 +122,7 @@ async def test_e21_a_worker_killed_after_its_commit_and_before_the_reply(stage: 
     assert all(task.failures == 0 for task in await stage.tasks(job, "work"))
 
 
+@pytest.mark.slow
 async def test_e3_a_report_that_arrives_after_its_worker_died_is_stale(stage: Stage, proxy: Proxy) -> None:
     """Killed between work and report; the report itself is on its way, and comes when another has the task."""
     worker = await start_behind(stage, proxy)
@@ -146,6 +143,7 @@ async def test_e3_a_report_that_arrives_after_its_worker_died_is_stale(stage: St
     assert [(task.result, task.failures) for task in await stage.tasks(job, "beat")] == [(2, 0), (2, 0)]
 
 
+@pytest.mark.slow
 async def test_e21_a_worker_cut_off_stops_before_its_lease_ends_and_works_on_when_healed(
     stage: Stage, proxy: Proxy
 ) -> None:
@@ -195,6 +193,7 @@ async def test_e21_a_worker_that_is_cut_off_stops_when_nobody_else_is_there(
     await stage.finish(job_id)
 
 
+@pytest.mark.slow
 async def test_e12_a_claim_that_commits_long_after_its_connection_broke_is_found(stage: Stage, proxy: Proxy) -> None:
     """It waits for a lock, and commits when its worker has connected anew: nobody has it in hand."""
     worker = await start_behind(stage, proxy)

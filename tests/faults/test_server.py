@@ -1,7 +1,6 @@
 """PostgreSQL restarts, crashes, and ends connections; all processes come back, and nothing is lost."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -66,15 +65,13 @@ async def restart_during(stage: Stage, server: DatabaseServer, hows: Sequence[st
 async def test_e6_a_restart_amid_advances_costs_less_than_a_lease(
     server: DatabaseServer, folder: Path, how: str
 ) -> None:
-    """Far less than the lease of a minute: nobody died who would have to be waited for."""
-    async with stage_on(server, folder, lease=60) as stage:
+    """The lease is longer than the test's patience: nobody died who would have to be waited for."""
+    async with stage_on(server, folder, lease=600) as stage:
         jobs = [await stage.submit("chain", run=run) for run in range(12)]
         for kill in range(1, 4):
             await stage.until(jobs[0], lambda job, kill=kill: job.nodes[2 * kill].tasks.total)  # type: ignore[misc]  # bound
             await server.restart(how)
-        back = time.monotonic()
         await stage.finish(*jobs)
-        assert time.monotonic() - back < 30
 
 
 @pytest.mark.slow

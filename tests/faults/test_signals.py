@@ -14,6 +14,7 @@ pytestmark = pytest.mark.postgres
 GRACE = 30
 
 
+@pytest.mark.slow
 async def test_e3_a_worker_stopped_past_its_lease_notices_and_works_on_in_a_new_session(stage: Stage) -> None:
     file = stage.folder / "file"
     (worker, _) = await stage.crew.start_ready("worker", "orchestrator")

@@ -465,7 +465,7 @@ class Server:
             self._wait(client.ready)
 
     def _wait(self, true: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not true():
             assert self._process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
@@ -473,7 +473,7 @@ class Server:
 
     def close(self) -> None:
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(20)
+        self._process.wait(PATIENCE_SECONDS)
 
 
 @pytest.fixture

@@ -171,6 +171,76 @@ async def test_both_ways_to_submit_make_the_same_job(api: httpx.AsyncClient) -> 
     assert (other.status_code, other.json()["job_id"]) == (200, one)
 
 
+async def test_jobs_are_found_by_their_labels(api: httpx.AsyncClient) -> None:
+    both = {"workflow": "pair", "parameters": {"n": 1}, "labels": {"team": "maps", "run": "a=b"}}
+    made = [
+        await api.post("/api/jobs", json=both),
+        await api.post("/api/jobs/submit/pair", params={"label": ["team=maps"]}, json={"n": 2}),
+        await api.post("/api/jobs/submit/pair", json={"n": 3}),
+    ]
+    first, second, third = (answer.json()["job_id"] for answer in made)
+
+    async def found(*labels: str, **more: str) -> list[str]:
+        answer = await api.get("/api/jobs", params={"label": labels, **more})
+        return [job["job_id"] for job in answer.json()["items"]]
+
+    assert await found() == [third, second, first]
+    assert await found("team=maps") == [second, first]
+    assert await found("team=maps", "run=a=b", workflow="pair", status="running") == [first]
+    assert await found("team=maps", workflow="flow") == await found("team=map") == await found("Team=maps") == []
+    assert (await api.get(f"/api/jobs/{first}")).json()["labels"] == {"run": "a=b", "team": "maps"}
+    shown = [job["labels"] for job in (await api.get("/api/jobs")).json()["items"]]
+    assert shown == [{}, {"team": "maps"}, {"run": "a=b", "team": "maps"}]
+
+
+async def test_e15_labels_are_no_part_of_a_job_s_identity(api: httpx.AsyncClient) -> None:
+    wanted = {"workflow": "pair", "parameters": {"n": 1}}
+    key = {"Idempotency-Key": "mine"}
+    first = await api.post("/api/jobs", json={**wanted, "labels": {"team": "maps"}}, headers=key)
+    other = await api.post("/api/jobs", json={**wanted, "labels": {"team": "roads"}})
+    again = await api.post("/api/jobs", json={**wanted, "labels": {"team": "roads"}}, headers=key)
+
+    assert first.json()["job_id"] == other.json()["job_id"] == again.json()["job_id"]
+    assert (other.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
+    assert (await api.get(first.json()["links"]["self"])).json()["labels"] == {"team": "maps"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "where", "said"),
+    [
+        ({"a b": "x"}, "body.labels.a b.[key]", "begins with a letter or a digit"),
+        ({"n" * 64: "x"}, "body.labels", "1 to 63"),
+        ({"a": "x" * 201}, "body.labels.a", "1 to 200 characters"),
+        ({"a": "x\ny"}, "body.labels.a", "control character"),
+        ({"a": ""}, "body.labels.a", "1 to 200 characters"),
+        ({"a": 5}, "body.labels.a", "valid string"),
+        ({f"n{i}": "x" for i in range(17)}, "body.labels", "at most 16"),
+    ],
+)
+async def test_labels_are_bounded(api: httpx.AsyncClient, labels: dict[str, Json], where: str, said: str) -> None:
+    answer = await api.post("/api/jobs", json={"workflow": "pair", "labels": labels})
+    (mistake,) = problem(answer, 422, "request.invalid")["errors"]
+    assert mistake["where"].startswith(where)
+    assert said in mistake["detail"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        (["team"], "NAME=VALUE"),
+        (["=maps"], "name of a label"),
+        (["team="], "value of a label"),
+        (["a=1", "a=2"], "once"),
+    ],
+)
+async def test_labels_in_a_query_are_name_and_value(api: httpx.AsyncClient, pairs: list[str], said: str) -> None:
+    for answer in (
+        await api.get("/api/jobs", params={"label": pairs}),
+        await api.post("/api/jobs/submit/pair", params={"label": pairs}, json={}),
+    ):
+        assert said in problem(answer, 422, "request.invalid")["detail"]
+
+
 async def test_priority_is_taken_from_the_query_or_the_body(api: httpx.AsyncClient) -> None:
     one = await api.post("/api/jobs/submit/pair?priority=2", json={"n": 1})
     other = await api.post("/api/jobs", json={"workflow": "pair", "parameters": {"n": 2}, "priority": 9})
@@ -834,7 +904,9 @@ async def test_the_client_looks_around(url: str, engine: EngineHarness) -> None:
     def look() -> None:
         with Client(url) as client:
             for n in range(3):
-                client.submit("pair", {"n": n})
+                client.submit("pair", {"n": n}, labels={"n": f"= {n} & more"})
+            (found,) = client.jobs(labels={"n": "= 1 & more"})
+            assert found.labels == {"n": "= 1 & more"}
             page = client.jobs(limit=2, workflow="pair")
             rest = client.jobs(limit=2, before=page.next)
             assert [job.job_type for job in (*page, *rest)] == ["pair"] * 3

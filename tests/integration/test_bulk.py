@@ -99,6 +99,14 @@ async def test_each_line_is_answered_in_order(api: httpx.AsyncClient, database_u
     assert (shown["parameters"]["n"], shown["status"]) == (249, "running")
 
 
+async def test_a_line_has_labels(api: httpx.AsyncClient) -> None:
+    answers = await post(api, line(1, labels={"team": "maps"}) + line(2) + line(3, labels={"no name": "x"}))
+
+    assert [answer["status"] for answer in answers] == [202, 202, 422]
+    found = (await api.get("/api/jobs", params={"label": "team=maps"})).json()["items"]
+    assert [(job["job_id"], job["labels"]) for job in found] == [(answers[0]["job_id"], {"team": "maps"})]
+
+
 @pytest.mark.parametrize(
     ("bad", "status", "code"),
     [

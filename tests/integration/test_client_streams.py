@@ -24,7 +24,7 @@ from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 
-Listen = Callable[[str, str, int], Any]  # the events that a client hears of a job behind a URL
+Listen = Callable[..., Any]  # the events that a client hears of a job behind a URL
 
 
 @pytest.fixture
@@ -32,17 +32,22 @@ def app(tmp_path: Path, database_url: str) -> FastAPI:
     return create_app(Settings(home=tmp_path), database_url)
 
 
-async def listen(url: str, job_id: str, after: int = 0) -> list[Event | JobProgress]:
-    def hear() -> list[Event | JobProgress]:
-        with Client(url) as client:
-            return list(client.stream(job_id, after=after))
-
-    return await asyncio.to_thread(hear)
+Heard = list[Event | JobProgress]
 
 
-async def listen_async(url: str, job_id: str, after: int = 0) -> list[Event | JobProgress]:
+async def listen(url: str, job_id: str, after: int, heard: Heard | None = None) -> Heard:
+    heard = [] if heard is None else heard  # which a test can watch
+    with Client(url) as client:
+        await asyncio.to_thread(heard.extend, client.stream(job_id, after=after))
+    return heard
+
+
+async def listen_async(url: str, job_id: str, after: int, heard: Heard | None = None) -> Heard:
+    heard = [] if heard is None else heard
     async with AsyncClient(url) as client:
-        return [told async for told in client.stream(job_id, after=after)]
+        async for one in client.stream(job_id, after=after):
+            heard.append(one)  # one by one
+    return heard
 
 
 both = pytest.mark.parametrize("listen", [listen, listen_async])
@@ -75,7 +80,7 @@ async def lossy(url: str, seed: int = 1) -> AsyncIterator[str]:
         server.close()
 
 
-def events_of(told: list[Event | JobProgress]) -> list[Any]:
+def events_of(told: Heard) -> list[Any]:
     return [one.raw for one in told if isinstance(one, Event)]
 
 
@@ -131,9 +136,9 @@ async def test_an_api_that_stays_away_is_given_up(listen: Listen, monkeypatch: p
 async def test_progress_comes_between(app: FastAPI, engine: EngineHarness, listen: Listen) -> None:
     async with serve(app) as url:
         job_id = (await engine.submit(fan_out(3))).job_id
-        listening = asyncio.create_task(listen(url, job_id, 0))
-        await wait_until_async(lambda: app.state.job_watcher.streams == 1)
-        await asyncio.sleep(1.2)
+        heard: Heard = []
+        listening = asyncio.create_task(listen(url, job_id, 0, heard))
+        await wait_until_async(lambda: any(isinstance(one, JobProgress) for one in heard))
         await engine.finish(await engine.claim(3))
         await engine.finish(await engine.claim(1))
         (first, *_) = [one for one in await listening if isinstance(one, JobProgress)]

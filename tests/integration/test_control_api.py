@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -34,6 +35,14 @@ nodes:
   gate: {type: gate}
   then: {handler: do, depends_on: gate, when: nodes.gate.output.approved}
 """
+REVIEW = """
+workflow_id: review
+nodes:
+  gate:
+    type: gate
+    answer: {approved: {type: boolean, required: true}, stars: {type: integer, max: 5, default: 3}, why: {type: string}}
+output: {said: "{{ nodes.gate.output }}"}
+"""
 
 
 @pytest.fixture
@@ -43,6 +52,7 @@ async def api(tmp_path: Path, database_url: str) -> AsyncIterator[httpx.AsyncCli
     (plugins / "do.py").write_text(HANDLER)
     (plugins / "wide.yaml").write_text(WIDE)
     (plugins / "ask.yaml").write_text(ASK)
+    (plugins / "review.yaml").write_text(REVIEW)
     app = create_app(Settings(home=tmp_path / "home", plugins=(str(plugins),)), database_url)
     transport = httpx.ASGITransport(app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=BASE) as client:
@@ -164,6 +174,25 @@ async def test_a_gate_is_signalled_once(api: httpx.AsyncClient) -> None:
     assert (other.status_code, other.json()["code"]) == (409, "gate.other")
     wrong = await api.post(f"/api/jobs/{job_id}/signal/then", json={})
     assert (wrong.status_code, wrong.json()["code"]) == (404, "gate.not_found")
+
+
+async def test_a_gate_refuses_what_is_not_its_answer_and_goes_on_waiting(api: httpx.AsyncClient) -> None:
+    job_id = await submit(api, "review")
+    asked: Any = await status(api, job_id, "waiting")  # JSON
+    (gate,) = asked["nodes"]
+    assert (gate["status"], gate["command"]) == ("waiting", f"anabranch signal {job_id[:12]} gate -p approved=true")
+    assert gate["answer"]["required"] == ["approved"]
+    path = f"/api/jobs/{job_id}/signal/gate"
+    refused = await api.post(path, json={"aproved": True, "stars": 9})
+    assert (refused.status_code, refused.json()["code"]) == (422, "gate.answer")
+    for mistake in ("aproved is not a field", "approved is required", "stars must be at most 5, not 9"):
+        assert mistake in refused.json()["detail"]
+    graph = (await api.get(f"/api/jobs/{job_id}/graph")).json()
+    assert [node["status"] for node in graph["nodes"]] == ["waiting"]
+    assert (await api.post(path, json={"approved": True})).json()["accepted"] is True
+    job: Any = await status(api, job_id, "completed")  # JSON
+    assert job["result"] == {"said": {"approved": True, "stars": 3}}
+    assert (job["nodes"][0]["command"], job["nodes"][0]["answer"]) == (None, None)
 
 
 async def test_limits_are_set_listed_and_removed(api: httpx.AsyncClient, engine: EngineHarness) -> None:

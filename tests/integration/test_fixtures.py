@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.testing.clock import Clock
 from anabranch.testing.postgres import Databases
 from anabranch.testing.shared_cluster import SharedCluster
+from tests.support.waiting import wait_until
 
 
 def test_every_test_has_a_database_of_its_own(databases: Databases) -> None:
@@ -49,10 +49,7 @@ def test_a_killed_run_leaves_no_server(tmp_path: Path) -> None:
         home = Path(next(line for line in run.stdout if line.startswith("/")).strip())
         assert (home / "postgres" / "data" / "postmaster.pid").exists()
         run.kill()
-    deadline = time.monotonic() + 20
-    while home.parent.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not home.parent.exists()
+    wait_until(lambda: not home.parent.exists())
     assert str(home) not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -63,9 +62,8 @@ async def api(settings: Settings, database_url: str, orchestrator: None) -> Asyn
 
 async def unwell(api: httpx.AsyncClient) -> dict[str, Any]:
     """The parts that are not ok, in an answer that came in time and whose status fits."""
-    began = time.monotonic()
-    answer = await api.get("/api/health")
-    assert time.monotonic() - began < 5  # two seconds where tests don't share the cores
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        answer = await api.get("/api/health")
     told = answer.json()
     assert answer.status_code == (503 if told["status"] == "down" else 200)
     parts = {name: part for name, part in told["components"].items() if part["status"] != "ok"}
@@ -163,9 +161,8 @@ async def test_o1_health_and_readiness_answer_in_time_when_the_server_is_silent(
         proxy.stall()
         for _ in range(3):
             assert (await unwell(api))["database"]["status"] == "down"
-            began = time.monotonic()
-            assert (await api.get("/readyz")).status_code == 503
-            assert time.monotonic() - began < 8  # a silent server would take much longer
+            async with asyncio.timeout(PATIENCE_SECONDS):  # a silent server would take for ever
+                assert (await api.get("/readyz")).status_code == 503
             assert (await api.get("/livez")).status_code == 200
         proxy.heal()
         await until(api, set())

@@ -3,7 +3,6 @@
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,10 +119,8 @@ def test_only_what_the_module_offers_can_be_called(run: Any) -> None:
 
 def test_a_cancel_ends_it_at_once(run: Any, tmp_path: Path) -> None:
     mark = tmp_path / "scratch" / "mark"
-    begun = time.monotonic()
     with pytest.raises(Interrupted):
         run("nap", arguments={"mark": str(mark)}, should_stop=lambda: mark.exists() and mark.stat().st_size > 0)
-    assert time.monotonic() - begun < 20  # the nap has no end
     assert_gone(int(mark.read_text()))
     assert run("add", arguments={"a": 1, "b": 1}) == 2
 

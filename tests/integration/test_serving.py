@@ -42,6 +42,7 @@ from tests.support.serving import (
     write_raster,
     write_rasters,
 )
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -401,7 +402,7 @@ def test_an_item_that_is_published_again_has_other_tags_and_checksums(
     other = rasters[0].path.with_name("renewed-again.tif")
     other.write_bytes(rasters[0].path.read_bytes())
     add_item(url, replace(rasters[0], name="renewed", path=other))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while (second := api.get(place, headers={"If-None-Match": first.headers["etag"]})).status_code == 304:
         assert time.monotonic() < deadline  # what is known of an item is known for seconds
         time.sleep(0.2)

@@ -1,6 +1,7 @@
 """A process starts only on the storage that the other processes of its database use (TN3)."""
 
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from anabranch.app import open_marks
 from anabranch.errors import Conflict
 from anabranch.settings import Settings
 from anabranch.storage.locations import AREAS
-from anabranch.storage.marks import adopt_storage, check_storage, join_storage
+from anabranch.storage.marks import Mark, adopt_storage, check_storage, join_storage
 from anabranch.storage.tiers import Storage
 from tests.support.objects import Cloud
 
@@ -111,11 +112,11 @@ def test_s3_no_address_leads_to_the_marks_and_no_list_shows_them(database_url: s
             storage.read("work://results/mark")
 
 
-class Known(dict):  # type: ignore[type-arg]  # marks by area
+class Known(dict[str, Mark]):
     """Marks in memory."""
 
     def read(self) -> "Known":
         return self
 
-    def note(self, area: str, mark: object, *, replace: bool = False) -> None:
-        self.setdefault(area, mark)
+    def note(self, found: Mapping[str, Mark], *, replace: bool = False) -> None:
+        self.update({area: mark for area, mark in found.items() if replace or area not in self})

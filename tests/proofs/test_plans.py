@@ -305,6 +305,11 @@ async def add_history(url: str) -> None:
             f"       case i when 2 then 'failed' else 'completed' end::app.job_state, now(), {COPIED_JOB}"
             f"   from app.jobs, generate_series(1, {HISTORY}) i".encode()
         )
+        admin.execute("insert into app.labels select id, 'team', 'maps' from app.jobs")
+        admin.execute(
+            "insert into app.labels select id, 'run', case when id % 2 = 0 then 'even' else 'odd' end from app.jobs"
+        )
+        admin.execute("insert into app.labels select id, 'rare', 'yes' from app.jobs where workflow = 'rare'")
         admin.execute(
             "insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,"
             "   width, next_index, running, remaining, failed, tolerated, closed, opened_at, served_at, itemized, ripe)"
@@ -314,7 +319,7 @@ async def add_history(url: str) -> None:
         )
     with connect(url, None) as admin:
         admin.execute("alter database {} set random_page_cost = 4".format(admin.info.dbname).encode())  # noqa: UP032
-        admin.execute("vacuum analyze app.jobs, app.lanes")
+        admin.execute("vacuum analyze app.jobs, app.lanes, app.labels")
 
 
 LISTS: list[tuple[dict[str, Any], int]] = [
@@ -326,6 +331,11 @@ LISTS: list[tuple[dict[str, Any], int]] = [
     ({"workflow": "fan_out", "state": "failed"}, 1),
     ({"workflow": "fan_out", "state": "failed", "before": 3}, 0),
     ({"parent": 1}, 0),
+    ({"label_names": ["team"], "label_values": ["maps"]}, 50),
+    ({"label_names": ["team", "run"], "label_values": ["maps", "odd"], "before": HISTORY // 2}, 50),
+    ({"label_names": ["rare"], "label_values": ["yes"]}, 1),
+    ({"label_names": ["rare", "team"], "label_values": ["yes", "maps"], "workflow": "rare", "state": "completed"}, 1),
+    ({"label_names": ["team"], "label_values": ["none"]}, 0),
 ]
 
 
@@ -337,7 +347,8 @@ async def test_a19_x11_a_list_of_jobs_reads_what_it_shows(quiet_url: str, plans:
         rows: list[Any] = []
 
         def ask(given: dict[str, Any]) -> None:
-            parameters = {"before": None, "state": None, "workflow": None, "parent": None, "limit": 50, **given}
+            absent = dict.fromkeys(("before", "state", "workflow", "parent", "label_names", "label_values"))
+            parameters = {**absent, "limit": 50, **given}
             rows[:] = meter.connection.execute(query_text("jobs").encode(), parameters, prepare=True).fetchall()
 
         for given, shown in LISTS:

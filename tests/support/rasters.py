@@ -1,5 +1,6 @@
 """Small rasters, made by code: good ones, and each kind of bad one that has happened."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,15 @@ def hills(width: int = 700, height: int = 600, dtype: str = "float32") -> Pixels
 
 def picture(width: int = 700, height: int = 600, bands: int = 3, dtype: str = "uint8") -> Pixels:
     """Bands of slow waves with a little noise, as photographs have."""
+    return _wave(width, height, bands).astype(dtype)
+
+
+@cache
+def _wave(width: int, height: int, bands: int) -> Pixels:
     noise = np.random.default_rng(7).normal(0, 2, (bands, height, width))
     x, y = np.meshgrid(np.arange(width), np.arange(height))
     waves = np.stack([128 + 90 * np.sin(x / (60 + 9 * band)) * np.cos(y / 80) for band in range(bands)])
-    return np.clip(waves + noise, 1, 255).astype(dtype)
+    return np.clip(waves + noise, 1, 255)
 
 
 def classes(width: int = 700, height: int = 600, values: tuple[int, ...] = (1, 7, 40)) -> Pixels:

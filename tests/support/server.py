@@ -30,7 +30,7 @@ async def serve(app: FastAPI) -> AsyncIterator[str]:
         http=BoundedProtocol,
         ws="none",
         proxy_headers=False,
-        timeout_graceful_shutdown=20,
+        timeout_graceful_shutdown=PATIENCE_SECONDS,
         timeout_keep_alive=75,
     )
     server = uvicorn.Server(config)

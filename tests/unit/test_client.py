@@ -96,7 +96,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("anabranch.client.client.sleep", clock.sleep)
+    monkeypatch.setattr("anabranch.client.requests.sleep", clock.sleep)
     monkeypatch.setattr("anabranch.client.operations.monotonic", lambda: clock.now)
     return clock
 

@@ -63,7 +63,7 @@ def test_what_waits_and_what_runs_a_workflow_is_drawn_with_its_sign_and_says_so(
           last: {type: workflow, workflow: child}
         """)
     assert notes(workflow) == {
-        "approve": "up to 3600 s",
+        "approve": "up to 1 h",
         "pause": "inputs.n s",
         "night": "until 2030-01-31T22:00:00Z",
         "each": f"child {TIMES} items",

@@ -1,7 +1,9 @@
 """What holds for every text and all data: the language is total, bounded, and its types are true."""
 
 import contextlib
+import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,11 +21,12 @@ from anabranch.workflows.expressions import (
     read_template,
     walk,
 )
-from anabranch.workflows.expressions.syntax import CHAINS, FUNCTIONS, OPERATORS, ROOTS
+from anabranch.workflows.expressions.spelling import spell
+from anabranch.workflows.expressions.syntax import CHAINS, FUNCTIONS, OPERATORS, ROOTS, SIGNS, Comparison, Constant
 
 PARTS = [".x", ".output", "[0]", "[-1]", "['k']", "?", "true", "null", "1", "-1", "0.5", "''", '"b\\n"', "'{}'"]
-SIGNS = ["(", ")", "[", "]", ",", ".", "'", '"', "\\", "{{", "}}", "=", "&", "é"]
-FRAGMENTS = [*ROOTS, *FUNCTIONS, *OPERATORS, *CHAINS, *PARTS, *SIGNS]
+MARKS = ["(", ")", "[", "]", ",", ".", "'", '"', "\\", "{{", "}}", "=", "&", "é"]
+FRAGMENTS = [*ROOTS, *FUNCTIONS, *OPERATORS, *CHAINS, *SIGNS[0], *SIGNS[1], *PARTS, *MARKS]
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | words
@@ -33,16 +36,23 @@ data: st.SearchStrategy[Json] = st.recursive(
 texts = st.text() | st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(" ".join)
 
 references = st.sampled_from(["item", "item?", "item.a", "item.a?", "item[0]", "index", "inputs.x", "inputs.x.a?"])
-literals = st.sampled_from(["null", "true", "1", "1.0", "-2.5", "'a'", "'x/é'", "[]", "[1, 'a', null]"])
+literals = st.sampled_from(
+    ["null", "true", "1", "0", "9223372036854775807", "1.0", "-2.5", "'a'", "'x/é'", "[]", "[1, 'a', null]"]
+)
 
 
 def combine(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    operators = st.sampled_from([name for name in OPERATORS if "null" not in name] + ["and", "or"])
+    operators = st.sampled_from(
+        [*(name for name in OPERATORS if "null" not in name), "and", "or", *SIGNS[0], *SIGNS[1]]
+    )
+    of_one = ["length", "lower", "upper", "basename", "stem", "extension", "trim", "integer", "range", "not ", "-"]
+    of_two = ["default", "join", "split", "min", "max", "at", "range"]
     return st.one_of(
         st.builds("({} {} {})".format, inner, operators, inner),
         st.builds("({} {})".format, inner, st.sampled_from(["is_null", "is_not_null"])),
-        st.builds("{}({})".format, st.sampled_from(["length", "lower", "upper", "basename", "not "]), inner),
-        st.builds("{}({}, {})".format, st.sampled_from(["default", "join"]), inner, inner),
+        st.builds("{}({})".format, st.sampled_from(of_one), inner),
+        st.builds("{}({}, {})".format, st.sampled_from(of_two), inner, inner),
+        st.builds("replace({}, {}, {})".format, inner, inner, inner),
         st.builds("format('{{1}} {{0}}', {}, {})".format, inner, inner),
         st.builds("[{}, {}]".format, inner, inner),
     )
@@ -56,6 +66,17 @@ truths = st.recursive(
     lambda inner: (
         st.builds("{} {} {}".format, inner, st.sampled_from(["and", "or", "and not"]), inner)
         | st.builds("({})".format, inner)
+    ),
+    max_leaves=12,
+)
+
+
+sums = st.recursive(
+    st.sampled_from(["0", "1", "7", "4294967296", "9223372036854775807"]),
+    lambda inner: (
+        st.builds("{} {} {}".format, inner, st.sampled_from([*SIGNS[0], *SIGNS[1]]), inner)
+        | st.builds("({})".format, inner)
+        | st.builds("- ({})".format, inner)
     ),
     max_leaves=12,
 )
@@ -128,6 +149,62 @@ def test_what_no_type_can_mend_is_refused_when_evaluated_too(text: str, world: d
     except ExpressionError:
         return
     check(parse(text), lambda reference: type_in(world, reference))
+
+
+@given(expressions)
+def test_what_is_spelled_parses_as_the_same(text: str) -> None:
+    with contextlib.suppress(ExpressionError):
+        assert parse(spell(parse(text))) == parse(text)
+
+
+@given(sums)
+def test_signs_bind_as_in_python_and_stay_within_64_bits(text: str) -> None:
+    values, bounds = [], range(-(2**63), 2**63)
+
+    class Tracked(int):
+        """A number that notes each intermediate result, as ours are bounded, too."""
+
+        def __add__(self, other: int) -> "Tracked":
+            return note(int(self) + int(other))
+
+        def __sub__(self, other: int) -> "Tracked":
+            return note(int(self) - int(other))
+
+        def __mul__(self, other: int) -> "Tracked":
+            return note(int(self) * int(other))
+
+        def __floordiv__(self, other: int) -> "Tracked":
+            return note(int(self) // int(other))
+
+        def __mod__(self, other: int) -> "Tracked":
+            return note(int(self) % int(other))
+
+        def __neg__(self) -> "Tracked":
+            return note(-int(self))
+
+    def note(value: int) -> Tracked:
+        values.append(value)
+        return Tracked(value)
+
+    try:
+        oracle = eval(re.sub(r"[0-9]+", r"T(\g<0>)", text), {"T": Tracked})
+    except ZeroDivisionError:
+        oracle = None
+    if oracle is None or any(value not in bounds for value in values):
+        with pytest.raises(ExpressionError, match=r"division by zero|64 bits"):
+            evaluate(parse(text), lambda _: None)
+    else:
+        assert evaluate(parse(text), lambda _: None) == oracle
+
+
+@given(st.lists(st.sampled_from("019aZ._:/+-"), min_size=1).map("".join))
+def test_a_bare_word_of_a_branch_is_never_a_sum(word: str) -> None:
+    """2026-11-12 is a word, whatever signs it has."""
+    if not re.match(r"\w", word):
+        return
+    condition = parse_condition(word, True)
+    assert isinstance(condition.expression, Comparison)
+    assert isinstance(condition.expression.right, Constant)
 
 
 @given(truths)

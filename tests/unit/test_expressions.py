@@ -137,6 +137,22 @@ def test_g8_an_optional_reference_is_null_where_it_is_missing(text: str) -> None
         ("basename('s3://bucket')", "bucket"),
         ("basename('s3://')", ""),
         ("basename('')", ""),
+        ("stem('a/b.c/dem.tar.gz')", "dem.tar"),
+        ("stem('s3://raw/dem.tif?sig=a.b')", "dem"),
+        ("stem('.hidden')", ".hidden"),
+        ("extension('a.b/dem')", ""),
+        ("extension('dem.TIF')", ".TIF"),
+        ("split('a,b,', ',')", ["a", "b", ""]),
+        ("at(split(inputs.name, 'l'), -1)", "e"),
+        ("replace('a-b-c', '-', '')", "abc"),
+        ("trim('  a b \\n')", "a b"),
+        ("integer(' -07 ')", -7),
+        ("integer(2.0)", 2),
+        ("min(inputs.n, 2.5)", 2.5),
+        ("max(inputs.n, 2.5)", 5),
+        ("range(3)", [0, 1, 2]),
+        ("range(-1, 1)", [-1, 0]),
+        ("range(1, -1)", []),
         ("format('{} of {}', index, 'x')", "3 of x"),
         ("format('{1}{0}{1}', 'a', 2)", "2a2"),
         ("format('plain }')", "plain }"),
@@ -145,6 +161,57 @@ def test_g8_an_optional_reference_is_null_where_it_is_missing(text: str) -> None
 )
 def test_functions(text: str, wanted: Json) -> None:
     assert value(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("inputs.n + 1", 6),
+        ("inputs.n-1", 4),
+        ("inputs.n -1", 4),
+        ("10 - 3 - 2", 5),
+        ("1 + 2 * 3", 7),
+        ("(1 + 2) * 3", 9),
+        ("-7 // 2", -4),
+        ("-7 % 3", 2),
+        ("-inputs.n * -2", 10),
+        ("- -5", 5),
+        ("inputs.n + 1 > 2 * index - 1", True),
+        ("-9223372036854775808 + 0", -(2**63)),
+    ],
+)
+def test_arithmetic_of_whole_numbers(text: str, wanted: Json) -> None:
+    assert value(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "message"),
+    [
+        ("index // 0", 9, "division by zero"),
+        ("1 % (2 - 2)", 7, "division by zero"),
+        ("9223372036854775807 + 1", 20, "a whole number has more than 64 bits"),
+        ("4294967296 * 4294967296 - 1", 11, "a whole number has more than 64 bits"),
+        ("9223372036854775808 - 1", 0, "a whole number has more than 64 bits"),
+        ("1 + 0.5", 4, "+ takes an integer, not a number"),
+        ("'a' + 'b'", 0, "+ takes an integer, not a string"),
+        ("1 - true", 4, "- takes an integer, not a boolean"),
+        ("range(1000001)", 0, "it would build more than 1,000,000 items"),
+        ("[range(600000), range(600000)]", 16, "it would build more than 1,000,000 items"),
+        ("split('a', '')", 0, "split needs a separator"),
+        ("replace('a', '', 'b')", 0, "replace needs a text to look for"),
+        ("at([1], 1)", 0, "there is no item 1: the array has 1"),
+        ("integer('1.5')", 0, "'1.5' is not a whole number"),
+        ("integer('99999999999999999999')", 0, "'99999999999999999999' is not a whole number"),
+    ],
+)
+def test_what_can_not_be_computed_is_an_error(text: str, offset: int, message: str) -> None:
+    error = refusal(text)
+    assert (error.message, error.offset) == (message, offset)
+
+
+def test_a_replacement_is_measured_before_it_is_built() -> None:
+    with pytest.raises(ExpressionError, match="more than 1,000,000 characters"):
+        evaluate(parse("replace(item, 'a', item)"), lambda _: "a" * 5_000)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +283,10 @@ def test_a_wrong_type_is_refused_never_coerced(text: str, offset: int, message: 
 
 NEVER_CLOSED = "the quote is never closed"
 PARTS = "Only a reference has parts, and its ? comes last."
-FUNCTIONS = "The functions are default, length, join, lower, upper, basename and format."
+FUNCTIONS = (
+    "The functions are default, length, min, max, range, at, integer, join, split, replace, trim, lower, upper,"
+    " basename, stem, extension and format."
+)
 BEGINNINGS = "A reference begins with inputs, nodes, item, index or job; text needs quotes."
 
 
@@ -233,16 +303,20 @@ BEGINNINGS = "A reference begins with inputs, nodes, item, index or job; text ne
         (r"'\u0000'", 1, r"\u0000 can't be stored", ""),
         (r"'\ud83d'", 1, r"\ud83d can't be stored", "Write a character beyond U+FFFF as itself."),
         ("007", 0, "'007' is not a number", "Write numbers as JSON does."),
-        ("1+1", 0, "'1+1' is not a number", "There is no arithmetic."),
+        ("1+1", 0, "'1+1' is not a number", "Write a blank before + and -, or quote text."),
+        ("2026-11-12", 0, "'2026-11-12' is not a number", "Write a blank before + and -, or quote text."),
         ("1e999", 0, "the number is too large", ""),
         ("1 = 1", 2, "unexpected '='", "Write == to compare."),
         ("!true", 0, "unexpected '!'", "Write not, or != to compare."),
         ("true && true", 5, "unexpected '&'", "Write and."),
         ("true | true", 5, "unexpected '|'", "Write or."),
-        ("index * 2", 6, "unexpected '*'", "There is no arithmetic."),
+        ("index / 2", 6, "unexpected '/'", "Write // to divide: the result is a whole number."),
+        ("index ** 2", 7, "expected a value, found '*'", ""),
+        ("1 +", 3, "expected a value, found the end", ""),
+        ("range(1, 2, 3)", 0, "range takes 1 or 2 arguments, not 3", ""),
         ("{{ 1 }}", 0, "unexpected '{'", "Write the expression without braces inside it."),
         ("1 }}", 2, "unexpected '}}'", ""),
-        ("item.a-b", 6, "unexpected '-'", 'There is no arithmetic; a key that is no plain word is written ["a-b"].'),
+        ("item.a-b", 7, "nothing is called 'b'", 'A key that is no plain word is written ["a-b"].'),
         ("größe", 2, "unexpected 'ö'", ""),
         ("1 2", 2, "unexpected '2'", ""),
         ("1 not in [1]", 2, "unexpected 'not'", "Write not_in."),

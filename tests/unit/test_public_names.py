@@ -37,7 +37,7 @@ OTHERWISE = {"close", "bundle", "upload", "stream", "submit_many"}  # tested wit
 SAMPLES: dict[str, Any] = {  # an argument for each name
     "limit": 3, "attempt": 2, "session": 7, "most": 4, "expires_in_seconds": 60, "priority": 1, "index": 5,
     "after": "9", "rerun": True, "dry_run": True, "draining": False, "nodes": ["a"], "jobs": ["j"],
-    "parameters": {"n": 1}, "payload": {"n": 2}, "timeout": 0.1, "on_change": None,
+    "parameters": {"n": 1}, "labels": {"n": "1"}, "payload": {"n": 2}, "timeout": 0.1, "on_change": None,
 }  # fmt: skip
 Requests = list[tuple[str, str, bytes]]
 

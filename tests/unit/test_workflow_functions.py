@@ -238,6 +238,8 @@ def test_what_is_done_with_values_becomes_expressions() -> None:
             "optional": [crs, expr.optional(found["why"])],
             "functions": [expr.length(tags), expr.join(tags, "+"), expr.basename(name), expr.lower(name)],
             "tests": [expr.contains(name, "x"), expr.starts_with(name, "x"), expr.is_null(crs), n >= 5],
+            "sums": [n + 1 - 2 * n, 7 // (n % 3), -n, (n - 1) * 2],
+            "made": [expr.range(n), expr.min(n, 3), expr.at(expr.split(expr.stem(name), "_"), 0)],
             "job": expr.job_id,
         }
 
@@ -249,6 +251,13 @@ def test_what_is_done_with_values_becomes_expressions() -> None:
         "inner": "{{ upper(format('{0}-{1}', inputs.name, inputs.n)) }}",
         "default": "{{ default(inputs.crs, 'EPSG:4326') }}",
         "optional": ["{{ inputs.crs? }}", "{{ nodes.anything.output.why? }}"],
+        "sums": [
+            "{{ inputs.n + 1 - 2 * inputs.n }}",
+            "{{ 7 // (inputs.n % 3) }}",
+            "{{ 0 - inputs.n }}",
+            "{{ (inputs.n - 1) * 2 }}",
+        ],
+        "made": ["{{ range(inputs.n) }}", "{{ min(inputs.n, 3) }}", "{{ at(split(stem(inputs.name), '_'), 0) }}"],
         "functions": [
             "{{ length(inputs.tags) }}",
             "{{ join(inputs.tags, '+') }}",
@@ -333,7 +342,8 @@ def test_gates_waits_ends_and_workflows_are_calls() -> None:
 
     @workflow
     def outer() -> None:
-        answer = gate("review", timeout_seconds=60, description="Ask.", on_failure="continue")
+        fields = {"seconds": int, "why": str | None, "how": Input(choices=("a", "b"))}
+        answer = gate("review", timeout_seconds=60, answer=fields, description="Ask.", on_failure="continue")
         pause = wait(seconds=answer.seconds)
         ran = inner(n=3, after=pause, retry=Retry(2))
         other = whole(n=ran)
@@ -348,6 +358,9 @@ def test_gates_waits_ends_and_workflows_are_calls() -> None:
     review, child = found["review"], found["inner"]
     assert isinstance(review, GateNode)
     assert (review.description, str(review.on_failure)) == ("Ask.", "continue")
+    assert review.answer == {
+        "seconds": Input("integer", required=True), "why": Input("string"), "how": Input(choices=("a", "b")),
+    }  # fmt: skip
     assert isinstance(child, WorkflowNode)
     assert (child.workflow, child.params, child.after) == ("inner", {"n": 3}, ("wait",))
     assert found["whole"].work is not None
@@ -563,7 +576,7 @@ def test_what_ends_the_trace_is_reported_after_the_mistakes_before_it() -> None:
         (lambda n: [len(n)], "expr.length(x)"),
         (lambda n: "a" in n, "expr.contains(whole, part)"),
         (lambda n: [int(n)], "Convert it in a handler"),
-        (lambda n: n + 1, "expressions have no arithmetic. Compute it in a handler; join text by an f-string"),
+        (lambda n: n / 2, "expressions have + - * // and % only. Compute it in a handler; join text by an f-string"),
         (lambda n: f"{n:.2f}", "a value can't be formatted by '.2f'. Format it in a handler"),
         (lambda n: n.upper(), "a value of a job has no methods. Use the functions of expr"),
         (lambda n: n[1:2], "a part is named by text or a whole number"),

@@ -9,7 +9,7 @@ from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
-from anabranch.plugins.raster.handlers import create_cog, preflight, refuse_answer, validate, verify
+from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
 from anabranch.plugins.stac.handlers import ensure_collection
 from anabranch.plugins.storage.handlers import stage
 from anabranch.workflows.definition import Workflow
@@ -104,7 +104,7 @@ def weigh_lots(lots: list[int] = [3, 5, 8]) -> Any:  # noqa: B006  # read once
 Line = Annotated[str, Input(format="line")]
 
 
-@workflow("process_raster", name="Publish a raster")
+@workflow("process_raster", name="Publish a raster", version=2)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
@@ -143,11 +143,13 @@ def process_raster(
         modified=planned.modified,
         notices=planned.warnings,
     )
-    said = "A person says {approved: true} or {approved: false, why: …}."
-    review = gate("review", timeout_seconds=2592000, description=said, after=verified)
-    approved = expr.optional(review.approved)
-    put_aside, unclear = end("put_aside"), refuse_answer(name="unclear")
-    decide = choose(approved == True, None, approved == False, put_aside, unclear, name="decide")
+    answer = {
+        "approved": Annotated[bool, Input(description="Whether it is published.")],
+        "why": Annotated[str | None, Input(description="The reason.")],
+    }
+    said = "A person looks at the outputs, and approves or rejects them."
+    review = gate("review", timeout_seconds=2592000, answer=answer, description=said, after=verified)
+    decide = choose(review.approved == True, None, end("put_aside"), name="decide")
     route = choose(approval, decide, None, name="route")
     ready = ensure_collection.options(name="collection", after_any=[route, decide])(id=collection)
     publish = task("stac.register_item").options(name="publish", after=ready)(collection=collection, item=verified.item)
@@ -156,7 +158,7 @@ def process_raster(
         "items": expr.default(publish.items, []),
         "warnings": expr.default(verified.warnings, planned.warnings),
         "report": expr.optional(verified.report),
-        "approved": approved,
+        "approved": expr.optional(review.approved),
         "why": expr.optional(review.why),
         "plan": planned,
     }

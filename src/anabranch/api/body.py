@@ -1,4 +1,4 @@
-"""Bodies are read with a cap and parsed strictly: what PostgreSQL can't hold is refused here."""
+"""Reads request bodies up to a limit and parses them strictly; what PostgreSQL can't store is refused here."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yam
 
 
 async def read_object(request: Request, settings: CurrentSettings) -> JsonObject:
-    """The JSON object in the body; no body is the empty one."""
+    """The JSON object in the body; an empty body gives {}."""
     body = await _read(request, settings.max_body_bytes)
     if not body:
         return {}
@@ -31,7 +31,7 @@ async def read_object(request: Request, settings: CurrentSettings) -> JsonObject
 
 
 async def read_yaml(request: Request, settings: CurrentSettings) -> bytes:
-    """The YAML in the body, as it came: the loader says what is wrong with it."""
+    """The YAML text of the body, unparsed: the loader reports its mistakes."""
     body = await _read(request, settings.max_body_bytes)
     check_media_type(request, YAML_TYPES, "Send YAML, with Content-Type: application/yaml.")
     _refuse_keys(body)
@@ -39,7 +39,7 @@ async def read_yaml(request: Request, settings: CurrentSettings) -> bytes:
 
 
 def check_body(model: type[Model], given: Mapping[str, Json]) -> Model:
-    """A body as its model; every mistake in it is reported."""
+    """Validate a body; every mistake in it is reported."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
@@ -63,14 +63,14 @@ async def _read(request: Request, most: int) -> bytes:
 
 
 def check_media_type(request: Request, wanted: Sequence[str], remedy: str) -> None:
-    """Refuse a body that is said to be something else."""
+    """Refuse a body of another media type."""
     given = request.headers.get("content-type", "")
     if given.partition(";")[0].strip().lower() not in wanted:
-        raise InputError("request.media_type", f"the body is said to be {given or 'of no type'!r}", remedy=remedy)
+        raise InputError("request.media_type", f"the Content-Type of the body is {given or 'missing'!r}", remedy=remedy)
 
 
 def parse_object(body: bytes) -> JsonObject:
-    """The object that is written in JSON; InputError when it is not one that can be stored."""
+    """Parse a JSON object; InputError if it is none, or can't be stored."""
     _refuse_keys(body)
     value = _parse(body)
     if not isinstance(value, dict):
@@ -83,8 +83,8 @@ def _refuse_keys(body: bytes) -> None:
     if b"anb_" in body and holds_key(body.decode("latin-1")):
         raise InputError(
             "auth.misplaced",
-            "a key stands in the body: what is sent there is kept and shown",
-            remedy="Leave it out; it is sent as `Authorization: Bearer anb_…`.",
+            "the body contains a key; bodies are stored and shown",
+            remedy="Leave it out, and send it as `Authorization: Bearer anb_…`.",
         )
 
 
@@ -98,7 +98,7 @@ def _parse(body: bytes) -> Json:
         raise InputError(
             "request.json",
             f"the body is not JSON that can be stored: {error}",
-            remedy="Send a JSON object without what can't be stored.",
+            remedy="Send a JSON object without these values.",
         ) from error
 
 
@@ -113,12 +113,12 @@ def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
-            raise ValueError(f"the key {name[:80]!r} stands twice in one object")
+            raise ValueError(f"duplicate key {name[:80]!r} in one object")
         seen.add(name)
 
 
 def too_large(most: int, setting: str, what: str = "the body") -> InputError:
-    """The error that says how much is read."""
+    """The error for a body over the limit."""
     return InputError(
         "request.too_large", f"{what} is larger than {most} bytes", remedy=f"Raise {setting}, or send less."
     )

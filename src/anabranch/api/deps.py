@@ -1,4 +1,4 @@
-"""What routes ask for by type."""
+"""Dependencies of routes, requested by type."""
 
 import re
 from dataclasses import dataclass
@@ -49,13 +49,13 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """Who acts, as events and rows show it (P7): names may be given twice, and the id of a key may not."""
+        """Who acts, as events and rows show it (P7); names are not unique, so it has the key's id."""
         who = self.principal
         return f"{who.name} ({who.key_id})" if who.key_id else who.name
 
     @property
     def scope(self) -> str:
-        """The scope of their jobs: one owner's keys share them (E15)."""
+        """The owner of the jobs: all keys of one owner share them (E15)."""
         return self.principal.owner
 
 
@@ -67,12 +67,12 @@ def _state(name: str) -> Any:  # what FastAPI takes for a dependency
 
 
 async def get_caller(request: Request) -> Caller:
-    """Who calls: the edge lets nobody else in (S1)."""
+    """The authenticated caller (S1)."""
     return Caller(request.state.principal, request.state.correlation_id)
 
 
 async def get_idempotency_key(request: Request) -> str | None:
-    """The caller's name for this request, if it has one."""
+    """The idempotency key of the request, if it has one."""
     given = request.headers.getlist("Idempotency-Key")
     if given and (len(given) > 1 or not re.fullmatch(IDEMPOTENCY_KEY, given[0])):
         raise InputError(
@@ -94,12 +94,12 @@ GivenKey = Annotated[str | None, Depends(get_idempotency_key)]
 
 
 class Needs(SecurityBase):
-    """Lets in who has a scope; the description of the API shows it."""
+    """Requires a scope; the OpenAPI document shows it."""
 
     model: SecurityModel = HTTPBearer(
         bearerFormat="anb_<id>_<secret>",
         description="An API key. Each scope includes those before it: read, submit, operate, admin. On loopback no key "
-        "is asked for, unless the operator says so.",
+        "is required, unless the operator configures it.",
     )
     scheme_name = "key"
 
@@ -117,5 +117,5 @@ class Needs(SecurityBase):
 
 
 def needs(scope: Scope) -> Any:  # what FastAPI takes for a dependency
-    """What a route declares: the scope that its callers need."""
+    """The dependency of a route that requires this scope."""
     return Security(Needs(scope), scopes=[scope.value])

@@ -1,4 +1,4 @@
-"""Drawings of workflows as answers."""
+"""Drawings of workflows as responses."""
 
 from fastapi import Response
 
@@ -12,10 +12,10 @@ SVG_RESPONSES: Responses = {
     **CACHEABLE,
     200: {**CACHEABLE[200], "description": "The drawing", "content": {SVG_TYPE: {"schema": {"type": "string"}}}},
 }
-# A drawing that is opened by itself is a document: it runs nothing and loads nothing.
+# A drawing opened by itself is a document: it may run and load nothing.
 SVG_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 
 
 def answer_svg(drawing: str, if_none_match: str | None) -> Response:
-    """A drawing as an answer, if the caller has no such one."""
+    """The drawing, or 304 if the caller has it cached."""
     return answer_unless_cached(Response(drawing, media_type=SVG_TYPE, headers=SVG_HEADERS), if_none_match)

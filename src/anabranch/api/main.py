@@ -86,9 +86,9 @@ for _module in (
 
 
 def create_app(settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None) -> FastAPI:
-    """The application; it serves from the database at this URL, which need not answer yet.
+    """The application over the database at this URL, which need not be up yet.
 
-    `on_refused` is called where its storage is not that of the database's other processes.
+    `on_refused` is called if its storage differs from that of the database's other processes.
     """
 
     @asynccontextmanager
@@ -151,7 +151,7 @@ def _serving(database_url: str, gateway: Gateway) -> Serving:
 
 
 def app_from_environment() -> FastAPI:
-    """The application as the environment says, for `uvicorn --factory`."""
+    """The application configured by the environment, for `uvicorn --factory`."""
     settings = load_settings()
     _take_logs(settings)
     limit_memory(settings.api_memory_mb)

@@ -1,4 +1,4 @@
-"""What the paths of routes name."""
+"""Path parameters of routes."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from anabranch.engine.model import LimitKind
 
 __all__ = ["ErrorCode", "JobId", "KeyId", "Kind", "LimitedName", "NodeName", "Session", "WorkflowId"]
 
-JobId = Annotated[str, Path(description="The id of a job, or a start of it that fits no other.")]
+JobId = Annotated[str, Path(description="The id of a job, or a unique prefix of it.")]
 NodeName = Annotated[str, Path(description="The name of a node of the job.")]
 WorkflowId = Annotated[str, Path(description="The id of a workflow.")]
 LimitedName = Annotated[
@@ -18,6 +18,8 @@ LimitedName = Annotated[
     ),
 ]
 Kind = Annotated[LimitKind, Path(description="What is limited.")]
-Session = Annotated[int, Path(ge=1, lt=2**63, description="The number of a worker's session, as the list has it.")]
-KeyId = Annotated[str, Path(description="The id of a key, which is no secret: what stands after `anb_`.")]
+Session = Annotated[
+    int, Path(ge=1, lt=2**63, description="The number of a worker's session, as listed by `/api/workers`.")
+]
+KeyId = Annotated[str, Path(description="The id of a key, which is not secret: the part after `anb_`.")]
 ErrorCode = Annotated[str, Path(description="A code, as in a problem's `code`.")]

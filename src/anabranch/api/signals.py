@@ -1,4 +1,4 @@
-"""What must happen at once when the process is asked to stop: a server first waits for open answers to end."""
+"""Acts on stop signals at once: a server first waits for open responses to end."""
 
 import asyncio
 import signal
@@ -12,7 +12,7 @@ __all__ = ["on_stop_signal"]
 
 @contextmanager
 def on_stop_signal(act: Callable[[], None]) -> Iterator[None]:
-    """Let SIGTERM and SIGINT also call this, on the running loop; what the server does with them stays as it is."""
+    """Call `act` on the running loop on SIGTERM and SIGINT, too; the server's own handlers still run."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Names that are limited or paused, and nothing has: they may come later, or be misspelt."""
+"""Warns of limits and pauses for unknown names: they may be defined later, or be misspelt."""
 
 from collections.abc import Collection, Sequence
 
@@ -11,7 +11,7 @@ __all__ = ["warn_of_unknown"]
 
 
 def warn_of_unknown(kind: LimitKind, name: str, registry: Registry, queues: Sequence[Queue]) -> str | None:
-    """What to say of a name that no workflow, handler or worker has; None where one does, or may."""
+    """A warning for a name that nothing has; None if something has it, or may."""
     known = _known(kind, registry, queues)
     if known is None or name in known:
         return None
@@ -20,7 +20,7 @@ def warn_of_unknown(kind: LimitKind, name: str, registry: Registry, queues: Sequ
 
 
 def _known(kind: LimitKind, registry: Registry, queues: Sequence[Queue]) -> Collection[str] | None:
-    """The names of a kind; None where they can't be known."""
+    """The names of a kind; None if they can't be known."""
     if kind is LimitKind.WORKFLOW:
         return registry.declarations
     if kind is LimitKind.HANDLER:

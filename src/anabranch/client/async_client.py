@@ -80,19 +80,21 @@ class AsyncClient(AsyncRequests):
         *,
         priority: int | None = None,
         rerun: bool = False,
+        labels: Mapping[str, str] | None = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> SubmittedJob:
         """Submit a job. It is retried while the server is unavailable, with one idempotency key: it is created once.
 
-        The same workflow and parameters return the same job. The key is new for each call, unless you give your own to
-        repeat a call of another process.
+        The same workflow and parameters return the same job, which keeps the labels that it was created with. The key
+        is new for each call, unless you give your own to repeat a call of another process.
         """
         steps = operations.submit(
             workflow,
             parameters,
             priority=priority,
             rerun=rerun,
+            labels=labels,
             correlation_id=correlation_id,
             idempotency_key=idempotency_key,
         )
@@ -150,10 +152,12 @@ class AsyncClient(AsyncRequests):
         status: str | None = None,
         workflow: str | None = None,
         parent: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Page[JobSummary]:
-        """Jobs, the newest first; with `parent`, the child jobs of that job."""
+        """Jobs, the newest first, with all the `labels`; with `parent`, the child jobs of that job."""
         query = {"limit": limit, "before": before, "status": status, "workflow": workflow, "parent": parent}
-        return await self._get(Page[JobSummary], "/api/jobs", **query)
+        pairs = [f"{name}={value}" for name, value in (labels or {}).items()]
+        return await self._get(Page[JobSummary], "/api/jobs", **query, label=pairs)
 
     async def tasks(
         self,

@@ -1,14 +1,15 @@
 """Requests as values, and operations of several requests that both clients run."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from anabranch.client.files import FileBody
 
-__all__ = ["Call", "Pause", "Step", "Steps"]
+__all__ = ["Call", "Parameter", "Pause", "Step", "Steps"]
 
 Answer = TypeVar("Answer")
+Parameter = str | int | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Call(Generic[Answer]):
     method: str
     path: str
     body: bytes | FileBody | None = None
-    query: Mapping[str, str | int | None] = field(default_factory=dict)
+    query: Mapping[str, Parameter] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     also: int | None = None
     within: float | None = None

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from anabranch.client import operations
 from anabranch.client.admin import Admin
-from anabranch.client.calls import Call
+from anabranch.client.calls import Call, Pause
 from anabranch.client.configured import configured_api
 from anabranch.client.files import FileBody, OnBytes
 from anabranch.client.job_stream import JobStream
@@ -83,19 +82,21 @@ class Client(Requests):
         *,
         priority: int | None = None,
         rerun: bool = False,
+        labels: Mapping[str, str] | None = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> SubmittedJob:
         """Submit a job. It is retried while the server is unavailable, with one idempotency key: it is created once.
 
-        The same workflow and parameters return the same job. The key is new for each call, unless you give your own to
-        repeat a call of another process.
+        The same workflow and parameters return the same job, which keeps the labels that it was created with. The key
+        is new for each call, unless you give your own to repeat a call of another process.
         """
         steps = operations.submit(
             workflow,
             parameters,
             priority=priority,
             rerun=rerun,
+            labels=labels,
             correlation_id=correlation_id,
             idempotency_key=idempotency_key,
         )
@@ -149,10 +150,12 @@ class Client(Requests):
         status: str | None = None,
         workflow: str | None = None,
         parent: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Page[JobSummary]:
-        """Jobs, the newest first; with `parent`, the child jobs of that job."""
+        """Jobs, the newest first, with all the `labels`; with `parent`, the child jobs of that job."""
         query = {"limit": limit, "before": before, "status": status, "workflow": workflow, "parent": parent}
-        return self._get(Page[JobSummary], "/api/jobs", **query)
+        pairs = [f"{name}={value}" for name, value in (labels or {}).items()]
+        return self._get(Page[JobSummary], "/api/jobs", **query, label=pairs)
 
     def tasks(
         self,
@@ -197,7 +200,7 @@ class Client(Requests):
                 broken = error
             if stream.ended:
                 return
-            sleep(stream.pause_seconds(broken))
+            self._take(Pause(stream.pause_seconds(broken)))
 
     def logs(
         self,

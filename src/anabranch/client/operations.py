@@ -95,11 +95,12 @@ def submit(
     *,
     priority: int | None,
     rerun: bool,
+    labels: Mapping[str, str] | None,
     correlation_id: str | None,
     idempotency_key: str | None,
 ) -> Steps[SubmittedJob]:
     """Submit a job, with one idempotency key for all attempts."""
-    given = {"priority": priority, "correlation_id": correlation_id}
+    given = {"priority": priority, "labels": dict(labels) if labels else None, "correlation_id": correlation_id}
     wanted = {name: value for name, value in given.items() if value is not None}
     body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
     key = _fresh_key() if idempotency_key is None else idempotency_key

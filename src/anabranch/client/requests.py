@@ -5,7 +5,7 @@ from functools import partial
 from time import sleep
 from typing import Any, TypeVar
 
-from anabranch.client.calls import Call, Pause, Step, Steps
+from anabranch.client.calls import Call, Parameter, Pause, Step, Steps
 from anabranch.client.paths import encode_body
 from anabranch.client.transport import AsyncTransport, Transport
 from anabranch.contract.answer import Page, read
@@ -23,7 +23,7 @@ class Requests:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
+    def _get(self, kind: type[Answer], path: str, **query: Parameter) -> Answer:
         return self._transport.call(Call(partial(read, kind), "GET", path, query=query))
 
     def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:
@@ -66,7 +66,7 @@ class AsyncRequests:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def _get(self, kind: type[Answer], path: str, **query: str | int | None) -> Answer:
+    async def _get(self, kind: type[Answer], path: str, **query: Parameter) -> Answer:
         return await self._transport.call(Call(partial(read, kind), "GET", path, query=query))
 
     async def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:

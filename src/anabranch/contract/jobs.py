@@ -95,6 +95,7 @@ class JobSummary(Answer):
     job_type: str
     status: JobState
     priority: int
+    labels: Mapping[str, str]
     error: JobError | None
     created_at: datetime
     started_at: datetime | None
@@ -145,6 +146,10 @@ class Node(Answer):
     tasks: TaskCounts
     progress: Progress | None
     """The progress of its task, if it has one that runs and reports it."""
+    answer: JsonObject | None
+    """The JSON Schema of the answer that it waits for, if it is a gate that declares one."""
+    command: str | None
+    """The command that answers it, if it is a gate that waits."""
     error: JobError | None
     opened_at: datetime | None
     finished_at: datetime | None

@@ -1,7 +1,7 @@
 """A job to create: who asks for what, what makes it the same as another, and what its start brings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import Self
@@ -41,12 +41,14 @@ class Order:
     rerun: bool = False
     key: str | None = None
     by: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, keep: timedelta) -> IdempotencyKey | None:
         """Its key, if it has one, and the hash of what is asked for.
 
         That is what the caller said and not what the workflow made of it: with a new default or without the workflow,
-        the same request is still the same. How it was written is left out, and so are the correlation id and who asks.
+        the same request is still the same. How it was written is left out, and so are its labels, its correlation id
+        and who asks.
         """
         if self.key is None:
             return None
@@ -58,7 +60,8 @@ class Order:
 class Submission:
     """A job to create; one that `begins` is started in the same commit, where that can be.
 
-    `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job.
+    `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job. Its
+    `labels` are no part of its identity.
     """
 
     workflow: Workflow
@@ -71,6 +74,7 @@ class Submission:
     begins: bool = False
     parts: tuple[Workflow, ...] = ()
     by: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def parameters_text(self) -> str:

@@ -74,4 +74,5 @@ class Submitter:
             begins=True,
             parts=declared.parts,
             by=order.by,
+            labels=order.labels,
         ).sound()

@@ -1,5 +1,6 @@
 """Jobs, tasks, queues and the state of a stack as people and monitors read them: frozen values, never written back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
+from anabranch.workflows.nodes import GateNode
 
 __all__ = [
     "DeadLetter",
@@ -16,6 +18,7 @@ __all__ = [
     "Horizon",
     "JobDetail",
     "JobHead",
+    "LabelledJob",
     "NodeDetail",
     "StuckJobs",
     "TaskDetail",
@@ -29,7 +32,7 @@ __all__ = [
 class NodeDetail:
     """A node with the count of its tasks by state; a node that isn't open yet has none.
 
-    `said` is how far the running ones are that said so, where few run.
+    `said` is how far the running ones are that said so, where few run; `gate` is what a gate that waits declares.
     """
 
     name: str
@@ -39,6 +42,14 @@ class NodeDetail:
     error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
+    gate: GateNode | None = None
+
+
+@dataclass(frozen=True)
+class LabelledJob(Job):
+    """A job as its row is, with its labels."""
+
+    labels: Mapping[str, str]
 
 
 class JobHead(NamedTuple):
@@ -53,7 +64,7 @@ class JobHead(NamedTuple):
 class JobDetail:
     """A job with its nodes, the id of the job that runs it, if one does, and what keeps it from going on."""
 
-    job: Job
+    job: LabelledJob
     nodes: list[NodeDetail]
     parent_id: str | None = None
     waiting_for: tuple[str, ...] = ()

@@ -33,18 +33,19 @@ class Marks(Protocol):
     def read(self) -> Mapping[str, Mark]:
         """All of them, by area."""
 
-    def note(self, area: str, mark: Mark, *, replace: bool = False) -> None:
-        """Note the mark that an area holds; the first counts, unless it is replaced."""
+    def note(self, found: Mapping[str, Mark], *, replace: bool = False) -> None:
+        """Note the marks that areas hold; the first counts, unless it is replaced."""
 
 
 def join_storage(storage: Storage, urls: Mapping[str, str], marks: Marks) -> None:
     """See that each area is that of the database's other processes, or mark it as the first; else a Conflict."""
     known = marks.read()
+    # A database that knows no mark takes the one that the area has: it was reset, or made again.
+    unknown = {area: tier for area, tier in storage.areas.items() if area not in known}
+    if unknown:
+        marks.note({area: Mark(_write(tier), urls[area]) for area, tier in unknown.items()})
+        known = marks.read()
     for area, tier in storage.areas.items():
-        if area not in known:
-            # A database that knows no mark takes the one that the area has: it was reset, or made again.
-            marks.note(area, Mark(_write(tier), urls[area]))
-            known = marks.read()
         _require(area, tier, urls[area], known[area])
 
 
@@ -64,7 +65,7 @@ def adopt_storage(storage: Storage, urls: Mapping[str, str], marks: Marks) -> di
 
     An area that holds no mark gets the one that counts, so that processes with the same store go on.
     """
-    known, done = marks.read(), {}
+    known, noted, done = marks.read(), {}, {}
     for area, tier in storage.areas.items():
         found = _read(tier)
         if found is not None and area in known and known[area].text == found:
@@ -72,8 +73,10 @@ def adopt_storage(storage: Storage, urls: Mapping[str, str], marks: Marks) -> di
             continue
         if found is None:
             tier.put(KEY, (known[area].text if area in known else _draw()).encode(), if_absent=True)
-        marks.note(area, Mark(_write(tier), urls[area]), replace=True)
+        noted[area] = Mark(_write(tier), urls[area])
         done[area] = "marked" if found is None else "adopted"
+    if noted:
+        marks.note(noted, replace=True)
     return done
 
 

@@ -13,7 +13,7 @@ from anabranch.errors import DefinitionError, InputError
 from anabranch.storage.addresses import can_be_shown, parse_address
 from anabranch.workflows.mistakes import article, nearest, refuse, show
 from anabranch.workflows.reading import read
-from anabranch.workflows.rules import DECLARED, FILLED, Check, Model, declared, filled
+from anabranch.workflows.rules import DECLARED, FILLED, Check, Model, declared, declared_values, filled
 from anabranch.workflows.values import read_any
 
 __all__ = [
@@ -21,9 +21,12 @@ __all__ = [
     "Input",
     "InputType",
     "check_inputs",
+    "declare_input",
+    "find_input_mistakes",
     "find_value_mistakes",
     "fits_type",
     "inputs_schema",
+    "read_answer",
     "read_input",
 ]
 
@@ -165,9 +168,31 @@ def read_input(name: str, given: Mapping[str, object]) -> Input:
     return found.value
 
 
+def read_answer(value: Any) -> dict[str, Any]:
+    """The fields of an answer; one of which nothing is said may be anything."""
+    if not isinstance(value, dict):
+        raise refuse(f"{{key}} is a mapping, not {show(value)}", "Write answer: {approved: {type: boolean}}.")
+    return {name: {} if field is None else field for name, field in value.items()}
+
+
+def declare_input(wanted: Input) -> JsonObject:
+    """An input as files write it."""
+    return {**declared_values(wanted), **({"default": wanted.default} if wanted.has_default else {})}
+
+
 def check_inputs(declared: Mapping[str, Input], given: Mapping[str, Json]) -> JsonObject:
     """The parameters with defaults applied; every mistake is reported at once."""
-    mistakes = [f"{name} is not an input" for name in given if name not in declared]
+    checked, mistakes = find_input_mistakes(declared, given, "an input")
+    if mistakes:
+        raise InputError("job.parameters", "; ".join(mistakes), remedy=_remedy(declared))
+    return checked
+
+
+def find_input_mistakes(
+    declared: Mapping[str, Input], given: Mapping[str, Json], what: str
+) -> tuple[JsonObject, list[str]]:
+    """The values with defaults applied, and what is wrong with them; `what` is what one that is declared is."""
+    mistakes = [f"{name} is not {what}" for name in given if name not in declared]
     checked: JsonObject = {}
     for name, wanted in declared.items():
         if name in given:
@@ -177,9 +202,7 @@ def check_inputs(declared: Mapping[str, Input], given: Mapping[str, Json]) -> Js
             checked[name] = wanted.default
         elif wanted.required:
             mistakes.append(f"{name} is required")
-    if mistakes:
-        raise InputError("job.parameters", "; ".join(mistakes), remedy=_remedy(declared))
-    return checked
+    return checked, mistakes
 
 
 def inputs_schema(declared: Mapping[str, Input]) -> JsonObject:

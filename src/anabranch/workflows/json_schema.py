@@ -45,6 +45,8 @@ def workflow_schema() -> Schema:
         edges = {key: parts["Edges"]["properties"][key] for key in node.edges}
         part = parts[node.__name__]
         part["properties"] = {"type": {"description": "What the node is."}, **edges, **part["properties"]}
+    fields = parts["GateNode"]["properties"]["answer"]
+    fields |= _named(fields["description"], _or_nothing(_ref(Input)))
     choices = parts["Input"]["properties"]["choices"]
     parts["Input"]["properties"]["enum"] = {**choices, "description": "Another word for choices."}
     workflow = parts["Workflow"]

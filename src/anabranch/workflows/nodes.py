@@ -14,6 +14,7 @@ from anabranch.canonical import Json
 from anabranch.workflows import values
 from anabranch.workflows.edges import Branch
 from anabranch.workflows.expressions import Condition, Template, parse_condition, read_template
+from anabranch.workflows.inputs import Input, read_answer
 from anabranch.workflows.mistakes import refuse
 from anabranch.workflows.rules import (
     DECLARED,
@@ -308,6 +309,9 @@ class GateNode(Node):
     kind = Kind.GATE
 
     timeout: Time = declared(None, "How long it waits for its signal, in seconds.", "timeout_seconds")
+    answer: Annotated[Mapping[str, Input] | None, Check(read_answer, {"type": "object"})] = declared(
+        None, "The fields of the signal that it takes, by name; without it, any."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

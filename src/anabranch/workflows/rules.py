@@ -200,7 +200,8 @@ def _find_keys(model: type) -> dict[str, str]:
 def declared_values(model: Model) -> dict[str, Json]:
     """What a model holds but for defaults, under the keys of a declaration."""
     fields = model.__pydantic_fields__  # type: ignore[attr-defined]  # by pydantic
-    held = ((key, getattr(model, name), fields[name].default) for key, name in declared_keys(type(model)).items())
+    keys = {name: key for key, name in reversed(declared_keys(type(model)).items())}  # of several, the first
+    held = ((keys[name], getattr(model, name), field.default) for name, field in fields.items() if name in keys)
     return {key: _plain(value) for key, value, default in held if value != default}
 
 
@@ -209,6 +210,8 @@ def _plain(value: Any) -> Json:  # of a field
         return declared_values(value)
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, StrEnum):
         return str(value)
     if isinstance(value, timedelta):

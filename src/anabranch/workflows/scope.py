@@ -1,6 +1,6 @@
 """What the expressions of a place may name, and every mistake in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from anabranch.canonical import Json
 from anabranch.workflows.definition import Workflow
@@ -17,8 +17,9 @@ from anabranch.workflows.expressions import (
     read_template,
 )
 from anabranch.workflows.expressions.templates import Fixed
+from anabranch.workflows.inputs import Input
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, article, nearest
-from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, Kind, Node, WaitNode
+from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, GateNode, Kind, Node, OnFailure, WaitNode
 
 __all__ = ["Before", "Scope", "find_expression_mistakes", "find_template_mistakes"]
 
@@ -60,7 +61,7 @@ class Scope:
             case "inputs":
                 return self._type_of_input(reference)
             case "nodes":
-                return None if self._reason(str(reference.path[0])) is not None else "any"
+                return None if self._reason(str(reference.path[0])) is not None else self._type_of_output(reference)
             case "index":
                 return "integer" if self.has_item else None
             case "item":
@@ -80,6 +81,8 @@ class Scope:
         name = str(reference.path[0])
         if reference.root == "inputs":
             return nearest(name, list(self.workflow.inputs or ())) or "Declare it in inputs."
+        if (fields := self._fields(name)) is not None and self._reason(name) is None:
+            return nearest(str(reference.path[2]), list(fields)) or f"The answer of {name} has {', '.join(fields)}."
         message, hint = self._reason(name) or ("", "")
         if message:
             self.reasons[said] = message
@@ -100,6 +103,21 @@ class Scope:
         if self.before.holds(self.node, name):
             return f"{name} runs after this node", "Use what runs before."
         return f"{name} does not run before this node", "Name it in depends_on, or name this node in its next."
+
+    def _fields(self, name: str) -> Mapping[str, Input] | None:
+        """The fields that the output of a node has: of a gate that declares its answer, and fails if none comes."""
+        node = self.workflow.node(name) if name in self.workflow.names else None
+        return node.answer if isinstance(node, GateNode) and node.on_failure is not OnFailure.CONTINUE else None
+
+    def _type_of_output(self, reference: Reference) -> TypeName | None:
+        fields = self._fields(str(reference.path[0]))
+        if fields is None or len(reference.path) < 3:
+            return "any"
+        declared = fields.get(str(reference.path[2]))
+        if declared is None:
+            return None
+        is_there = declared.required or declared.default is not None
+        return declared.type if is_there and len(reference.path) == 3 else "any"
 
     def _type_of_input(self, reference: Reference) -> TypeName | None:
         if self.workflow.inputs is None:

@@ -16,7 +16,7 @@ from anabranch.workflows.expressions import ExpressionError, read_template
 from anabranch.workflows.expressions.templates import Fixed
 from anabranch.workflows.handlers import Handler, Runs
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
-from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, Kind, Node, Spread, StageNode
+from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, GateNode, Kind, Node, Spread, StageNode
 from anabranch.workflows.rules import find_number_mistakes
 from anabranch.workflows.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
 from anabranch.workflows.values import ID, ID_HINT
@@ -192,6 +192,10 @@ def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[M
             yield from _branch_mistakes(node, at, is_whole)
         case EndNode():
             yield from _reserved(node.output or {}, (*at, "output"))
+        case GateNode():
+            for name in node.answer or ():
+                if not NAME.fullmatch(name):
+                    yield Mistake((*at, "answer", name), f"{quote(name)} can't be a field's name", NAME_HINT)
         case StageNode():
             yield from (Mistake(at, message) for message in _stage_mistakes(node, workflow))
         case _:

@@ -55,6 +55,16 @@ create index jobs_workflow_hash on app.jobs (workflow_hash);
 create index jobs_state on app.jobs (state, (-id));
 create index jobs_workflow on app.jobs (workflow, state, (-id));
 
+-- What a job was labelled with when it was made, for people and programs to find it by. No part of its identity.
+create table app.labels (
+    job bigint not null references app.jobs on delete cascade,
+    name text collate "C" not null,
+    value text collate "C" not null,
+    primary key (job, name)
+);
+
+create index labels_value on app.labels (name, value, (-job));
+
 -- What a caller asked for under a key of theirs, by the hash of it, and the answer: the job, and how it stood then (E15).
 -- It refers to no row: the answer stays the same though the job may be gone.
 create table app.idempotency_keys (

@@ -1,1 +1,1 @@
-"""How answers are made: problems, compression, ETags, HEAD, and the description of the API."""
+"""Responses: problem documents, compression, ETags, HEAD, and the OpenAPI document."""

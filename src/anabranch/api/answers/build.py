@@ -32,7 +32,9 @@ from anabranch.engine import model, views
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.ports import Submitted
+from anabranch.workflows.answers import spell_command
 from anabranch.workflows.drawing import Layout
+from anabranch.workflows.inputs import inputs_schema
 from anabranch.workflows.stages import Declaration
 
 __all__ = [
@@ -53,13 +55,14 @@ __all__ = [
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-ENDED_NODE = frozenset(NodeState) - {NodeState.PENDING, NodeState.RUNNING}
+OPEN_NODE = (NodeState.RUNNING, NodeState.WAITING)
+ENDED_NODE = frozenset(NodeState) - {NodeState.PENDING, *OPEN_NODE}
 
 
 def build_page(
     found: Sequence[Found], limit: int, item: Callable[[Found], Item], cursor: Callable[[Found], object]
 ) -> Page[Item]:
-    """A page of what was found; the search looked for one more than the limit."""
+    """A page of at most `limit` items; `found` has one more if there is a next page."""
     shown = found[:limit]
     return Page(tuple(map(item, shown)), str(cursor(shown[-1])) if len(found) > limit else None)
 
@@ -90,14 +93,15 @@ def build_submitted(job_type: str, submitted: Submitted) -> SubmittedJob:
     return SubmittedJob(job_id, job_type, submitted.state, submitted.created, _job_links(job_id))
 
 
-def build_summary(job: model.Job) -> JobSummary:
+def build_summary(job: views.LabelledJob) -> JobSummary:
     """A job in a list."""
     return build(JobSummary, job, **_job_fields(job))
 
 
 def build_job(detail: views.JobDetail) -> JobStatus:
     """A job with its nodes."""
-    job, nodes, tasks = detail.job, tuple(map(_build_node, detail.nodes)), count_tasks(*detail.nodes)
+    job, tasks = detail.job, count_tasks(*detail.nodes)
+    nodes = tuple(_build_node(node, job.job_id) for node in detail.nodes)
     results = {
         str(number): StageResult(node.name, node.status, node.tasks)
         for number, node in enumerate(nodes, 1)
@@ -190,14 +194,19 @@ def _build_error(failure: Failure | None) -> JobError | None:
     return read(JobError, {"code": failure.code, "message": failure.message, "remedy": "", **failure.to_json()})
 
 
-def _build_node(node: views.NodeDetail) -> Node:
+def _build_node(node: views.NodeDetail, job_id: str) -> Node:
     said = node.said[0] if node.said and node.tasks.total == 1 else None
-    return build(Node, node, status=node.state, progress=said, error=_build_error(node.error))
+    gate = node.gate
+    answer = None if gate is None or gate.answer is None else inputs_schema(gate.answer)
+    command = None if gate is None else spell_command(job_id[:12], gate)
+    return build(
+        Node, node, status=node.state, progress=said, answer=answer, command=command, error=_build_error(node.error)
+    )
 
 
 def _current_stage(detail: views.JobDetail) -> int:
     numbered = list(enumerate(detail.nodes, 1))
-    running = [number for number, node in numbered if node.state is NodeState.RUNNING]
+    running = [number for number, node in numbered if node.state in OPEN_NODE]
     opened = [number for number, node in numbered if node.opened_at is not None]
     return running[0] if running else max(opened, default=1)
 

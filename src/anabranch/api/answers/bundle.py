@@ -1,4 +1,4 @@
-"""What helps to find out why a job failed, in one file: a zip of bounded size, made while it is sent."""
+"""A job's support bundle: everything that helps to find out why it failed, in one zip of bounded size, streamed."""
 
 import asyncio
 import json
@@ -17,8 +17,7 @@ from anabranch.api.openapi.declare import Responses
 from anabranch.canonical import decode
 from anabranch.contract.answer import build
 from anabranch.contract.jobs import Log
-from anabranch.engine.model import Job
-from anabranch.engine.views import JobDetail
+from anabranch.engine.views import JobDetail, LabelledJob
 from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
 from anabranch.settings import origins
@@ -46,7 +45,7 @@ Pages = AsyncIterator[Sequence[Value]]
 
 @dataclass(frozen=True)
 class Part:
-    """One file of the bundle, a value a line or one value in all; `pages` are read one by one."""
+    """One file of the bundle: a value in each line, at most `most`; `pages` are read one by one."""
 
     name: str
     pages: Pages
@@ -54,28 +53,28 @@ class Part:
 
 
 class ZipBuffer:
-    """Takes what a zip writes, until it is sent."""
+    """Holds what the zip writes until it is sent."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def write(self, data: bytes) -> int:
-        """Hold some more."""
+        """Append data."""
         self._held += data
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: `take` returns everything."""
 
     def take(self) -> bytes:
-        """What was written since the last time."""
+        """Return and clear what was written since the last call."""
         taken = bytes(self._held)
         self._held.clear()
         return taken
 
 
-async def pack(gateway: Gateway, job: Job) -> AsyncIterator[bytes]:
-    """The bundle of a job in pieces; its manifest lists what can't be read, and the rest is there."""
+async def pack(gateway: Gateway, job: LabelledJob) -> AsyncIterator[bytes]:
+    """The bundle of a job in pieces; what can't be read is left out and listed in the manifest."""
     sink = ZipBuffer()
     contents: dict[str, Value] = {}
     with ZipFile(sink, "w", ZIP_DEFLATED) as archive:  # type: ignore[call-overload]  # it asks a stream for no more
@@ -90,7 +89,7 @@ async def pack(gateway: Gateway, job: Job) -> AsyncIterator[bytes]:
 
 
 async def _read(part: Part) -> tuple[str, Value]:
-    """A part's text, and what the manifest says of it: how many there are, whether all, and what went wrong."""
+    """A part's text, and its entry in the manifest: the number of values, whether those are all, and an error."""
     lines: list[str] = []
     size, whole, wrong = 0, True, None
     try:
@@ -114,15 +113,15 @@ async def _read(part: Part) -> tuple[str, Value]:
 
 
 class Contents:
-    """The parts of a job's bundle, each read when its turn comes."""
+    """The parts of a job's bundle; each is read when it is written."""
 
-    def __init__(self, gateway: Gateway, job: Job) -> None:
+    def __init__(self, gateway: Gateway, job: LabelledJob) -> None:
         self._gateway, self._reads = gateway, gateway.reads
         self._job = job
 
     @property
     def parts(self) -> list[Part]:
-        """All of them."""
+        """All parts, in order."""
         return [
             Part("job.json", self._status()),
             Part("definition.json", self._definition()),
@@ -171,7 +170,7 @@ class Contents:
 
 
 def _shorten_fields(value: Value) -> Value:
-    """A value whose large parts are shown by their size and beginning."""
+    """A value with large fields replaced by their size and beginning."""
     if not isinstance(value, dict):
         return value
     return {name: _shorten(inner) for name, inner in value.items()}

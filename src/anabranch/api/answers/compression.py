@@ -1,4 +1,4 @@
-"""Answers of text are sent compressed to those who can read that; tiles, files and streams are sent as they are."""
+"""Compresses text responses for clients that accept gzip; tiles, files and streams are sent as they are."""
 
 import re
 
@@ -15,7 +15,7 @@ ZERO_WEIGHT = re.compile(r";\s*q\s*=\s*0(?:\.0*)?\s*$", re.IGNORECASE)
 
 
 class Compression:
-    """Compresses JSON and other text, of whole answers alone: a range counts the bytes of the file."""
+    """Compresses JSON and other text, but no range responses: a range counts the bytes of the file."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -35,7 +35,7 @@ class Compression:
 
 
 class _TextResponder(GZipResponder):
-    """Starlette's, for text alone; it compresses large answers in a thread."""
+    """Starlette's responder, for text only; it compresses large responses in a thread."""
 
     _passes = False
 
@@ -49,7 +49,7 @@ class _TextResponder(GZipResponder):
 
 
 def _accepts_gzip(text: str) -> bool:
-    """Whether a caller takes gzip: what it says of that itself counts more than what it says of all others."""
+    """Whether the client accepts gzip; `gzip` overrides `*`."""
     said = {part.partition(";")[0].strip().lower(): not ZERO_WEIGHT.search(part) for part in text.split(",")}
     return said.get("gzip", said.get("*", False))
 
@@ -60,7 +60,7 @@ def _is_text(headers: Headers) -> bool:
 
 
 def _weaken(start: Message) -> None:
-    # A strong tag names these very bytes, and the same tag stands for the uncompressed ones (RFC 9110, 8.8.1).
+    # A strong ETag identifies exact bytes, and the uncompressed response has the same tag (RFC 9110, 8.8.1).
     headers = MutableHeaders(scope=start)
     if "content-encoding" in headers and headers.get("etag", "W/").startswith('"'):
         headers["etag"] = f"W/{headers['etag']}"

@@ -1,4 +1,4 @@
-"""From errors to problem documents (RFC 9457): one shape for everything that goes wrong (O6)."""
+"""Turns errors into problem documents (RFC 9457), the one format of all errors (O6)."""
 
 import json
 import math
@@ -48,7 +48,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Mistake(BaseModel):
-    """One of the mistakes in a request."""
+    """One mistake in a request."""
 
     model_config = ConfigDict(frozen=True)
     where: str
@@ -56,7 +56,7 @@ class Mistake(BaseModel):
 
 
 class TooManyRequests(AnabranchError):
-    """A caller asks for more than its share; it says after how many seconds there is some again."""
+    """A caller exceeds its limit; `seconds` says when it may try again."""
 
     kind = Kind.THROTTLED
 
@@ -82,7 +82,7 @@ class Problem(BaseModel):
 
 
 class InvalidRequest(InputError):
-    """A request that breaks the rules of its route, with every mistake in it."""
+    """A request that its route does not accept, with every mistake in it."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         detail = "; ".join(f"{mistake.where}: {mistake.detail}" for mistake in mistakes)
@@ -91,12 +91,12 @@ class InvalidRequest(InputError):
 
     @classmethod
     def of(cls, errors: Sequence[Mapping[str, Any]], *parents: str) -> "InvalidRequest":  # pydantic's own form
-        """The mistakes that pydantic found, without the values that were given (S5)."""
+        """The mistakes that pydantic found, without the given values (S5)."""
         return cls([Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in errors])
 
 
 def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
-    """An error as callers see it."""
+    """The problem document of an error."""
     status, known = status_of(error), code_of(error)
     return Problem(
         type=at_root(f"/errors/{quote(error.code)}"),
@@ -123,7 +123,7 @@ def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Respons
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Make every error that a route or the framework raises a problem document."""
+    """Turn every error of a route or the framework into a problem document."""
     app.add_exception_handler(AnabranchError, _answer)
     app.add_exception_handler(RequestValidationError, _answer_validation)
     app.add_exception_handler(HTTPException, _answer_framework)
@@ -174,7 +174,7 @@ def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
 
 
 def for_anonymous(error: AnabranchError) -> AnabranchError:
-    """An error as anonymous callers see it."""
+    """The error as anonymous callers see it, without details."""
     # Which part fails is not for those who only look whether any does.
     if isinstance(error, Unavailable | SessionGone):
         remedy = "Try again; its operator finds the cause with `anabranch doctor`."

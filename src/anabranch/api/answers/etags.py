@@ -1,4 +1,4 @@
-"""Answers that a caller may allow_caching: a strong ETag names each, and one that the caller has is not sent again."""
+"""Cacheable responses: each has a strong ETag, and one that the caller has cached is not sent again."""
 
 from typing import Annotated, Any
 
@@ -10,32 +10,32 @@ from anabranch.serving.etags import has, tag_of
 __all__ = ["CACHEABLE", "IfNoneMatch", "allow_caching", "answer_unless_cached", "not_modified"]
 
 IfNoneMatch = Annotated[
-    str | None, Header(alias="If-None-Match", description="ETags of answers that the caller has kept.")
+    str | None, Header(alias="If-None-Match", description="ETags of responses that the caller has cached.")
 ]
 ETAG_HEADER: dict[str, Any] = {
-    "ETag": {"schema": {"type": "string"}, "description": "Names this answer, where it may be kept."}
+    "ETag": {"schema": {"type": "string"}, "description": "Identifies this response, if it may be cached."}
 }
 CACHEABLE: Responses = {
     200: {"headers": ETAG_HEADER},
-    304: {"description": "What the caller has kept is what there is", "headers": ETAG_HEADER},
+    304: {"description": "The cached response is still valid", "headers": ETAG_HEADER},
 }
 
 
 def allow_caching(response: Response, tag: str) -> None:
-    """Let the caller allow_caching an answer, and ask each time whether it still stands."""
+    """Allow the caller to cache a response, and to revalidate it each time."""
     response.headers["ETag"] = tag
     response.headers["Cache-Control"] = "private, no-cache"
 
 
 def not_modified(tag: str) -> Response:
-    """The answer to a caller that has it already."""
+    """The response for a caller that has it cached."""
     response = Response(status_code=304)
     allow_caching(response, tag)
     return response
 
 
 def answer_unless_cached(response: Response, if_none_match: str | None) -> Response:
-    """An answer that may be kept, or less where the caller has it."""
+    """The response with its ETag, or 304 if the caller has it cached."""
     tag = tag_of(bytes(response.body))
     if has(if_none_match, tag):
         return not_modified(tag)

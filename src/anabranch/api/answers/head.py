@@ -1,4 +1,4 @@
-"""HEAD wherever GET is: the route of GET answers, and its body is kept back."""
+"""HEAD wherever GET is: the GET route responds, and its body is not sent."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ __all__ = ["HeadByGet"]
 
 
 class HeadByGet:
-    """Asks the routes by GET where none of them knows HEAD; a stream ends when its head is sent."""
+    """Calls the GET route where no route accepts HEAD; a stream ends when its headers are sent."""
 
     def __init__(self, app: ASGIApp, *, knows_head: Callable[[Scope], bool]) -> None:
         self._app = app
@@ -21,7 +21,7 @@ class HeadByGet:
             await self._app(scope, receive, send)
             return
         answered = asyncio.Event()
-        asked = {**scope, "method": "GET"}  # what is around this answers a HEAD
+        asked = {**scope, "method": "GET"}  # middleware outside still sees HEAD
 
         async def send_head(message: Message) -> None:
             if message["type"] == "http.response.start":

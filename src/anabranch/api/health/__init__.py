@@ -1,1 +1,1 @@
-"""What this process measures and how health is judged."""
+"""Metrics of this process, and the health of the stack."""

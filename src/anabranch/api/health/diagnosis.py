@@ -1,4 +1,4 @@
-"""From vital signs to the state of each part: what is wrong with it, since when, and what to do."""
+"""The status of each part of the stack, from its vital signs: what is wrong, since when, and what to do."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ START_REMEDY = "Start it with `anabranch up`, or one more with `anabranch {}`; i
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the stack and its state; `since` is when the API saw it so first."""
+    """A part of the stack and its status; `since` is when the API first saw this status."""
 
     name: str
     status: Status
@@ -44,10 +44,9 @@ class Part:
 
 
 class Onsets:
-    """Remembers since when each part has been as it is."""
+    """Remembers since when each part has had its status."""
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
         self._seen: dict[str, tuple[Status, datetime]] = {}
 
     def date(self, parts: Iterator[Part]) -> list[Part]:
@@ -63,7 +62,7 @@ class Onsets:
 
 
 def worst(parts: list[Part]) -> Status:
-    """The state of all."""
+    """The worst status of all parts."""
     return next(status for status in WORST_FIRST if any(part.status == status for part in parts))
 
 
@@ -75,7 +74,7 @@ def diagnose_loop(tick_age: float, *, has_session: bool) -> Part:
     if not has_session:
         return Part("api", "down", "it has no session with the database", "It begins one when the database answers.")
     if tick_age > LATE_TICK_SECONDS:
-        return Part("api", "degraded", detail, "It has more to do than it can: run a second one, or ask less of it.")
+        return Part("api", "degraded", detail, "It is overloaded: run a second API process, or send fewer requests.")
     return Part("api", "ok", detail)
 
 
@@ -109,18 +108,18 @@ def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
 def diagnose_jobs(stuck: StuckJobs | AnabranchError) -> Part:
     """Whether any job is stuck; there should never be one (E1)."""
     if isinstance(stuck, AnabranchError):
-        return Part("jobs", "degraded", "whether any is stuck is not known", "See the part database.")
+        return Part("jobs", "degraded", "unknown: the stuck jobs can't be read", "See the part database.")
     if stuck.job_ids:
         some = ", ".join(job_id[:12] for job_id in stuck.job_ids)
-        remedy = "It is a mistake of ours: report it with `anabranch events`; cancel the job and submit it again."
-        return Part("jobs", "degraded", f"nothing will move these on: {some}", remedy)
+        remedy = "It is a bug in Anabranch: report it with `anabranch events`; cancel the job and submit it again."
+        return Part("jobs", "degraded", f"nothing will advance these jobs: {some}", remedy)
     return Part("jobs", "ok", "none is stuck")
 
 
 def diagnose_catalog(catalog: Catalog | AnabranchError) -> Part:
-    """Whether there is a catalog; a server may do without one, but not with one that is broken."""
+    """Whether the catalog works; a missing catalog is fine, a broken one is not."""
     if isinstance(catalog, AnabranchError):
-        return Part("catalog", "degraded", "whether there is one is not known", "See the part database.")
+        return Part("catalog", "degraded", "unknown: the catalog can't be read", "See the part database.")
     if catalog.current:
         return Part("catalog", "ok", str(catalog))
     detail = f"nothing can be published: {catalog.problem}"
@@ -130,7 +129,7 @@ def diagnose_catalog(catalog: Catalog | AnabranchError) -> Part:
 def diagnose_disk(name: str, free: int | None, low: int) -> Part:
     """The free space of a folder, in bytes."""
     if free is None:
-        return Part(name, "down", "its free space can't be read", "See that the disk answers and the folder is there.")
+        return Part(name, "down", "its free space can't be read", "Check that the disk works and the folder exists.")
     detail = f"{free / 1e9:.1f} GB free" if free >= 1e9 else f"{free / 1e6:.0f} MB free"
     if free >= low:
         return Part(name, "ok", detail)
@@ -144,7 +143,7 @@ def _count(name: str, alive: int, none: Status, remedy: str) -> Part:
 def _diagnose_duty(name: str, duty: Duty | None) -> Part:
     by = "worker" if name in WORKERS_DUTIES else "orchestrator"
     worst: Status = "degraded" if name in WORKERS_DUTIES else "down"
-    remedy = f"A process of the kind {by} does it; see the part {by}s and their logs."
+    remedy = f"The {by}s do it; see the part {by}s and their logs."
     if duty is None:
         return Part(name, worst, "it has never ticked", remedy)
     detail = f"last tick {duty.age_seconds:.0f} s ago, due every {duty.every_seconds:g} s"
@@ -220,4 +219,4 @@ def _diagnose_troubles(lasting: Sequence[Trouble]) -> Part:
     first = lasting[0]
     more = f", and {len(lasting) - 1} more" if len(lasting) > 1 else ""
     detail = f"{first.who} could not go on for {first.age_seconds / 60:.0f} minutes: {first.trouble}{more}"
-    return Part("troubles", "degraded", detail, "Fix the cause; what waits for it goes on by itself.")
+    return Part("troubles", "degraded", detail, "Fix the cause; waiting work then continues by itself.")

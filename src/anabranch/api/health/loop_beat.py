@@ -1,4 +1,4 @@
-"""The event loop's own beat."""
+"""A heartbeat of the event loop, which shows when it hangs."""
 
 import asyncio
 import time
@@ -7,12 +7,11 @@ __all__ = ["LoopBeat"]
 
 
 class LoopBeat:
-    """The event loop's own beat."""
+    """Ticks in the event loop every half second."""
 
     EVERY = 0.5
 
     def __init__(self) -> None:
-        """It has just ticked."""
         self._at = time.monotonic()
 
     @property

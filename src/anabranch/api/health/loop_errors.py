@@ -1,4 +1,4 @@
-"""Errors of the event loop, which only the log can show."""
+"""Logs errors of the event loop."""
 
 import asyncio
 import time
@@ -11,14 +11,13 @@ MAX_MESSAGES = 100
 
 
 class LoopErrors:
-    """Logs them, the same one at most once in ten seconds.
+    """Logs errors, the same one at most once in ten seconds.
 
     Without descriptors asyncio says for every connection that could wait, each second, that it can't accept it: that
     fills a disk in no time.
     """
 
     def __init__(self) -> None:
-        """Nothing was logged yet."""
         self._logged: dict[str, float] = {}
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # as asyncio has it

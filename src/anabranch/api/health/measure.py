@@ -1,4 +1,4 @@
-"""What this process measures of itself: its requests, its memory and its time."""
+"""Metrics of this process: its requests, memory and CPU time."""
 
 import os
 import time
@@ -20,24 +20,23 @@ STARTED_AT = time.time()
 
 
 class RequestCounts:
-    """Counts of requests; the labels are of a closed set, so that no caller can make more of them."""
+    """Counts requests; labels come from a closed set, so no caller can create more of them."""
 
     def __init__(self) -> None:
-        """Nothing was asked yet."""
         self.in_flight = 0
         self._answered: Counter[tuple[str, str, int]] = Counter()
         self._slower: dict[tuple[str, str], list[int]] = {}
         self._seconds: Counter[tuple[str, str]] = Counter()
 
     def note(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count one answer."""
+        """Count one response."""
         self._answered[route, method, status] += 1
         counts = self._slower.setdefault((route, method), [0] * (len(BUCKETS) + 1))
         counts[bisect_left(BUCKETS, seconds)] += 1
         self._seconds[route, method] += seconds  # type: ignore[assignment]  # a Counter may sum what isn't whole
 
     def samples(self) -> Iterator[Sample]:
-        """What was counted."""
+        """The counts as samples."""
         yield Sample("anabranch_http_requests_in_flight", {}, self.in_flight)
         for (route, method, status), count in sorted(self._answered.items()):
             labels = {"route": route, "method": method, "status": str(status)}
@@ -55,10 +54,10 @@ class RequestCounts:
 
 
 class RequestMetrics:
-    """Counts every request of an application, until its answer begins."""
+    """Counts every request, and measures the time until its response begins."""
 
     def __init__(self, app: ASGIApp, *, requests: RequestCounts) -> None:
-        """Before everything else, so that what is refused counts, too."""
+        """The outermost middleware, so that refused requests count, too."""
         self._app = app
         self._requests = requests
 
@@ -93,5 +92,5 @@ def measure_process() -> Iterator[Sample]:
 
 
 def _route(scope: Scope) -> str:
-    """The template of the route that answered, never the path; `none` where there was none."""
+    """The template of the route, never the path; `none` if no route matched."""
     return str(getattr(scope.get("route"), "path", "none"))

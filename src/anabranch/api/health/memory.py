@@ -1,4 +1,4 @@
-"""The memory that a process of the API may take: no request can exhaust the memory of the machine."""
+"""Limits the memory of an API process, so that no request can exhaust the machine's."""
 
 import resource
 import sys
@@ -11,7 +11,7 @@ log = structlog.get_logger()
 
 
 def limit_memory(megabytes: int) -> None:
-    """Bound the address space of this process, within what it was given; 0 leaves it as it is."""
+    """Limit the address space of this process; 0 leaves it unchanged."""
     if not megabytes or not sys.platform.startswith("linux"):
         return
     wanted, (_, hard) = megabytes * 2**20, resource.getrlimit(resource.RLIMIT_AS)

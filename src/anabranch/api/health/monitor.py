@@ -1,4 +1,4 @@
-"""What this process watches for health and metrics."""
+"""Reads the vital signs of the stack, for health and metrics."""
 
 import asyncio
 import shutil
@@ -33,10 +33,9 @@ CATALOG_FRESH_SECONDS = 60.0
 
 
 class Monitor:
-    """Takes the vital signs of the stack, each within its time."""
+    """Reads vital signs of the stack, each within a time limit."""
 
     def __init__(self, gateway: Gateway, tick: LoopBeat) -> None:
-        """Of the stack behind a gateway."""
         self._gateway = gateway
         self._tick = tick
         self._onsets = Onsets()
@@ -57,25 +56,25 @@ class Monitor:
         self._disks = SharedQuery(self._measure_disks, "the disk", patience=QUERY_TIMEOUT_SECONDS)
 
     async def ping(self) -> None:
-        """See that the database answers; Unavailable when it does not in time."""
+        """Check that the database answers; Unavailable if it does not in time."""
         await self._pings.get()
 
     async def vitals(self) -> Vitals:
-        """What health is judged by, soon or not at all."""
+        """The vital signs, or why they can't be read."""
         vitals, _ = await self._vitals.get()
         return vitals
 
     async def gauges(self) -> Gauges | AnabranchError:
-        """What the database knows for metrics, however many ask, once in a while; or why they are not known."""
+        """Gauges of the database, cached for a while; or why they can't be read."""
         return await self._gauges.try_get()
 
     async def disks(self) -> dict[str, int]:
-        """The free bytes of the home and of its scratch, where they can be read in time."""
+        """The free bytes of the home and its scratch folder, if they can be read in time."""
         disks = await self._disks.try_get()
         return {} if isinstance(disks, AnabranchError) else disks
 
     async def examine(self) -> tuple[list[Part], dict[str, int]]:
-        """Every part with its state, and the ready tasks by queue."""
+        """Every part with its status, and the ready tasks by queue."""
         vitals, stuck, catalog, disks = await asyncio.gather(
             self._vitals.try_get(), self._jobs.try_get(), self._catalog.try_get(), self._disks.try_get()
         )
@@ -111,7 +110,7 @@ class Monitor:
         return await self._gateway.signs.gauges()
 
     async def _look_for_stuck(self) -> StuckJobs:
-        """Look at the next open jobs, by turns at all; a stuck one is remembered until its turn comes again."""
+        """Check the next open jobs, all of them in turn; a stuck one is remembered until it is checked again."""
         after = self._looked_at
         found = await self._gateway.signs.stuck_jobs(after)
         elsewhere = {start: jobs for start, jobs in self._stuck.items() if start < after or 0 < found.last <= start}
@@ -127,7 +126,7 @@ class Monitor:
 
 
 def _measure(home: Path) -> dict[str, int]:
-    """The free bytes of the home and of its scratch, which may be another disk; what can't be read is left out."""
+    """The free bytes of the home and its scratch folder, which may be another disk; an unreadable one is left out."""
     free = {}
     for name, folder in (("home", home), ("scratch", home / "scratch")):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The text that Prometheus reads, and the list of what stands in it."""
+"""The Prometheus text format, and the list of all metrics."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
@@ -18,7 +18,7 @@ class Metric(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One value of a metric; of a histogram the suffix says which."""
+    """One value of a metric; the suffix is for histograms."""
 
     metric: str
     labels: Mapping[str, str]
@@ -34,26 +34,26 @@ METRICS: tuple[Metric, ...] = (
     Metric("anabranch_database_connections", "gauge", (), "Connections to the database, of all processes."),
     Metric("anabranch_database_connections_limit", "gauge", (), "Connections that the server allows."),
     Metric("anabranch_database_horizon_seconds", "gauge", (), "How long a transaction, standby or replication slot has kept dead rows from being vacuumed; alarm above an hour."),
-    Metric("anabranch_database_oldest_transaction_seconds", "gauge", (), "Age of the oldest transaction of our login user, or of anybody where that is a superuser."),
+    Metric("anabranch_database_oldest_transaction_seconds", "gauge", (), "Age of the oldest transaction of our database user, or of any user if ours is a superuser."),
     Metric("anabranch_database_up", "gauge", (), "1 when the database answered in time, else 0, and metrics from the database are left out."),
     Metric("anabranch_disk_free_bytes", "gauge", ("folder",), "Free space where the API runs, of the home and of its scratch."),
     Metric("anabranch_duty_age_seconds", "gauge", ("duty",), "Time since the last round of a background duty."),
-    Metric("anabranch_http_request_seconds", "histogram", ("route", "method"), "Time from a request to the beginning of its answer, in this process."),
+    Metric("anabranch_http_request_seconds", "histogram", ("route", "method"), "Time from a request to the beginning of its response, in this process."),
     Metric("anabranch_http_requests_in_flight", "gauge", (), "Requests that this process is answering."),
     Metric("anabranch_http_requests_total", "counter", ("route", "method", "status"), "Requests that this process answered, by the template of their route."),
     Metric("anabranch_jobs", "gauge", ("status",), "Jobs that have not ended, by status."),
     Metric("anabranch_jobs_ended_total", "counter", ("workflow", "status"), "Jobs that ended, by workflow and status; one that is retried and ends again counts again. Of more than 200 workflows, those that came later are `other workflows`."),
-    Metric("anabranch_jobs_submitted_total", "counter", (), "Jobs that were ever submitted to the database."),
+    Metric("anabranch_jobs_submitted_total", "counter", (), "Jobs submitted to the database since it was created."),
     Metric("anabranch_loop_tick_age_seconds", "gauge", (), "Time since this process's event loop last ticked."),
-    Metric("anabranch_queue_workers", "gauge", ("queue",), "Live workers that serve a queue; 0 for one that has tasks and nobody."),
-    Metric("anabranch_rights_oldest_seconds", "gauge", (), "Age of the oldest step of a job that nobody took yet."),
-    Metric("anabranch_rights_untaken", "gauge", (), "Steps of jobs that nobody took yet; at most 1,000 are counted."),
+    Metric("anabranch_queue_workers", "gauge", ("queue",), "Live workers that serve a queue; 0 if it has tasks and no worker."),
+    Metric("anabranch_rights_oldest_seconds", "gauge", (), "Age of the oldest step of a job that no process has taken yet."),
+    Metric("anabranch_rights_untaken", "gauge", (), "Steps of jobs that no process has taken yet; at most 1,000 are counted."),
     Metric("anabranch_sessions", "gauge", ("kind",), "Live processes, by kind."),
     Metric("anabranch_table_rows", "gauge", ("table", "state"), "Rows of a table, live and dead, as the server estimates them."),
-    Metric("anabranch_tasks", "gauge", ("queue", "status"), "Tasks by queue: ready to be taken, running (in a worker's hand), or due again after a failure."),
-    Metric("anabranch_tasks_ended_total", "counter", (), "Tasks that ever ended in the database."),
+    Metric("anabranch_tasks", "gauge", ("queue", "status"), "Tasks by queue: ready to be claimed, running, or due for another attempt."),
+    Metric("anabranch_tasks_ended_total", "counter", (), "Tasks ended in the database since it was created."),
     Metric("anabranch_worker_slots", "gauge", (), "Handlers that the live workers can run at once."),
-    Metric("process_cpu_seconds_total", "counter", (), "Processor time of this process."),
+    Metric("process_cpu_seconds_total", "counter", (), "CPU time of this process."),
     Metric("process_open_fds", "gauge", (), "Open files of this process."),
     Metric("process_resident_memory_bytes", "gauge", (), "Memory of this process."),
     Metric("process_start_time_seconds", "gauge", (), "When this process began, in seconds since 1970."),
@@ -62,7 +62,7 @@ METRICS: tuple[Metric, ...] = (
 
 
 def expose(samples: list[Sample]) -> str:
-    """The samples as text, each metric with its type and meaning; one without samples is left out."""
+    """The samples as text, each metric with its type and help; a metric without samples is left out."""
     return "".join(line + "\n" for metric in METRICS for line in _lines(metric, samples))
 
 

@@ -42,7 +42,7 @@ JSON_TYPE = "application/json"
 
 
 def problems(*codes: str) -> Responses:
-    """The responses of a route that answers with problems of these codes, and with those that any route may."""
+    """The error responses of a route: these codes, and those of every route."""
     found = sorted(map(_require, {*codes, *COMMON_CODES}), key=_status)
     return {status: _problem(status, of_status) for status, of_status in groupby(found, key=_status)}
 
@@ -66,17 +66,17 @@ def _problem(status: int, codes: Iterable[Code]) -> Schema:
 
 
 def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str] = (JSON_TYPE,)) -> Schema:
-    """The part of an operation that describes its body."""
+    """The `requestBody` of an operation."""
     schema = given if isinstance(given, dict) else given.model_json_schema(ref_template=REFERENCE)
     return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
 def keyed(operation: Schema) -> Schema:
-    """The part of an operation, with the header that makes it safe to repeat."""
+    """The same operation with the header `Idempotency-Key`."""
     header = {
         "name": "Idempotency-Key",
         "in": "header",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-        "description": "A name of your own for this request: repeated under it, it gets the answer of the first time.",
+        "description": "Makes a request safe to repeat: one with the same key gets the response of the first one.",
     }
     return {**operation, "parameters": [header]}

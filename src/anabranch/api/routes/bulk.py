@@ -1,4 +1,4 @@
-"""Many jobs in one request, a line each."""
+"""Many jobs in one request, one in each line."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 ANSWER_SCHEMA = {"schema": {"type": "object", "required": ["line", "status"]}}
-ANSWER_DESCRIPTION = "One object a line, in the order of the request: `line`, `status`, and a job or a problem"
+ANSWER_DESCRIPTION = "One object in each line, in the order of the request: `line`, `status`, and a job or a problem"
 
 
 @router.post(
@@ -50,7 +50,7 @@ async def submit_jobs(
     settings: CurrentSettings,
     limits: CurrentLimits,
 ) -> Response:
-    """Accept jobs, one in each line, and answer each in a line; what is wrong with one hurts no other."""
+    """Accept jobs, one in each line, and respond with a line for each; a bad line does not affect the others."""
     check_media_type(request, MEDIA_TYPES, f"Send lines of JSON, with Content-Type: {MEDIA_TYPES[0]}.")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > settings.max_bulk_bytes:
@@ -73,7 +73,7 @@ class _Bulk:
     most: int
 
     async def answer(self) -> AsyncIterator[bytes]:
-        """The answers to each batch of lines when it is committed. After one that can't be served no more are read."""
+        """The responses to each batch of lines once it is committed; after a failed batch no more lines are read."""
         last = 0
         try:
             async for lines in read_batches(self.request, longest=self.longest, most=self.most):
@@ -123,6 +123,7 @@ class _Bulk:
             # A caller's own key has no line break: the keys of lines are no others.
             None if self.key is None else f"{self.key}\n{line.number}",
             self.caller.name,
+            wanted.labels,
         )
 
     def _write(self, line: Line, answer: Submitted | AnabranchError) -> bytes:

@@ -1,4 +1,4 @@
-"""The catalog and its rasters: applications of others, for those who may read."""
+"""The STAC catalog and its tiles, served by third-party applications."""
 
 import json
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ router = APIRouter(include_in_schema=False)  # each describes itself, below its 
 
 
 class SubAppResponse(Response):
-    """An answer that another application gives."""
+    """A response that another application gives."""
 
     def __init__(self, app: SubApp, given: Mapping[str, Json] | None = None) -> None:
         super().__init__(None if given is None else json.dumps(given))
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let it answer to what was given."""
+        """Pass the request on, with the body that was read."""
         read = False
 
         async def receive_given() -> Message:
@@ -38,7 +38,7 @@ class SubAppResponse(Response):
         await self._app(self._describe(scope), receive_given, send)
 
     def _describe(self, scope: Scope) -> Scope:
-        """The request with the type of what was given: a caller who sent nothing may have said anything of it."""
+        """The request with the content type of the body that was read."""
         if not self.body:
             return scope
         others = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
@@ -48,13 +48,13 @@ class SubAppResponse(Response):
 @router.get("/stac", dependencies=[needs(Right.READ)])
 @router.get("/stac/{path:path}", dependencies=[needs(Right.READ)])
 async def browse_catalog(serving: CurrentServing) -> Response:
-    """What the STAC API answers."""
+    """Read from the STAC API."""
     return SubAppResponse(serving.stac)
 
 
 @router.post("/stac/search", dependencies=[needs(Right.READ)])
 async def search_catalog(given: JsonBody, serving: CurrentServing) -> Response:
-    """What the STAC API finds."""
+    """Search the STAC API."""
     return SubAppResponse(serving.stac, given)
 
 

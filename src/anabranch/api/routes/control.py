@@ -37,7 +37,7 @@ RETRY_CODES = (
     openapi_extra=body(CancelRequest, required=False),
 )
 async def cancel_job(job_id: JobId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> JobStatus:
-    """Cancel a job: no more tasks start, and running tasks are asked to stop. One that has ended stays as it is."""
+    """Cancel a job: no more tasks start, and running tasks are asked to stop. A job that has ended is not changed."""
     wanted = check_body(CancelRequest, given)
     cancelled = await gateway.controls.cancel(job_id, wanted.reason, caller.name)
     log.info("job.cancelled", job=cancelled.job.job_id, reason=wanted.reason)
@@ -57,7 +57,7 @@ async def cancel_job(job_id: JobId, given: JsonBody, caller: CurrentCaller, gate
 async def retry_job(
     job_id: JobId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway, response: Response
 ) -> Retry:
-    """Run again what failed of a job that has ended, or a node and all behind it. Results that stand are kept."""
+    """Run the failed tasks of an ended job again, or a node and all nodes after it. Other results are kept."""
     wanted = check_body(RetryRequest, given)
     choice = RetryChoice(tuple(wanted.nodes), wanted.from_node)
     if wanted.dry_run:
@@ -77,7 +77,7 @@ async def retry_job(
 async def signal_gate(
     job_id: JobId, node: NodeName, payload: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
 ) -> Signalled:
-    """Tell a gate what it waits for: the body becomes its output. The first signal stands."""
+    """Signal a gate: the body becomes its output. Only the first signal counts."""
     job = await gateway.reads.find(job_id)
     accepted = await gateway.controls.signal(job.job_id, node, payload, caller.name)
     log.info("gate.signalled", job=job.job_id, node=node, accepted=accepted)
@@ -86,7 +86,7 @@ async def signal_gate(
 
 @router.get("/dead-letters", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway: CurrentGateway) -> Page[DeadLetter]:
-    """The tasks that failed for good and were not retried since, the newest first."""
+    """Tasks that failed for good and were not retried since, the newest first."""
     found = await gateway.reads.dead_letters(
         limit=query.limit + 1, after=query.after, workflow=query.workflow, handler=query.handler, code=query.code
     )
@@ -100,7 +100,7 @@ async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway
     openapi_extra=body(ReplayRequest, required=True),
 )
 async def replay_dead_letters(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> list[Replay]:
-    """Retry the jobs of dead letters, each for its nodes that have some."""
+    """Retry the jobs of dead letters, each from the nodes that have some."""
     wanted = check_body(ReplayRequest, given)
     if not (wanted.jobs or wanted.workflow or wanted.handler or wanted.code):
         raise InputError("replay.choice", "nothing says which dead letters to replay")

@@ -1,4 +1,4 @@
-"""The database as operators look at it; what changes it needs a confirmation (S6)."""
+"""The database for operators; changes need a confirmation (S6)."""
 
 from typing import Annotated
 
@@ -29,7 +29,7 @@ SCHEMA_CODES = (
 async def list_task_rows(
     job_id: JobId, query: Annotated[TaskRowsQuery, Query()], gateway: CurrentGateway
 ) -> Page[TaskRow]:
-    """The tasks of a job as their rows stand, with lane, session and process; large results are references."""
+    """The tasks of a job as stored in their rows, with lane, session and process; large results are references."""
     job = await gateway.reads.find(job_id)
     found = await gateway.reads.task_rows(job.id, limit=query.limit + 1, after=query.after)
     return build_page(found, query.limit, lambda row: row, lambda row: f"{row.lane}.{row.position}")
@@ -43,7 +43,7 @@ async def show_statistics(gateway: CurrentGateway) -> Statistics:
 
 @router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(*SCHEMA_CODES))
 async def check_functions(gateway: CurrentGateway) -> CheckedFunctions:
-    """Whether functions, tables and rights are those of this release, and each can be called; it changes nothing."""
+    """Check that functions, tables and grants are those of this release; changes nothing."""
     return await gateway.inspection.check()
 
 

@@ -1,4 +1,4 @@
-"""The description of the API itself."""
+"""The OpenAPI document."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the codes of problems mean: the pages that their `type` names, for everybody who may get a problem."""
+"""The meaning of error codes: the pages that the `type` of problem documents refers to; open to everybody."""
 
 from fastapi import APIRouter
 
@@ -17,13 +17,13 @@ router = APIRouter(prefix="/errors", tags=["errors"])
 
 @router.get("", responses=problems())
 async def list_codes() -> list[stack.ErrorCode]:
-    """Every code of problems, jobs and commands."""
+    """All error codes, of the API, of jobs and of commands."""
     return [build(stack.ErrorCode, code) for code in all_codes()]
 
 
 @router.get("/{code}", responses=problems("error.not_found"))
 async def show_code(code: ErrorCode) -> stack.ErrorCode:
-    """One code."""
+    """An error code."""
     found = find_code(code)
     if found is None:
         hint = nearest(code, [known.code for known in all_codes()])

@@ -1,4 +1,4 @@
-"""The bytes of published files, whole or in part."""
+"""Published files, whole or in ranges."""
 
 import re
 from dataclasses import dataclass
@@ -39,8 +39,12 @@ MAX_RANGE_POSITION = 10**MAX_RANGE_DIGITS
 # What a browser shows and never runs; all else is for keeping.
 INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application/json"})
 
-GivenRange = Annotated[str | None, Header(alias="Range", description="One range of bytes; of several, all is sent.")]
-IfRange = Annotated[str | None, Header(alias="If-Range", description="The range counts for the file of this ETag.")]
+GivenRange = Annotated[
+    str | None, Header(alias="Range", description="One range of bytes; for several ranges, the whole file is sent.")
+]
+IfRange = Annotated[
+    str | None, Header(alias="If-Range", description="The range applies only if the file still has this ETag.")
+]
 
 
 Name = Annotated[str, Path(max_length=1024, description="The name of the file; it may have slashes.")]
@@ -49,7 +53,7 @@ FileJobId = Annotated[str, Path(max_length=128, description="The whole id of a j
 
 @dataclass(frozen=True)
 class FileRequest:
-    """What of a file is asked for."""
+    """The range and the cached version of a file that a request names."""
 
     request: Request
     if_none_match: IfNoneMatch = None
@@ -83,7 +87,7 @@ async def fetch_file(job_id: FileJobId, name: Name, wish: WantedFile, serving: C
 async def fetch_output(
     job_id: JobId, name: Name, wish: WantedFile, serving: CurrentServing, gateway: CurrentGateway
 ) -> Response:
-    """A file that a job made, published or not: for those who review it."""
+    """An output file of a job, published or not, for reviewers."""
     head = await gateway.reads.head(job_id)
     file = None if "\x00" in name else await serving.published.find_draft(head.job, name)
     return await _serve(file, f"{job_id}/{name}", wish, serving)
@@ -110,7 +114,7 @@ async def _serve(file: Output | None, path: str, wish: FileRequest, serving: Ser
 
 
 def parse_range(text: str | None, size: int) -> range | None:
-    """The bytes that a Range header asks for, none of them where it can't be; None where it asks for all (RFC 9110)."""
+    """The bytes that a Range header selects: none if it can't be satisfied, None for the whole file (RFC 9110)."""
     found = re.fullmatch(r"bytes=\s*(\d*)-(\d*)\s*", text or "", re.ASCII)
     if not found or not any(found.groups()):
         return None
@@ -133,7 +137,7 @@ def _parse_place(digits: str) -> int | None:
 async def _require(file: Output | None, path: str, serving: Serving) -> Output:
     if file is None:
         raise NotFound(
-            "file.not_published", f"there is no published file {path}", remedy="The assets of items name them."
+            "file.not_published", f"there is no published file {path}", remedy="See the assets of the items."
         )
     size = await serving.objects.size(file.address)
     if size != file.size:

@@ -1,4 +1,4 @@
-"""A job's workflow, drawn with the states of its nodes."""
+"""A job's workflow, drawn with the status of its nodes."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
     responses=problems(*JOB_CODES, "workflow.definition_missing", "workflow.unreadable"),
 )
 async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
-    """The nodes and edges of a job's workflow, as it was pinned: where each is drawn, and the nodes' states."""
+    """The nodes and edges of the workflow that a job was pinned to, with positions and the status of each node."""
     job = await gateway.reads.find(job_id)
     layout = await asyncio.to_thread(draw_workflow, await gateway.reads.workflow(job))
     return build_graph(job, layout, await _states(gateway, job))

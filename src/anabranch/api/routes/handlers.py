@@ -15,6 +15,6 @@ router = APIRouter(prefix="/api/handlers", tags=["handlers"])
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_handlers(gateway: CurrentGateway) -> list[Handler]:
-    """The handlers by name, with the schemas of what they take and return."""
+    """The handlers by name, with the schemas of their parameters and results."""
     handlers = gateway.registry.handlers
     return [describe_handler(handlers[name]) for name in sorted(handlers)]

@@ -1,4 +1,4 @@
-"""Health can fail (O1): probes, and the status of each part; the worst part wins."""
+"""Probes, and the status of each part of the stack; the worst one is the overall status (O1)."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ SESSION_TIMEOUT_SECONDS = 0.4
     responses={**problems(), 503: {**problems()[503], "model": Health, "description": "A part is down"}},
 )
 async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
-    """The status of every part, and the depth of the queues; within two seconds, whatever hangs."""
+    """The status of every part, and the queue depths; within two seconds, even if the database hangs."""
     parts, queues = await monitor.examine()
     status = worst(parts)
     response.status_code = 503 if status == "down" else 200
@@ -35,7 +35,7 @@ async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
 
 @router.get("/livez", responses=problems("api.stalled"), response_model_exclude_none=True)
 async def show_life(request: Request, tick: CurrentTick) -> Alive:
-    """Whether the event loop turns, by the age of its own tick."""
+    """Whether the event loop responds."""
     if tick.age > OLDEST_TICK_SECONDS:
         raise Unavailable("api.stalled", f"the event loop last ticked {tick.age:.0f} s ago")
     known = request.state.principal is not None
@@ -44,7 +44,7 @@ async def show_life(request: Request, tick: CurrentTick) -> Alive:
 
 @router.get("/readyz", responses=problems())
 async def show_readiness(gateway: CurrentGateway, monitor: CurrentMonitor) -> Ready:
-    """Whether jobs can be submitted and read, by a round trip to the database."""
+    """Whether jobs can be submitted and read: checks the database."""
     await monitor.vitals()
     try:
         async with asyncio.timeout(SESSION_TIMEOUT_SECONDS):

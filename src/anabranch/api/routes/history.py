@@ -1,4 +1,4 @@
-"""What happened to a job, as a list, as it happens and in one file; and what its tasks printed."""
+"""The events of a job, listed or streamed; the logs of its tasks; and its support bundle."""
 
 from typing import Annotated
 
@@ -22,13 +22,13 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 LastEvent = Annotated[
     int | None,
-    Header(alias="Last-Event-ID", ge=0, lt=2**31, description="As a browser sends it; stands above `after`."),
+    Header(alias="Last-Event-ID", ge=0, lt=2**31, description="Sent by browsers that reconnect; overrides `after`."),
 ]
 
 
 @router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
 async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway) -> Page[Event]:
-    """Every change of state of a job and its nodes, in order."""
+    """Every change of a job and its nodes, in order."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.events(job, after=query.after, limit=query.limit + 1)
     return build_page(found, query.limit, build_event, lambda event: event.seq)
@@ -40,7 +40,7 @@ async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], gat
     responses=problems(*JOB_CODES, "node.not_found", "page.cursor"),
 )
 async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[Log]:
-    """What the attempts of a job's tasks printed and measured, in order; known when an attempt has ended."""
+    """The output and metrics of the attempts of a job's tasks, in order; available when an attempt has ended."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.logs(
         job, limit=query.limit + 1, after=query.after, node=query.node, index=query.index, attempt=query.attempt

@@ -1,4 +1,4 @@
-"""Jobs: submit, list, look at."""
+"""Submit, list and show jobs."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -32,7 +32,7 @@ SUBMIT_PROBLEMS = problems(
     *("workflow.not_found", "job.parameters", "node.count", "idempotency.key", "idempotency.conflict", "quota.jobs"),
 )
 REPLAYED_HEADER = "Idempotency-Replayed"
-EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The same request made this job before"}}
+EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The job already existed"}}
 
 
 @router.post(
@@ -52,9 +52,9 @@ async def submit_parameters(
     gateway: CurrentGateway,
     limits: CurrentLimits,
 ) -> Response:
-    """Accept a job; the body is its parameters. The same workflow and parameters are the same job."""
+    """Submit a job; the body holds its parameters. The same workflow and parameters return the same job."""
     request = JobRequest.model_construct(
-        workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun
+        workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun, labels=query.labels
     )
     return await _submit(gateway, limits, caller, request, key)
 
@@ -75,7 +75,7 @@ async def submit_job(
     limits: CurrentLimits,
     request: Request,
 ) -> Response:
-    """Accept a job. The same workflow and parameters are the same job."""
+    """Submit a job. The same workflow and parameters return the same job."""
     wanted = check_body(JobRequest, given)
     if wanted.correlation_id:
         caller = replace(caller, correlation_id=wanted.correlation_id)
@@ -89,7 +89,12 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
     found = await gateway.reads.jobs(
-        limit=query.limit + 1, before=query.before, state=query.status, workflow=query.workflow, parent=parent
+        limit=query.limit + 1,
+        before=query.before,
+        state=query.status,
+        workflow=query.workflow,
+        parent=parent,
+        labels=query.labels,
     )
     return build_page(found, query.limit, build_summary, lambda job: job.id)
 
@@ -103,9 +108,9 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobStatus | Response:
-    """A job with its nodes, its progress and its result; a start of its id is enough if it fits no other.
+    """A job with its nodes, its progress and its result; a unique prefix of its id is enough.
 
-    When it has ended, the answer has an ETag.
+    Once it has ended, the response has an ETag.
     """
     job = await gateway.reads.find(job_id)
     if job.state in TERMINAL:
@@ -125,7 +130,7 @@ async def show_status(
 async def show_job(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobStatus | Response:
-    """The same as its status."""
+    """The same as `/api/jobs/status/{job_id}`."""
     return await show_status(job_id, gateway, response, if_none_match)
 
 
@@ -155,6 +160,7 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
         wanted.rerun,
         key,
         caller.name,
+        wanted.labels,
     )
     with limits.counting_jobs(caller.principal) as count:
         (refused,) = await count.admit([order], gateway.find_repeats)

@@ -1,4 +1,4 @@
-"""API keys: make, list and revoke."""
+"""Create, list and revoke API keys."""
 
 from typing import Annotated
 
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/api/keys", tags=["keys"])
     openapi_extra=body(MakeKeyRequest, required=True),
 )
 async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewKey:
-    """Make a key. What its holder sends is in this answer, and is never shown again."""
+    """Create a key. Only this response contains its secret."""
     wanted = check_body(MakeKeyRequest, given).wanted()
     key, credential = await gateway.keys.make(wanted, caller.name)
     log.info("key.made", made=key.id, name=key.name, owner=key.owner, scope=key.scope)
@@ -37,13 +37,13 @@ async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGatew
 
 @router.get("", dependencies=[needs(Scope.ADMIN)], responses=problems())
 async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGateway) -> Page[Key]:
-    """The keys, the newest first, those that ended in the last month too; their secrets are kept nowhere."""
+    """Keys, the newest first, including those that ended in the last month; secrets are not stored."""
     return await gateway.keys.list(limit=query.limit, before=query.before)
 
 
 @router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems("key.not_found"))
 async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> Key:
-    """Revoke a key for good: within a second no process takes it any more."""
+    """Revoke a key permanently; within a second no process accepts it."""
     revoked = await gateway.keys.revoke(key_id, caller.name)
     log.info("key.revoked", revoked=revoked.id, name=revoked.name, owner=revoked.owner)
     return revoked

@@ -1,4 +1,4 @@
-"""Queues, and what limits and pauses the work."""
+"""Queues, limits and pauses."""
 
 import structlog
 from fastapi import APIRouter
@@ -26,7 +26,7 @@ PAUSE_BODY = body(PauseRequest, required=False)
 
 @router.get("/queues", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_queues(gateway: CurrentGateway) -> list[Queue]:
-    """The queues that have work, are served or are limited."""
+    """Queues that have tasks, workers or limits."""
     return await gateway.reads.queues()
 
 
@@ -34,13 +34,13 @@ async def list_queues(gateway: CurrentGateway) -> list[Queue]:
     "/queues/{name}/pause", dependencies=[NEEDS_OPERATE], responses=problems(*BODY_CODES), openapi_extra=PAUSE_BODY
 )
 async def pause_queue(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
-    """Give out no more tasks of a queue; what runs goes on."""
+    """Start no more tasks of a queue; running tasks continue."""
     return await _pause(gateway, caller, LimitKind.QUEUE, name, given)
 
 
 @router.post("/queues/{name}/resume", dependencies=[NEEDS_OPERATE], responses=problems())
 async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
-    """Give out tasks of a queue again."""
+    """Start tasks of a queue again."""
     return await _resume(gateway, caller, LimitKind.QUEUE, name)
 
 
@@ -51,14 +51,14 @@ async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: Curren
     openapi_extra=PAUSE_BODY,
 )
 async def pause_workflow(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
-    """Give out no more tasks of a workflow's jobs; what runs goes on, and jobs can be submitted."""
+    """Start no more tasks of a workflow's jobs; running tasks continue, and jobs can be submitted."""
     gateway.declaration(name)
     return await _pause(gateway, caller, LimitKind.WORKFLOW, name, given)
 
 
 @router.post("/workflows/{name}/resume", dependencies=[NEEDS_OPERATE], responses=problems("workflow.not_found"))
 async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
-    """Give out tasks of a workflow's jobs again; one that is gone may still be paused."""
+    """Start tasks of a workflow's jobs again."""
     if not await _is_limited(gateway, LimitKind.WORKFLOW, name):
         gateway.declaration(name)
     return await _resume(gateway, caller, LimitKind.WORKFLOW, name)
@@ -66,7 +66,7 @@ async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: Cur
 
 @router.get("/limits", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_limits(gateway: CurrentGateway) -> list[Limit]:
-    """What is limited or paused."""
+    """All limits and pauses."""
     return await gateway.reads.limits()
 
 
@@ -79,7 +79,7 @@ async def list_limits(gateway: CurrentGateway) -> list[Limit]:
 async def set_limit(
     kind: Kind, name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
 ) -> SetLimit:
-    """Let so many tasks of a queue, workflow, handler or key run at once."""
+    """Limit how many tasks of a queue, workflow, handler or key run at once."""
     wanted = check_body(LimitRequest, given)
     limit = await gateway.controls.limit(kind, name, {"most": wanted.most, "reason": wanted.reason}, caller.name)
     log.info("limit.set", kind=kind, name=name, most=wanted.most)
@@ -90,7 +90,7 @@ async def set_limit(
 
 @router.delete("/limits/{kind}/{name}", dependencies=[NEEDS_OPERATE], responses=problems("limit.not_found"))
 async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
-    """Take a limit away; a pause stays."""
+    """Remove a limit; a pause stays."""
     if not await _is_limited(gateway, kind, name):
         raise _no_limit(kind, name)
     left = await gateway.controls.limit(kind, name, {"most": None}, caller.name)

@@ -25,7 +25,7 @@ METRICS_RESPONSE = {"description": "Metrics", "content": {"text/plain": {"schema
     responses={**problems(), 200: METRICS_RESPONSE},
 )
 async def show_metrics(monitor: CurrentMonitor, requests: CurrentRequests, tick: CurrentTick) -> Response:
-    """Metrics in Prometheus's text format; while the database is away, those of this process."""
+    """Metrics in the Prometheus text format; while the database is down, only those of this process."""
     gauges, disks = await monitor.gauges(), await monitor.disks()
     samples = [
         *requests.samples(),

@@ -1,4 +1,4 @@
-"""The pages: a map of what is published, and the description of the API; they hold no data, and ask for it by a key."""
+"""The web pages: a map of published items, and the API reference; they contain no data, and request it with a key."""
 
 from functools import cache
 from pathlib import Path
@@ -47,7 +47,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
 
 @router.get("/", response_class=Response, responses={**PAGE_RESPONSES, **problems()})
 async def show_page(request: Request, serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
-    """The page; the parts that it will request begin to load, unless the caller is anonymous."""
+    """The map; tiles and catalog start to load in the background, unless the caller is anonymous."""
     if request.state.principal:
         serving.warm()
     return _answer("index.html", if_none_match)
@@ -55,13 +55,13 @@ async def show_page(request: Request, serving: CurrentServing, if_none_match: If
 
 @router.get("/docs", response_class=Response, responses={**PAGE_RESPONSES, **problems()})
 async def show_reference(if_none_match: IfNoneMatch = None) -> Response:
-    """The description of the API, for people."""
+    """The API reference."""
     return _answer("reference.html", if_none_match)
 
 
 @router.get("/ui/{name:path}", response_class=Response, responses={**PART_RESPONSES, **problems("request.route")})
 async def show_part(name: str, if_none_match: IfNoneMatch = None) -> Response:
-    """A file of the page."""
+    """A file of the pages."""
     if name not in _files():
         raise NotFound("request.route", f"the page has no {name}")
     return _answer(name, if_none_match)

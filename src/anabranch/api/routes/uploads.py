@@ -1,4 +1,4 @@
-"""Files that callers send, for jobs to work on."""
+"""Uploads of files for jobs."""
 
 import base64
 import re
@@ -25,9 +25,12 @@ UPLOAD_CODES = (
     *("storage.full", "storage.path", "storage.unwritable"),
 )
 ANY_BYTES = "application/octet-stream"
-EXISTING_FILE: Responses = {200: {"model": Uploaded, "description": "The same file under the same name was there"}}
+EXISTING_FILE: Responses = {
+    200: {"model": Uploaded, "description": "The same file with the same name was uploaded before"}
+}
 ReprDigest = Annotated[
-    str | None, Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is compared; other hashes are not.")
+    str | None,
+    Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is verified; other hashes are ignored."),
 ]
 Checksum = Annotated[
     str | None, Header(alias="X-Content-SHA256", pattern=r"^[0-9a-fA-F]{64}$", description="The same in hex.")
@@ -51,7 +54,7 @@ async def upload_file(
     repr_digest: ReprDigest = None,
     checksum: Checksum = None,
 ) -> Uploaded:
-    """Keep the file in the body; a job takes its address as a parameter."""
+    """Store the file in the body; a job takes its address as a parameter."""
     request.state.unread = True
     # A page of another site can send the types of forms without asking first.
     check_media_type(request, (ANY_BYTES,), f"Send the file as it is, with Content-Type: {ANY_BYTES}.")

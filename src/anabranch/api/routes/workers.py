@@ -23,7 +23,7 @@ async def list_workers(gateway: CurrentGateway) -> list[Worker]:
 
 @router.post("/{session}/drain", dependencies=[needs(Scope.OPERATE)], responses=problems("worker.not_found"))
 async def drain_worker(session: Session, gateway: CurrentGateway) -> Drained:
-    """Let a worker take nothing more; what it has goes on."""
+    """Drain a worker: it claims no more tasks, and running tasks continue."""
     await gateway.controls.drain(session, draining=True)
     log.info("worker.drained", session=session)
     return Drained(id=session, draining=True)
@@ -31,7 +31,7 @@ async def drain_worker(session: Session, gateway: CurrentGateway) -> Drained:
 
 @router.post("/{session}/resume", dependencies=[needs(Scope.OPERATE)], responses=problems("worker.not_found"))
 async def resume_worker(session: Session, gateway: CurrentGateway) -> Drained:
-    """Let a worker take tasks again."""
+    """Let a worker claim tasks again."""
     await gateway.controls.drain(session, draining=False)
     log.info("worker.resumed", session=session)
     return Drained(id=session, draining=False)

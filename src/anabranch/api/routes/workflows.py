@@ -1,4 +1,4 @@
-"""Workflows: the catalogue, each one's definition and drawing, and the check of a new one."""
+"""List, show, draw, validate and reload workflows."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/api/workflows", tags=["workflows"])
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_workflows(gateway: CurrentGateway) -> Workflows:
-    """The workflows by name, and what was refused."""
+    """The workflows by name, and those that were refused."""
     registry = gateway.registry
     items = (build_workflow_summary(registry.declarations[name]) for name in sorted(registry.declarations))
     refused = (Refusal(name, reason) for name, reason in registry.refused.items())
@@ -38,7 +38,7 @@ async def list_workflows(gateway: CurrentGateway) -> Workflows:
     openapi_extra=body({"type": "string"}, required=True, kinds=YAML_TYPES),
 )
 async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> Verdict:
-    """Check a workflow in YAML against the rules, the handlers and the workflows it runs; nothing of it is kept."""
+    """Validate a workflow in YAML, with the handlers and workflows it uses; it is not stored."""
     registry = gateway.registry
     loaded = await asyncio.to_thread(
         lambda: load_yaml(text, "body", registry.handlers).among(registry.declarations, registry.broken)
@@ -48,7 +48,7 @@ async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> Verdict:
 
 @router.post("/reload", dependencies=[needs(Scope.OPERATE)], responses=problems())
 async def reload_workflows(gateway: CurrentGateway) -> Reloaded:
-    """Read the workflow files again. Python code is not read again, and jobs in flight keep their definition."""
+    """Reload the workflow files. Python code is not reloaded, and existing jobs keep their definition."""
     return await gateway.reload()
 
 

@@ -1,1 +1,1 @@
-"""What stands between the network and the routes: addresses, other origins, limits and compression."""
+"""Between the network and the routes: public address, CORS, authentication and limits."""

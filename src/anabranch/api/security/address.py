@@ -1,4 +1,4 @@
-"""Under which address callers know this API: every link is made from it, and never from what anybody may claim."""
+"""The public address of the API, from which links are made; headers of untrusted callers are not used."""
 
 import re
 from collections.abc import Collection
@@ -21,10 +21,10 @@ log = structlog.get_logger()
 
 
 class PublicAddress:
-    """Puts the public address of a request into its scope, where links are made from."""
+    """Puts the public address of a request into its scope, for links."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
-        """As the settings say; without a public URL the address is the one that was asked for."""
+        """Without a configured public URL, the address is that of the request."""
         self._app = app
         self._proxies = Proxies(settings.trusted_proxies)
         self._public = urlsplit(settings.public_url) if settings.public_url else None
@@ -74,10 +74,9 @@ def route_path(scope: Scope) -> str:
 
 @dataclass(frozen=True)
 class AllowedHosts:
-    """The names under which the API may be called, where that matters: without keys, or where links are made of them.
+    """The host names under which the API may be called, checked where no keys are required or links are made of them.
 
-    A page that rebinds its name to 127.0.0.1 still sends that name; and a link to a name that anybody claimed would
-    lead those who follow it to them.
+    This stops DNS rebinding (a page whose name resolves to 127.0.0.1 still sends that name), and links to forged hosts.
     """
 
     names: Collection[str]
@@ -85,13 +84,13 @@ class AllowedHosts:
 
     @classmethod
     def of(cls, settings: Settings) -> "AllowedHosts":
-        """Those that the settings name."""
+        """The configured hosts."""
         public = urlsplit(settings.public_url).hostname if settings.public_url else None
         named = {name.lower() for name in (*settings.allowed_hosts, settings.host, public) if name}
         return cls(frozenset(named), public is not None)
 
     def check(self, scope: Scope) -> None:
-        """Refuse a request under another name."""
+        """Refuse a request with another host name."""
         if scope["state"]["keyed"] and self.has_public_url:
             return
         hosts = scope["state"]["hosts"]

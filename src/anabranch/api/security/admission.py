@@ -1,4 +1,4 @@
-"""The first thing a request meets: its correlation id, and whether the caller may be here at all."""
+"""The outermost layer: gives requests a correlation id, authenticates callers and turns exceptions into responses."""
 
 import asyncio
 import re
@@ -29,8 +29,8 @@ log = structlog.get_logger()
 CORRELATION_HEADER = "X-Correlation-ID"
 CORRELATION_ID = r"[\x20-\x7e]{1,128}"
 PROBES = frozenset({"/livez", "/readyz"})
-# Besides probes, the files of the pages and what codes mean: they are those of the package, the same everywhere, and a
-# browser can't send a key for them (S1).
+# Open without a key besides the probes: files of the pages and error codes. They are part of the package, the same
+# everywhere, and a browser can't send a key for them (S1).
 OPEN_PATHS = PROBES | {"/", "/docs", "/errors"}
 OPEN_PREFIXES = ("/ui/", "/errors/")
 ASK_FOR_LESS = "Ask for less, or try again."
@@ -40,7 +40,7 @@ MAX_SHORT_BODY_BYTES = 2_000_000
 
 
 class Admission:
-    """Gives every request an id, refuses who may not call, and lets no exception out."""
+    """Gives every request an id, refuses unauthorized callers, and lets no exception out."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Admission:
         hosts: AllowedHosts,
         limits: Limits,
     ) -> None:
-        """Before an application whose callers need keys, or none on loopback."""
+        """`keys`: whether keys are required on loopback, too."""
         self._app = app
         self._guard = guard
         self._authenticator = authenticator
@@ -86,15 +86,15 @@ class Admission:
             if exchange.started:
                 raise
             error = Unavailable("api.memory", "the API has no memory left for this request", remedy=ASK_FOR_LESS)
-        except Exception:  # a mistake of ours: the caller gets an answer, the log gets the rest
+        except Exception:  # a bug: the caller gets an error, the log gets the traceback
             log.exception("request.crashed", method=scope["method"], path=scope["path"])
             if exchange.started:
                 raise
-            error = AnabranchError("internal", "something went wrong inside the API", remedy="Its log says what.")
+            error = AnabranchError("internal", "internal error of the API", remedy="See the log of the API.")
         await exchange.fail(error)
 
     async def _admit(self, scope: Scope) -> Principal | None:
-        """Who calls; None is an anonymous caller, who may read the probes and at the pages, which hold no data."""
+        """The caller; None for an anonymous one, who may read probes and pages, which contain no data."""
         headers, path = Headers(scope=scope), route_path(scope)
         scope["state"]["unread"] = is_ambiguous(headers)
         refuse_ambiguous(headers)
@@ -119,13 +119,13 @@ class Admission:
     async def _authenticate(self, headers: Headers, address: str) -> Principal:
         principal = await self._authenticator.authenticate(headers.getlist("authorization"), address)
         self._limits.admit_key(principal)
-        # The person who acts, in every line of this request (P7).
+        # The principal, in every log line of this request (P7).
         structlog.contextvars.bind_contextvars(principal=principal.name, key=principal.key_id)
         return principal
 
 
 class _Exchange:
-    """What is sent back for one request, marked with its id; once it is given up, the application is not heard."""
+    """The response to one request, with its id; once given up, what the application sends is dropped."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
@@ -135,7 +135,7 @@ class _Exchange:
 
     @property
     def waits(self) -> bool:
-        """Whether the caller waits for the first word of an answer; what still comes in waits for nobody."""
+        """Whether the whole request was sent and the response has not begun."""
         length = Headers(scope=self._scope).get("content-length", "")
         is_read = self._scope["method"] not in ("POST", "PUT") or (
             length.isdecimal() and int(length) <= MAX_SHORT_BODY_BYTES
@@ -143,16 +143,16 @@ class _Exchange:
         return is_read and not self.started
 
     async def send(self, message: Message) -> None:
-        """Pass on what the application answers."""
+        """Send a message of the application."""
         if not self._given_up:
             await self._mark_and_send(message)
 
     async def fail(self, error: AnabranchError) -> None:
-        """Answer with an error."""
+        """Respond with an error."""
         await self._respond(error, self.send)
 
     async def give_up(self) -> None:
-        """Answer that the database is database_silent, in place of the application that waits for it."""
+        """Respond that the database does not answer, in place of the application that waits for it."""
         self._given_up = True
         log.warning("request.given_up", method=self._scope["method"], path=self._scope["path"])
         error = database_silent() if self._state["principal"] else for_anonymous(database_silent())
@@ -176,9 +176,9 @@ class _Exchange:
 
 
 async def _linger(last: Message, receive: Receive, send: Send) -> Message:
-    """Answer a caller that still sends, and take a little more of it before the connection is closed.
+    """Respond to a caller that still sends, and read a little more before the connection is closed.
 
-    Who is hung up on at once may lose the answer, and who is not would send all of it.
+    Closed at once, the connection may lose the response; kept open, the caller would send everything.
     """
     await send({**last, "more_body": True})
     left = MAX_LINGER_BYTES
@@ -206,22 +206,22 @@ def _mark(start: Message, correlation_id: str, *, keyed: bool) -> None:
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Cache-Control", "no-store")
     if keyed:
-        headers.add_vary_header("Authorization")  # what a browser kept for one key is not for another, or for none
+        headers.add_vary_header("Authorization")  # a response cached for one key is not for another
 
 
 def _refuse_misplaced_key(scope: Scope) -> None:
-    # URLs and headers are kept by proxies, browsers and logs: only one of them is made for keys (S5).
+    # Proxies, browsers and logs store URLs and headers; only Authorization is made for keys (S5).
     query = unquote(scope.get("query_string", b"").decode("latin-1"))
     if holds_key(scope["path"]) or holds_key(query):
         raise InputError(
             "auth.misplaced",
-            "a key stands in the URL",
-            remedy="Send it as `Authorization: Bearer anb_…`, and revoke this one: what stood in a URL is not secret.",
+            "the URL contains a key",
+            remedy="Send it as `Authorization: Bearer anb_…`, and revoke this one: URLs are not secret.",
         )
     if found := [name for name, value in Headers(scope=scope).items() if name != "authorization" and holds_key(value)]:
         raise InputError(
             "auth.misplaced",
-            f"a key stands in the header {found[0]}",
+            f"the header {found[0]} contains a key",
             remedy="Send it as `Authorization: Bearer anb_…`.",
         )
 
@@ -236,7 +236,7 @@ def _address(scope: Scope) -> str:
 
 
 def _check_origin(origins: Iterable[str], scope: Scope) -> None:
-    # A browser says where a request comes from; one from another site could start jobs without reading the answer.
+    # Browsers send the origin; a page of another site could submit jobs without reading the response.
     hosts = {*scope["state"]["hosts"], *Headers(scope=scope).getlist("host")}
     own = {f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")}
     allowed = own | scope["state"].get("origins", frozenset())
@@ -249,9 +249,9 @@ def _check_origin(origins: Iterable[str], scope: Scope) -> None:
 
 
 def _check_site(scope: Scope) -> None:
-    """Refuse what a page of another site makes a browser ask for, unless its origin is one of the allowed.
+    """Refuse requests that pages of other sites cause, unless their origin is allowed.
 
-    For an image or a script a browser sends no Origin, but says this. A link that a person follows may lead here.
+    For images and scripts browsers send Sec-Fetch-Site, but no Origin. Following a link is allowed.
     """
     method, headers = scope["method"], Headers(scope=scope)
     allowed: Collection[str] = scope["state"].get("origins", frozenset())

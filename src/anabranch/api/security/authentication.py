@@ -1,4 +1,4 @@
-"""From the key of a request to the principal who acts."""
+"""Authenticates a request by its API key."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,23 +18,22 @@ REMEDY = "Send a key as `Authorization: Bearer anb_…`; commands send that of A
 
 
 class Authenticator:
-    """Knows the keys that were used in the last second, so that a busy caller costs no query for each request.
+    """Caches keys for a second, so that a busy caller does not cost a query for each request.
 
-    A key that is revoked, or expires, is refused within that second by every process.
+    A key that is revoked or expires is refused within that second by every process.
     """
 
     FRESH_SECONDS = 1.0
 
     def __init__(self, keys: Callable[[], PostgresKeys], limits: Limits) -> None:
-        """Nothing is asked for yet."""
         self._keys = keys
         self._limits = limits
         self._known: dict[bytes, tuple[float, KnownKey]] = {}
 
     async def authenticate(self, headers: Sequence[str], address: str) -> Principal:
-        """The principal of the `Authorization` headers of a request; NotAuthenticated says no more than it must.
+        """The principal of the `Authorization` headers; errors do not reveal why a key is wrong.
 
-        An address that has sent too many wrong keys is not heard for a while.
+        An address that has sent too many wrong keys is refused for a while.
         """
         credential = _read(headers)
         self._limits.check_guesses(address, credential.digest if credential else b"")

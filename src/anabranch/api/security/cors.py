@@ -1,4 +1,4 @@
-"""Pages of other origins that may read what is published; nothing else is for them."""
+"""CORS: pages of configured origins may read what is published, and nothing else."""
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -26,10 +26,10 @@ PREFLIGHT_CACHE_SECONDS = 600
 
 
 class ReadersCors:
-    """Lets pages of the configured origins read the catalog, tiles and files, and answers what browsers ask first."""
+    """Lets pages of the configured origins read the catalog, tiles and files, and answers preflight requests."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
-        """`*` allows every origin: no cookie is ever sent, so a page has the key that it was given, or none."""
+        """`*` allows every origin, which is safe: the API uses no cookies."""
         self._app = app
         self._origins = frozenset(settings.cors_origins)
         self._cors = CORSMiddleware(

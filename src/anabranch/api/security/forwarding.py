@@ -1,4 +1,4 @@
-"""What a trusted proxy reports about the request that it passes on: who asked, and under which address."""
+"""What a trusted proxy reports about a request: the client's address, and the public address."""
 
 import ipaddress
 import re
@@ -20,7 +20,7 @@ MAX_HEADER_CHARS = 4_000
 
 @dataclass(frozen=True)
 class Forwarded:
-    """What is known of the request that the outermost trusted proxy was sent; None where nothing was reported."""
+    """The request as the outermost trusted proxy received it; None where it reported nothing."""
 
     client: str | None = None
     scheme: str | None = None
@@ -29,10 +29,10 @@ class Forwarded:
 
 
 class Proxies:
-    """The proxies that are believed."""
+    """The trusted proxies."""
 
     def __init__(self, networks: Sequence[str]) -> None:
-        """By address or network; none is believed by default."""
+        """By address or network; none is trusted by default."""
         self._networks: list[Network] = [ipaddress.ip_network(network, strict=False) for network in networks]
 
     def trusts(self, address: str | None) -> bool:
@@ -47,8 +47,8 @@ class Proxies:
     def read(self, headers: Headers) -> Forwarded:
         """What the headers of a trusted proxy report: `Forwarded`, or where there is none the `X-Forwarded-` ones.
 
-        Each proxy adds its own at the end, so they are read from there as long as those who added them are trusted.
-        What a caller wrote itself stands before them and is not read.
+        Each proxy appends its own value, so they are read from the end while the proxies that added them are trusted.
+        What the caller wrote comes before those and is ignored.
         """
         if any(len(value) > MAX_HEADER_CHARS for name in HEADERS for value in headers.getlist(name)):
             return Forwarded()
@@ -70,7 +70,7 @@ def _values(hop: Forwarded) -> tuple[str | None, ...]:
 
 
 def _read_forwarded(values: Sequence[str]) -> Iterator[Forwarded]:
-    """The hops of `Forwarded` (RFC 7239), in order; ValueError where a line is not written as it says."""
+    """The hops of `Forwarded` (RFC 7239), in order; ValueError if a line is malformed."""
     for pairs in chain.from_iterable(map(_parse, values)):
         yield _hop(pairs.get("for", ""), pairs.get("proto", ""), pairs.get("host", ""))
 

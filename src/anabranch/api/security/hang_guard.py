@@ -1,4 +1,4 @@
-"""Requests that wait for a database which hangs: they get an error soon."""
+"""Answers requests with an error while the database hangs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,23 +11,23 @@ from anabranch.errors import Unavailable
 __all__ = ["HangGuard", "database_silent"]
 
 log = structlog.get_logger()
-# Long enough for what only takes a while; together just under ten seconds, for a look takes one itself.
+# Long enough for slow requests; together just under ten seconds, as each ping may take one second.
 FIRST_PING_SECONDS = 4.0
 PING_INTERVAL_SECONDS = 1.0
 MAX_FAILED_PINGS = 3
 
 
 class HangGuard:
-    """Looks at the database while a request waits; after some looks in vain, the request is answered without it."""
+    """Pings the database while a request waits; after several failed pings, the request gets an error."""
 
     def __init__(self, look: Callable[[], Awaitable[object]]) -> None:
-        """`look` is a round trip to the database, bounded in time; Unavailable when there was no answer."""
+        """`look` pings the database with a timeout; it raises Unavailable without an answer."""
         self._look = look
         self._looking: set[asyncio.Task[None]] = set()
 
     @contextmanager
     def over(self, waits: Callable[[], bool], answer: Callable[[], Awaitable[None]]) -> Iterator[None]:
-        """Guard one request: `waits` says whether nothing was answered yet, and `answer` sends the reason."""
+        """Guard one request: `waits` says whether its response has not begun, `answer` sends the error."""
         is_over = False
         alarm = asyncio.get_running_loop().call_later(
             FIRST_PING_SECONDS, self._begin, lambda: waits() and not is_over, answer
@@ -63,7 +63,7 @@ class HangGuard:
 
 
 def database_silent() -> Unavailable:
-    """The error of a request that waited in vain."""
+    """The error while the database does not answer."""
     return Unavailable(
         "database.silent",
         "the database does not answer",

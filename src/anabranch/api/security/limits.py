@@ -1,4 +1,4 @@
-"""Callers that ask too often, send too much or guess at keys get the time when they may try again."""
+"""Rate limits: requests, uploads, jobs and wrong keys; refusals say when to try again."""
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ FindRepeats = Callable[[Sequence[Order]], Awaitable[Sequence[bool]]]
 
 @dataclass
 class JobCount:
-    """The jobs of one request, against what their owner may submit."""
+    """Counts the jobs of one request against the quota of their owner."""
 
     rate: Rate
     owner: str
@@ -31,7 +31,7 @@ class JobCount:
     made: int = 0
 
     async def admit(self, orders: Sequence[Order], find_repeats: FindRepeats) -> list[TooManyRequests | None]:
-        """Count orders; TooManyRequests for each that the owner has no job left for, unless it makes no new one."""
+        """Count orders; TooManyRequests for each one over the owner's quota, unless its job exists."""
         is_scarce = 0 < self.rate.most < len(orders) or self.rate.wait_for(self.owner, len(orders)) > 0
         is_free = await find_repeats(orders) if is_scarce else [False] * len(orders)
         return [None if free else self._admit_one() for free in is_free]
@@ -47,10 +47,9 @@ class JobCount:
 
 
 class Limits:
-    """The limits of one process: requests of a key and of an address, wrong keys, and what an owner adds in a day."""
+    """The limits of one process: requests per key and address, wrong keys, and an owner's jobs and bytes per day."""
 
     def __init__(self, settings: Settings) -> None:
-        """As the settings say."""
         self._by_key = Rate(settings.key_requests_per_minute, MINUTE)
         self._by_address = Rate(settings.address_requests_per_minute, MINUTE)
         self._wrong = Rate(settings.wrong_keys_per_minute, MINUTE)
@@ -69,9 +68,9 @@ class Limits:
             raise TooManyRequests("request.rate", "this key asks too often", wait)
 
     def check_guesses(self, address: str, digest: bytes) -> None:
-        """Refuse a key that was not right lately, from an address that sent too many wrong ones.
+        """Refuse keys from an address that sent too many wrong ones.
 
-        A key that was right passes, for others may be behind the same address.
+        Keys that were right recently pass: other callers may share the address.
         """
         wait = self._wrong.wait_for(network_of(address))
         if wait and digest not in self._known:
@@ -82,7 +81,7 @@ class Limits:
         self._wrong.take(network_of(address))
 
     def note_right(self, digest: bytes) -> None:
-        """Remember a key that was right, by the hash of its secret."""
+        """Remember a valid key, by the hash of its secret."""
         self._known[digest] = None
         self._known.move_to_end(digest)
         if len(self._known) > MAX_KNOWN_KEYS:
@@ -90,7 +89,7 @@ class Limits:
 
     @contextmanager
     def counting_jobs(self, principal: Principal) -> "Iterator[JobCount]":
-        """Count the jobs of a request: those that it admits, less those that were there before or were refused."""
+        """Count the jobs of a request, without those that existed or were refused."""
         count = JobCount(self._jobs if principal.key_id else Rate(0, DAY), principal.owner)
         try:
             yield count
@@ -100,8 +99,8 @@ class Limits:
     async def count_bytes(
         self, principal: Principal, declared: int, pieces: AsyncIterator[bytes]
     ) -> AsyncGenerator[bytes, None]:
-        """The pieces of an upload as they come; what it declares is counted before it is begun, so that of several at
-        once each is whole or refused. What did not come is given back."""
+        """The pieces of an upload as they arrive. Its declared size is counted first, so that concurrent uploads are
+        accepted or refused as a whole; what did not arrive is given back."""
         if not principal.key_id:
             async for piece in pieces:
                 yield piece

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a connection that is bounded: how many there are, and how long a caller may take to send or to read."""
+"""HTTP/1.1 connections with limits: their number, and how long a caller may take to send or to read."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ SETTLED_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the connections of one process may take."""
+    """The limits of the connections of one process."""
 
     connections: int
     header_seconds: float
@@ -34,14 +34,14 @@ class Bounds:
 
     @classmethod
     def of(cls, settings: Settings) -> "Bounds":
-        """Those that the settings name."""
+        """The configured limits."""
         return cls(
             settings.max_connections, settings.header_seconds, settings.body_seconds, settings.body_bytes_per_second
         )
 
 
 class TimedFlow(FlowControl):
-    """Knows for how long we did not read: that time is not the caller's."""
+    """Measures how long reading was paused by us; callers are not charged for that time."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__(transport)
@@ -49,24 +49,24 @@ class TimedFlow(FlowControl):
         self._paused = 0.0
 
     def pause_reading(self) -> None:
-        """Let the caller wait."""
+        """Stop reading."""
         if not self.read_paused:
             self._paused_at = time.monotonic()
         super().pause_reading()
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Read again."""
         self._paused = self.paused_seconds
         super().resume_reading()
 
     @property
     def paused_seconds(self) -> float:
-        """How long nothing was read, in all."""
+        """How long reading was paused, in total."""
         return self._paused + (time.monotonic() - self._paused_at if self.read_paused else 0.0)
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's protocol, which alone would wait for ever for the rest of a head or a body, and take every connection.
+    """uvicorn's protocol with timeouts for headers and bodies, and a maximum number of connections.
 
     The bounds are in the state that the application's lifespan yields, under `bounds`.
     """
@@ -86,7 +86,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing has been asked here for a while."""
+        """Whether no request has arrived for a while."""
         settled = time.monotonic() - self._waiting_since > SETTLED_SECONDS
         return settled and not self._is_answering and not self.transport.is_closing()
 
@@ -96,7 +96,7 @@ class BoundedProtocol(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
-        """Take a connection; where there are too many, the one that was idle longest has to go."""
+        """Accept a connection; if there are too many, close the one that was idle longest."""
         super().connection_made(transport)
         self.flow = TimedFlow(transport)
         self._head_timer = self.loop.call_later(self._bounds.header_seconds, self._end_head)
@@ -104,14 +104,14 @@ class BoundedProtocol(H11Protocol):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timers."""
+        """Cancel the timers."""
         for timer in (self._head_timer, self._body_timer, self._send_timer):
             if timer:
                 timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, and see what is still missing."""
+        """Pass data on, and restart the timers."""
         self._has_sent = True
         super().data_received(data)
         self._follow_head()
@@ -129,12 +129,12 @@ class BoundedProtocol(H11Protocol):
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Wait for a caller who does not read, but not for ever."""
+        """Wait for a slow reader, up to the limit."""
         super().pause_writing()
         self._send_timer = self._send_timer or self.loop.call_later(self._bounds.body_seconds, self._end_sending)
 
     def resume_writing(self) -> None:
-        """Write on."""
+        """Write again."""
         super().resume_writing()
         if self._send_timer:
             self._send_timer.cancel()
@@ -163,10 +163,7 @@ class BoundedProtocol(H11Protocol):
             self._body_heard = time.monotonic() - self._flow.paused_seconds
 
     def _check_body(self) -> None:
-        """End a body that is late: it has some seconds, and more for what came, but none for silence.
-
-        Our own pauses don't count.
-        """
+        """Close a connection whose body is too slow; time in which we paused reading does not count."""
         now, bounds = time.monotonic() - self._flow.paused_seconds, self._bounds
         taken = now - self._body_began + self._body_paused
         earned = bounds.body_seconds + self._body_bytes / bounds.body_bytes_per_second - taken

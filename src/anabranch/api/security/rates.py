@@ -1,4 +1,4 @@
-"""How often something may happen: by the minute or by the day, kept in memory, for a bounded number of callers."""
+"""Rate limits by the minute or day, in memory, for a bounded number of callers."""
 
 import ipaddress
 import time
@@ -12,27 +12,27 @@ MAX_CALLERS = 10_000
 
 
 class Rate:
-    """An allowance for each caller, which is full at first and fills up evenly; 0 is no limit.
+    """A token bucket for each caller, full at first; 0 means no limit.
 
-    The callers that were seen last are known: one that is forgotten has a full allowance again.
+    Only the most recent callers are remembered; a forgotten one starts with a full bucket.
     """
 
     def __init__(self, most: int, every: timedelta, now: Callable[[], float] = time.monotonic) -> None:
-        """`most` in each span of time."""
+        """`most` per time span."""
         self.most = most
         self._per_second = most / every.total_seconds()
         self._now = now
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_for(self, caller: str, amount: float = 1) -> float:
-        """The seconds until this caller has so much left; 0 where it has."""
+        """The seconds until the caller has this amount; 0 if it has it now."""
         if not self.most:
             return 0.0
         missing = min(amount, self.most) - self._look(caller)
         return max(0.0, missing / self._per_second)
 
     def take(self, caller: str, amount: float = 1) -> None:
-        """Use some of the allowance; what is missing is owed."""
+        """Take an amount; the balance may become negative."""
         if not self.most:
             return
         self._left[caller] = (self._look(caller) - amount, self._now())
@@ -41,7 +41,7 @@ class Rate:
             self._left.popitem(last=False)
 
     def try_take(self, caller: str, amount: float = 1) -> float:
-        """Use some of the allowance where there is enough; the seconds to wait for it where there is not."""
+        """Take an amount if there is enough and return 0, else the seconds to wait for it."""
         wait = self.wait_for(caller, amount)
         if not wait:
             self.take(caller, amount)
@@ -53,7 +53,7 @@ class Rate:
 
 
 def network_of(address: str) -> str:
-    """Whom an address counts for: an IPv4 address is one caller, and one caller has 2**64 of IPv6."""
+    """The network that counts as one caller: an IPv4 address, or a /64 of IPv6."""
     try:
         known = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

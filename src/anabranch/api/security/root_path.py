@@ -1,4 +1,4 @@
-"""The path below which callers see this API: that of its public URL, or of the proxy before it."""
+"""The public path prefix of the API: from its public URL, or from a trusted proxy."""
 
 from contextvars import ContextVar
 
@@ -8,5 +8,5 @@ ROOT: ContextVar[str] = ContextVar("root", default="")
 
 
 def at_root(path: str) -> str:
-    """A path of this API as the caller of this request has to write it."""
+    """A path of the API with the public prefix of the current request."""
     return ROOT.get() + path

@@ -1,1 +1,1 @@
-"""What callers follow while it happens: events of jobs, and long lists line by line."""
+"""Streams: events of jobs, and NDJSON line by line."""

@@ -1,4 +1,4 @@
-"""What happens to a job, as it happens: server-sent events."""
+"""The events of a job as server-sent events."""
 
 import asyncio
 import json
@@ -49,13 +49,12 @@ STREAM_RESPONSES: Responses = {
 
 
 class EventStream(Response):
-    """The events of a job after one of them, until it ends, the caller leaves or the process stops.
+    """Streams the events of a job until it ends, the caller disconnects or the process stops.
 
-    It reads on only when the caller has taken what it read before, and lets go of one that takes nothing.
+    It reads more only when the caller has received what it read before, and disconnects a caller that does not read.
     """
 
     def __init__(self, job_watcher: JobWatcher, head: JobHead, after: int) -> None:
-        """Nothing is sent yet."""
         self.status_code = 200
         self.background = None
         self.init_headers({**HEADERS, "Content-Type": MEDIA_TYPE})
@@ -65,7 +64,7 @@ class EventStream(Response):
         self._until = time.monotonic() + MAX_STREAM_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one caller."""
+        """Send the stream."""
         with self._job_watcher.watch(self._head) as watch:
             sending = asyncio.create_task(self._send(watch, send))
             leaving = asyncio.create_task(_leave(receive))

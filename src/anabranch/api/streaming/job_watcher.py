@@ -1,4 +1,4 @@
-"""The jobs that callers watch: one loop looks at all of them, so that a stream costs no statement of its own (E14)."""
+"""Watches the jobs of all streams in one loop, so that a stream needs no query of its own (E14)."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ MAX_READERS = 2
 
 
 class Reads(Protocol):
-    """What a job_watcher asks of the database."""
+    """What the watcher reads from the database."""
 
     async def heads(self, jobs: Sequence[int]) -> list[JobHead]: ...
     async def nodes_of(self, jobs: Sequence[int]) -> dict[int, list[NodeDetail]]: ...
@@ -32,7 +32,7 @@ class Reads(Protocol):
 
 
 class WatchedJob:
-    """A job as the last look found it; `tasks` are counted more rarely, and None before that."""
+    """A job as it was read last; `tasks` are counted less often, and None before that."""
 
     def __init__(self, head: JobHead) -> None:
         self.head = head
@@ -47,12 +47,12 @@ class WatchedJob:
         return self.head.state in TERMINAL
 
     def notify(self) -> None:
-        """Wake all that wait for a change."""
+        """Wake all streams that wait for a change."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     async def change(self, longest: float) -> None:
-        """Wait for a change, or no longer than this many seconds."""
+        """Wait for a change, at most this many seconds."""
         # Not by wait_for: before Python 3.12 it forgets a cancel that comes at the moment of the change.
         with suppress(TimeoutError):
             async with asyncio.timeout(longest):
@@ -60,10 +60,9 @@ class WatchedJob:
 
 
 class JobWatcher:
-    """Looks at the watched jobs five times a second, and at none when nobody watches."""
+    """Polls the watched jobs five times a second; does nothing when there are none."""
 
     def __init__(self, reads: Reads, most: int) -> None:
-        """For at most this many streams at once."""
         self._reads = reads
         self._most = most
         self._watches: dict[int, WatchedJob] = {}
@@ -80,9 +79,9 @@ class JobWatcher:
 
     @contextmanager
     def watch(self, head: JobHead) -> Iterator[WatchedJob]:
-        """Watch a job; Unavailable when too many streams are open, or the process is about to end."""
+        """Watch a job; Unavailable if too many streams are open, or the process is stopping."""
         if self._closed:
-            raise Unavailable("api.stopping", "the API is about to end")
+            raise Unavailable("api.stopping", "the API is stopping")
         if self.streams >= self._most:
             raise Unavailable("stream.too_many", f"{self._most} streams are open, and more are not allowed")
         watch = self._watches.setdefault(head.job, WatchedJob(head))
@@ -97,7 +96,7 @@ class JobWatcher:
                 del self._watches[head.job]
 
     async def events(self, job: int, after: int) -> list[Event]:
-        """The next events of a job; streams that are at the same place share one statement."""
+        """The next events of a job; streams at the same position share one query."""
         page = self._pages.get((job, after))
         if page is None:
             page = self._pages[job, after] = asyncio.create_task(self._read(job, after))
@@ -105,7 +104,7 @@ class JobWatcher:
         return await asyncio.shield(page)
 
     def close(self) -> None:
-        """End every stream at once, and let none begin."""
+        """End all streams, and refuse new ones."""
         self._closed = True
         for watch in self._watches.values():
             watch.over = True

@@ -1,4 +1,4 @@
-"""NDJSON in both directions: lines are read as they come and answered as they are known, never all at once."""
+"""NDJSON in both directions: lines are read and answered as they arrive, never all at once."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ MAX_BATCH_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Line:
-    """A line that is not blank, numbered from 1; without text it was longer than a line may be."""
+    """A line that is not blank, numbered from 1; `text` is None if it was too long."""
 
     number: int
     text: bytes | None
 
 
 class _Lines:
-    """Lines cut from pieces of a body; of one that is too long only the length is remembered."""
+    """Splits pieces of a body into lines; of a line that is too long only the length is kept."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -33,7 +33,7 @@ class _Lines:
         self._number = 1
 
     def feed(self, piece: bytes) -> list[Line]:
-        """The lines that a piece of the body ends."""
+        """The lines that this piece of the body completes."""
         *ended, rest = piece.split(b"\n")
         found = []
         for part in ended:
@@ -43,7 +43,7 @@ class _Lines:
         return found
 
     def end(self) -> list[Line]:
-        """The line so far, unless it is blank."""
+        """The last line, unless it is blank."""
         text = None if self._is_over else bytes(self._rest).strip()
         line = Line(self._number, text)
         self._rest.clear()
@@ -59,7 +59,7 @@ class _Lines:
 
 
 async def read_batches(request: Request, *, longest: int, most: int) -> AsyncIterator[list[Line]]:
-    """The lines of a body, those that came together in batches of one; InputError when the body is too large."""
+    """The lines of a body in batches, as they arrive; InputError if the body is too large."""
     lines, size = _Lines(longest), 0
     async for piece in request.stream():
         size += len(piece)
@@ -72,7 +72,7 @@ async def read_batches(request: Request, *, longest: int, most: int) -> AsyncIte
 
 
 def _cut(lines: list[Line]) -> list[list[Line]]:
-    """Batches that are neither too many lines nor too many bytes."""
+    """Batches with limited lines and bytes."""
     batches: list[list[Line]] = []
     size = MAX_BATCH_BYTES
     for line in lines:
@@ -85,19 +85,18 @@ def _cut(lines: list[Line]) -> list[list[Line]]:
 
 
 class NdjsonResponse(Response):
-    """Lines that are sent as they are made; what is left of the request's body is read meanwhile."""
+    """Sends lines as they are made; the rest of the request's body is read meanwhile."""
 
     media_type: str | None = MEDIA_TYPES[0]
 
     def __init__(self, answer: Callable[[], AsyncIterator[bytes]]) -> None:
-        """The answer begins when it is sent."""
         super().__init__()
         del self.headers["content-length"]
         self._answer = answer
 
     # Starlette's own streaming listens for the end of the connection, and would take the body for that.
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the response."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async for lines in self._answer():
             await send({"type": "http.response.body", "body": lines, "more_body": True})

@@ -1,4 +1,4 @@
-"""Questions that are asked one at a time and answered soon or not at all, however many want to know."""
+"""A query that many callers share, with a time limit."""
 
 import asyncio
 import time
@@ -14,10 +14,10 @@ CANCEL_SECONDS = 0.1
 
 
 class SharedQuery(Generic[Answer]):
-    """Asks for something that may hang: a second asker waits for the same answer, and one that is fresh is kept."""
+    """Runs a query that may hang: concurrent callers wait for the same result, which is cached while it is fresh."""
 
     def __init__(self, ask: Callable[[], Awaitable[Answer]], what: str, *, patience: float, fresh: float = 0.0) -> None:
-        """`patience` bounds every wait, and an answer is kept while it is `fresh`; both in seconds."""
+        """`patience` limits every wait, and a result is cached while `fresh`; both in seconds."""
         self._ask = ask
         self._what = what
         self._patience = patience
@@ -26,7 +26,7 @@ class SharedQuery(Generic[Answer]):
         self._answered = -fresh
 
     async def get(self) -> Answer:
-        """The answer; Unavailable when there is none in time."""
+        """The result; Unavailable if there is none in time."""
         asking = self._asking
         if asking is None or (asking.done() and not self._is_fresh(asking)):
             asking = self._asking = asyncio.ensure_future(self._ask())
@@ -34,7 +34,7 @@ class SharedQuery(Generic[Answer]):
         await asyncio.wait([asking], timeout=self._patience)
         if asking.done() and not asking.cancelled():
             return asking.result()
-        asking.cancel()  # what it waits for may never come, and the next caller starts again
+        asking.cancel()  # it may never end, and the next caller starts again
         await asyncio.wait([asking], timeout=CANCEL_SECONDS)
         if asking.done():
             self._asking = None
@@ -42,14 +42,14 @@ class SharedQuery(Generic[Answer]):
         raise Unavailable("database.unreachable", reason, remedy="Start the server, or end what keeps it busy.")
 
     async def try_get(self) -> Answer | AnabranchError:
-        """The answer, or why there is none."""
+        """The result, or why there is none."""
         try:
             return await self.get()
         except AnabranchError as error:
             return error
 
     def close(self) -> None:
-        """Stop asking."""
+        """Cancel the running query."""
         if self._asking:
             self._asking.cancel()
 

@@ -79,9 +79,17 @@ def signal(
     json: Json = False,
 ) -> None:
     """Signal a gate; the parameters become its output, and only the first signal counts."""
-    payload = read_parameters(param or (), params).values
+    answer = read_parameters(param or (), params)
     with connect() as client:
-        accepted = client.signal(job, node, payload)
+        try:
+            accepted = client.signal(job, node, answer.values)
+        except InputError:  # `-p why=5` was read as a number
+            fields = next((one.answer for one in client.job(job).nodes if one.name == node), None) or {}
+            declared = fields.get("properties", {}).items()
+            meant = answer.with_texts({name for name, field in declared if field.get("type") == "string"})
+            if meant == answer.values:
+                raise
+            accepted = client.signal(job, node, meant)
     said = f"{node} was signalled" if accepted else f"{node} was already signalled with the same payload"
     print_result({"job_id": job, "node": node, "accepted": accepted}, said, json=json)
 

@@ -1,6 +1,6 @@
 """Submits a job, follows it to its end, and derives the result of the command."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,18 +28,25 @@ __all__ = [
 
 
 def submit_job(
-    client: Client, uploads: Uploads, workflow: str, parameters: Parameters, *, priority: int | None, rerun: bool
+    client: Client,
+    uploads: Uploads,
+    workflow: str,
+    parameters: Parameters,
+    *,
+    priority: int | None,
+    rerun: bool,
+    labels: Mapping[str, str],
 ) -> SubmittedJob:
     """Upload the files of a job, then submit it; the accepted job."""
     parameters = parameters.send_files(uploads)
     try:
-        return client.submit(workflow, parameters.values, priority=priority, rerun=rerun)
+        return client.submit(workflow, parameters.values, priority=priority, rerun=rerun, labels=labels)
     except InputError:
         # `-p message=5` was read as a number. Loading the workflow's declaration is slow, so it is done only now.
         declared = parameters.as_declared(workflow)
         if declared == parameters.values:
             raise
-        return client.submit(workflow, declared, priority=priority, rerun=rerun)
+        return client.submit(workflow, declared, priority=priority, rerun=rerun, labels=labels)
 
 
 def note_existing(submitted: SubmittedJob) -> None:

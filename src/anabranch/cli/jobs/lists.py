@@ -6,11 +6,13 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.jobs.follow import took
+from anabranch.cli.jobs.parameters import read_labels
 from anabranch.cli.terminal.options import After, All, JobId, Json
 from anabranch.cli.terminal.output import (
     age,
     cut,
     escape,
+    format_labels,
     format_progress,
     note,
     print_json,
@@ -29,20 +31,29 @@ def jobs(
     status: Annotated[JobState | None, typer.Option(metavar="STATUS", help="Only jobs with this status.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
     parent: Annotated[str | None, typer.Option(metavar="JOB", help="Only child jobs of this job.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Only jobs with this label; may be repeated."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of jobs.")] = 20,
     before: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
     json: Json = False,
 ) -> None:
     """List jobs, the newest first."""
+    labels = read_labels(label)
     with connect() as client:
-        page = client.jobs(status=status, workflow=workflow, parent=parent, limit=limit, before=before)
+        page = client.jobs(status=status, workflow=workflow, parent=parent, labels=labels, limit=limit, before=before)
         if workflow is not None and not page.items:
             _warn_if_unknown(client, workflow)
     if json:
         print_json(page.items)
     else:
-        rows = ([job.job_id[:12], job.job_type, job.status, age(job.created_at), took(job)] for job in page)
-        print_table(["job", "workflow", "status", "age", "took"], rows)
+        head = ["job", "workflow", "status", "age", "took"]
+        rows = [[job.job_id[:12], job.job_type, job.status, age(job.created_at), took(job)] for job in page]
+        if any(job.labels for job in page):
+            head.append("labels")
+            rows = [[*row, cut(format_labels(job.labels)) or ""] for row, job in zip(rows, page, strict=True)]
+        print_table(head, rows)
     if page.next:
         note(f"next page: --before {page.next}")
 

@@ -2,14 +2,15 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.uploads import Uploads, find_file
 from anabranch.errors import AnabranchError, InputError
 
-__all__ = ["Parameters", "parse_object", "read_parameters"]
+__all__ = ["Parameters", "parse_object", "read_labels", "read_parameters"]
 
 JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
 
@@ -39,9 +40,12 @@ class Parameters:
 
     def as_declared(self, workflow: str) -> dict[str, JsonValue]:
         """The values, with the original text where the workflow (if known on this machine) declares a string."""
-        texts = {name: text for name, text in self._texts.items() if not isinstance(self.values[name], str)}
-        wanted = _text_inputs(workflow) if texts else set()
-        return {**self.values, **{name: text for name, text in texts.items() if name in wanted}}
+        has_others = any(not isinstance(self.values[name], str) for name in self._texts)
+        return self.with_texts(_text_inputs(workflow) if has_others else ())
+
+    def with_texts(self, names: Collection[str]) -> dict[str, JsonValue]:
+        """The values, with the original text of these names."""
+        return {**self.values, **{name: text for name, text in self._texts.items() if name in names}}
 
 
 def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
@@ -61,6 +65,19 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
         texts[name] = text
         values[name] = _read_value(name, text)
     return Parameters(values, texts, files)
+
+
+def read_labels(given: Sequence[str] | None) -> dict[str, str]:
+    """The labels that are given as NAME=VALUE."""
+    labels: dict[str, str] = {}
+    for pair in given or ():
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError("usage", f"{pair!r} is not a label. Write `--label NAME=VALUE`")
+        if name in labels:
+            raise UsageError("usage", f"label {name} is given twice")
+        labels[name] = value
+    return labels
 
 
 def _read_value(name: str, text: str) -> JsonValue:

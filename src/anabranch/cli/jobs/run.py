@@ -7,9 +7,18 @@ from functools import partial
 from anabranch.cli.connection import connect, find_home, find_remote
 from anabranch.cli.jobs.files import find_file_set, submit_files
 from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
-from anabranch.cli.jobs.parameters import read_parameters
+from anabranch.cli.jobs.parameters import read_labels, read_parameters
 from anabranch.cli.jobs.uploads import Uploads
-from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
+from anabranch.cli.terminal.options import (
+    Json,
+    LabelList,
+    ParameterList,
+    ParametersFile,
+    Priority,
+    Rerun,
+    Timeout,
+    WorkflowName,
+)
 
 __all__ = ["run"]
 
@@ -20,14 +29,17 @@ def run(
     params: ParametersFile = None,
     priority: Priority = None,
     rerun: Rerun = False,
+    label: LabelList = None,
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
     """Run a job to its end, on a temporary stack if none is up."""
     files = find_file_set(param or ())
     parameters = read_parameters(files.others if files else param or (), params)
+    labels = read_labels(label)
     with use_stack(), connect() as client:
-        submit = partial(submit_job, client, Uploads(client, quiet=json), workflow, priority=priority, rerun=rerun)
+        uploads = Uploads(client, quiet=json)
+        submit = partial(submit_job, client, uploads, workflow, priority=priority, rerun=rerun, labels=labels)
         if files:
             submit_files(client, files, parameters, submit, wait=True, timeout=timeout, json=json)
             return

@@ -11,6 +11,7 @@ from anabranch.cli.terminal.output import (
     age,
     coloured,
     escape,
+    format_labels,
     format_progress,
     format_time,
     print_json,
@@ -46,22 +47,7 @@ def status(
 
 
 def _show_job(job: JobStatus, graph: Graph | None) -> None:
-    print_line(f"job       {job.job_id}")
-    print_line(f"workflow  {job.job_type}")
-    print_line(f"status    {coloured(job.status)}")
-    if job.parent:
-        print_line(f"run by    {job.parent}")
-    if job.generation:
-        print_line(f"retried   {job.generation} times")
-    print_line(f"created   {format_time(job.created_at)} ({age(job.created_at)} ago)")
-    print_line(f"took      {took(job)}")
-    print_line(f"tasks     {_spell_counts(job)}")
-    for reason in job.waiting_for:
-        print_line(f"waits     {escape(reason)}")
-    if job.error:
-        print_line(f"error     {escape(job.error.in_words)}")
-        if job.error.remedy:
-            print_line(f"          {escape(job.error.remedy)}")
+    _show_head(job)
     print_line("")
     if graph:
         from anabranch.cli.jobs.graph import show_graph  # only for `--graph`
@@ -72,6 +58,30 @@ def _show_job(job: JobStatus, graph: Graph | None) -> None:
     if job.result is not None:
         print_line("")
         print_json(job.result)
+
+
+def _show_head(job: JobStatus) -> None:
+    print_line(f"job       {job.job_id}")
+    print_line(f"workflow  {job.job_type}")
+    print_line(f"status    {coloured(job.status)}")
+    if job.labels:
+        print_line(f"labels    {escape(format_labels(job.labels))}")
+    if job.parent:
+        print_line(f"run by    {job.parent}")
+    if job.generation:
+        print_line(f"retried   {job.generation} times")
+    print_line(f"created   {format_time(job.created_at)} ({age(job.created_at)} ago)")
+    print_line(f"took      {took(job)}")
+    print_line(f"tasks     {_spell_counts(job)}")
+    for reason in job.waiting_for:
+        print_line(f"waits     {escape(reason)}")
+    for node in job.nodes:
+        if node.command:
+            print_line(f"answer    {escape(node.command)}")
+    if job.error:
+        print_line(f"error     {escape(job.error.in_words)}")
+        if job.error.remedy:
+            print_line(f"          {escape(job.error.remedy)}")
 
 
 def _show_nodes(job: JobStatus) -> None:

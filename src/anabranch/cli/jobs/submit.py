@@ -11,9 +11,18 @@ from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.bulk import submit_lines
 from anabranch.cli.jobs.files import find_file_set, submit_files
 from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
-from anabranch.cli.jobs.parameters import read_parameters
+from anabranch.cli.jobs.parameters import read_labels, read_parameters
 from anabranch.cli.jobs.uploads import Uploads
-from anabranch.cli.terminal.options import Json, ParameterList, ParametersFile, Priority, Rerun, Timeout, WorkflowName
+from anabranch.cli.terminal.options import (
+    Json,
+    LabelList,
+    ParameterList,
+    ParametersFile,
+    Priority,
+    Rerun,
+    Timeout,
+    WorkflowName,
+)
 from anabranch.cli.terminal.output import print_json, print_line
 
 __all__ = ["submit"]
@@ -25,6 +34,7 @@ def submit(
     params: ParametersFile = None,
     priority: Priority = None,
     rerun: Rerun = False,
+    label: LabelList = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end; exit 7 if it failed.")] = False,
     timeout: Timeout = None,
     bulk: Annotated[
@@ -36,16 +46,18 @@ def submit(
     json: Json = False,
 ) -> None:
     """Submit a job; the same parameters return the existing job."""
+    labels = read_labels(label)
     if bulk:
         if param or params or wait or timeout is not None:
-            raise UsageError("usage", "--bulk can be combined only with --priority, --rerun and --json")
-        _submit_lines(workflow, bulk, priority, rerun, json)
+            raise UsageError("usage", "--bulk can be combined only with --priority, --rerun, --label and --json")
+        _submit_lines(workflow, bulk, priority, rerun, labels, json)
         return
     files = find_file_set(param or ())
     parameters = read_parameters(files.others if files else param or (), params)
     wait = wait or timeout is not None
     with connect() as client:
-        submit = partial(submit_job, client, Uploads(client, quiet=json), workflow, priority=priority, rerun=rerun)
+        uploads = Uploads(client, quiet=json)
+        submit = partial(submit_job, client, uploads, workflow, priority=priority, rerun=rerun, labels=labels)
         if files:
             submit_files(client, files, parameters, submit, wait=wait, timeout=timeout, json=json)
             return
@@ -59,7 +71,10 @@ def submit(
             print_line(submitted.job_id)
 
 
-def _submit_lines(workflow: str, file: Path, priority: int | None, rerun: bool, json: bool) -> None:
+def _submit_lines(
+    workflow: str, file: Path, priority: int | None, rerun: bool, labels: dict[str, str], json: bool
+) -> None:
     body = {"workflow": workflow, "rerun": rerun, **({} if priority is None else {"priority": priority})}
+    body |= {"labels": labels} if labels else {}
     with connect() as client:
         submit_lines(client, file, body, json=json)

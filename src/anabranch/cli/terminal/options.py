@@ -13,6 +13,7 @@ __all__ = [
     "Follow",
     "JobId",
     "Json",
+    "LabelList",
     "ParameterList",
     "ParametersFile",
     "Priority",
@@ -44,6 +45,9 @@ ParameterList = Annotated[
         help="A parameter: parsed as JSON if it is JSON, otherwise text; @FILE is uploaded, and @FOLDER or a pattern"
         " like '@scenes/*.tif' makes a job for each file.",
     ),
+]
+LabelList = Annotated[
+    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label of the job; may be repeated.")
 ]
 ParametersFile = Annotated[
     Path | None, typer.Option("--params", metavar="FILE", help="Parameters as JSON or YAML; - is stdin.")

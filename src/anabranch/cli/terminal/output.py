@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ __all__ = [
     "coloured",
     "cut",
     "escape",
+    "format_labels",
     "format_progress",
     "format_size",
     "format_time",
@@ -144,6 +145,11 @@ def age(moment: datetime | None) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def format_labels(labels: Mapping[str, str]) -> str:
+    """Labels in one line."""
+    return ", ".join(f"{name}={value}" for name, value in labels.items())
 
 
 def format_progress(progress: "Progress | None") -> str | None:

@@ -78,6 +78,7 @@ class _Lines:
             known = f" {tasks.completed}/{tasks.total}" if tasks.total else ""
             failed = f", {tasks.failed} failed" if tasks.failed else ""
             line = f"{node.name}: {node.status}{known}{failed}"
+            line += f"; answer it: {node.command}" if node.command else ""
             if node.opened_at and self._said.get(node.name) != line:
                 self._said[node.name] = line
                 note(line)

@@ -6,8 +6,9 @@ from typing import Any
 from anabranch.canonical import Json, encode
 from anabranch.cli.terminal.output import in_one_line, print_json, print_line, print_table
 from anabranch.cli.workflows.registry import summarize
+from anabranch.workflows.answers import spell_answer, spell_command
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.nodes import FanInNode, Kind, Node, Spread, StageNode
+from anabranch.workflows.nodes import FanInNode, GateNode, Kind, Node, Spread, StageNode
 from anabranch.workflows.rules import declared_values
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.work import DEFAULT_TIMEOUT
@@ -91,6 +92,10 @@ def _policies(node: Node) -> Iterator[str]:
     declared = declared_values(node) | (declared_values(node.work) if node.work else {})
     if declared.get("timeout_seconds") == DEFAULT_TIMEOUT.total_seconds() and node.kind is not Kind.GATE:
         del declared["timeout_seconds"]  # it is resolved from the handler's, which is rarely another
+    if isinstance(node, GateNode):
+        declared.pop("answer", None)
+        yield f"answer {spell_answer(node.answer) or 'without fields'}" if node.answer is not None else "any answer"
+        yield f"`{spell_command('JOB', node)}`"
     if node.after_any:
         yield f"after any of {', '.join(node.after_any)}"
     yield from (f"{key} {_spell(value)}" for key, value in declared.items() if key not in _ELSEWHERE and value != {})

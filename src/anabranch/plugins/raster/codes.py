@@ -42,7 +42,6 @@ CODES: tuple[Code, ...] = (
     Code("raster.tiled_unavailable", Kind.TASK, "The raster is too large for one COG, and tiling is not implemented yet.", "Send it in parts, or with `tiling: never` where disk and time allow one COG."),
     Code("raster.too_large", Kind.TASK, "The raster exceeds a limit.", "Write it as an ordinary tiled GeoTIFF, split it, or raise the limit."),
     Code("raster.truncated", Kind.TASK, "The file ends before its pixels do.", "Upload it again; compare its size and checksum with the original."),
-    Code("raster.unclear_answer", Kind.TASK, "The reviewer's answer neither approves nor rejects.", "Run `anabranch retry JOB --from review`, and signal approved=true or approved=false."),
     Code("raster.unreadable", Kind.TASK, "Some pixels can't be read.", "Upload the file again; compare its size and checksum with the original."),
     Code("raster.verify", Kind.TASK, "The COG failed verification.", "Nothing was published, and another run gives the same result: report it."),
     Code("raster.window", Kind.TASK, "A tile ends beyond the raster.", "Plan the tiles again, for this source and this `target_crs`."),

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import AnabranchError, NotFound, Permanent
+from anabranch.errors import AnabranchError, NotFound
 from anabranch.plugins.raster.handler_models import (
     Cog,
     CogParams,
@@ -23,7 +23,7 @@ from anabranch.plugins.raster.plan import plan_work, raise_request_errors, requi
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 
-__all__ = ["create_cog", "preflight", "refuse_answer", "validate", "verify"]
+__all__ = ["create_cog", "preflight", "validate", "verify"]
 
 QUEUE = "raster"
 
@@ -52,16 +52,6 @@ def _warn_of_mask_file(source: str, ctx: Context) -> Iterator[Notice]:
     )
     how = "To use it, write it into the raster: gdal_translate --config GDAL_TIFF_INTERNAL_MASK YES."
     yield Notice(code="raster.mask_beside", message=f"{ignored} {how}")
-
-
-@handler("raster.refuse_answer", queue="files", timeout_seconds=60)
-def refuse_answer(ctx: Context) -> None:
-    """Fail a job whose review answer is neither yes nor no."""
-    raise Permanent(
-        "the review answer has no `approved` that is true or false",
-        code="raster.unclear_answer",
-        remedy="Run `anabranch retry JOB --from review`, then signal -p approved=true, or -p approved=false -p why=….",
-    )
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)

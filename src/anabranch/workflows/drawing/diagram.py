@@ -20,6 +20,7 @@ from anabranch.workflows.nodes import (
 
 __all__ = ["draw_workflow", "workflow_svg", "workflow_text"]
 
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -54,11 +55,19 @@ def _note(node: Node) -> str:
         case FanInNode():
             return ", ".join(dict.fromkeys(folding.fold for folding in node.folding))
         case GateNode():
-            return "" if node.timeout is None else f"up to {node.timeout.total_seconds():g} s"
+            return "" if node.timeout is None else f"up to {_spell_seconds(node.timeout.total_seconds())}"
         case WaitNode():
-            return f"{_spell(node.duration_seconds)} s" if node.until is None else f"until {_spell(node.until)}"
+            return _spell_seconds(node.duration_seconds) if node.until is None else f"until {_spell(node.until)}"
         case _:
             return " ".join(filter(None, (node.work.runs if node.work else "", _many(node))))
+
+
+def _spell_seconds(seconds: Json) -> str:
+    """A duration in the largest unit that gives a whole number of them; an expression as it is."""
+    if not isinstance(seconds, int | float):
+        return f"{_spell(seconds)} s"
+    size, unit = next(one for one in _UNITS if (seconds and seconds % one[0] == 0) or one[0] == 1)
+    return f"{seconds / size:.10g} {unit}"
 
 
 def _many(node: Node) -> str:

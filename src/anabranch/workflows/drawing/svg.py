@@ -10,7 +10,7 @@ from anabranch.workflows.drawing.measure import clean, fit, pixels
 
 __all__ = ["STATES", "STYLE", "to_svg"]
 
-STATES = ("pending", "running", "completed", "failed", "skipped", "cancelled")
+STATES = ("pending", "running", "waiting", "completed", "failed", "skipped", "cancelled")
 
 STYLE = """
 .graph { --ink: #1f2933; --soft: #5f6c7b; --line: #8592a3; --fill: #f4f6f9;
@@ -27,12 +27,14 @@ STYLE = """
 .graph .mark { fill: none; stroke: var(--line); stroke-width: 1.5; }
 .graph .dot { fill: var(--soft); }
 .graph .running .shape { fill: var(--running-fill); stroke: var(--running); stroke-width: 2.5; }
+.graph .waiting .shape { fill: var(--cancelled-fill); stroke: var(--cancelled); stroke-width: 2.5; }
 .graph .completed .shape { fill: var(--completed-fill); stroke: var(--completed); }
 .graph .failed .shape { fill: var(--failed-fill); stroke: var(--failed); stroke-width: 2.5; }
 .graph .skipped .shape { fill: none; stroke: var(--skipped); stroke-dasharray: 5 4; }
 .graph .skipped text { fill: var(--soft); }
 .graph .cancelled .shape { fill: var(--cancelled-fill); stroke: var(--cancelled); stroke-dasharray: 2 3; }
 .graph .running .mark { stroke: var(--running); }
+.graph .waiting .mark { stroke: var(--cancelled); }
 .graph .completed .mark { stroke: var(--completed); }
 .graph .failed .mark { stroke: var(--failed); }
 .graph .cancelled .mark { stroke: var(--cancelled); }

@@ -15,7 +15,9 @@ __all__ = ["MARKS", "to_text"]
 WIDEST = 100
 LONGEST = 28
 DEEPEST_INDENT = 10
-MARKS = {"completed": "✓", "failed": "✗", "running": "▸", "pending": "·", "skipped": "-", "cancelled": "⊘"}
+MARKS = {
+    "completed": "✓", "failed": "✗", "running": "▸", "waiting": "…", "pending": "·", "skipped": "-", "cancelled": "⊘",
+}  # fmt: skip
 SIGNS = {
     "start": "●",
     "end": "◉",

@@ -8,6 +8,7 @@ from anabranch.workflows.expressions.parser import parse_tokens
 from anabranch.workflows.expressions.syntax import (
     OPERATORS,
     ROOTS,
+    Arithmetic,
     Comparison,
     Constant,
     Expression,
@@ -38,12 +39,15 @@ def parse_condition(given: Json, has_subject: bool) -> Condition:
         raise ExpressionError(f"a condition is text, a number, true, false or null, not {noun}")
     if not isinstance(given, str):
         return _equals(Constant(given)) if has_subject else Condition(Constant(given))
+    is_word = has_subject and _BARE.fullmatch(given.strip()) is not None
     try:
-        return _read(given, has_subject)
+        found = _read(given, has_subject)
     except ExpressionError:
-        if has_subject and _BARE.fullmatch(given.strip()):
+        if is_word:
             return _equals(Constant(given.strip()))
         raise
+    # A word with a sign in it is no sum: index-1, 10//12.
+    return _equals(Constant(given.strip())) if is_word and isinstance(found.expression, Arithmetic) else found
 
 
 def _read(text: str, has_subject: bool) -> Condition:

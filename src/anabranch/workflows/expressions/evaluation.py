@@ -2,6 +2,7 @@
 
 import json
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -15,22 +16,29 @@ from anabranch.workflows.expressions.types import judge, kinds_of, require_boole
 __all__ = ["Resolve", "evaluate", "walk"]
 
 Resolve = Callable[[Reference], Json]
+_WHOLE = re.compile("[+-]?[0-9]{1,19}")
 
 
 class _Scope:
-    """What one evaluation knows, and how much text it may still build."""
+    """What one evaluation knows, and how much text and how many items it may still build."""
 
-    __slots__ = ("budget", "resolve", "subject")
+    __slots__ = ("budget", "items", "resolve", "subject")
 
     def __init__(self, resolve: Resolve, subject: Json) -> None:
         self.resolve = resolve
         self.subject = subject
         self.budget = syntax.MAX_TEXT
+        self.items = syntax.MAX_ITEMS
 
     def spend(self, characters: int, offset: int) -> None:
         self.budget -= characters
         if self.budget < 0:
             raise ExpressionError(f"it would build more than {syntax.MAX_TEXT:,} characters of text", offset)
+
+    def spend_items(self, count: int, offset: int) -> None:
+        self.items -= count
+        if self.items < 0:
+            raise ExpressionError(f"it would build more than {syntax.MAX_ITEMS:,} items", offset)
 
 
 @overload
@@ -101,7 +109,7 @@ def _fill_here(part: Hole | Text, scope: _Scope) -> Json:
         raise
 
 
-def _value(node: Expression, scope: _Scope) -> Json:
+def _value(node: Expression, scope: _Scope) -> Json:  # noqa: C901  # a case for each kind of node
     match node:
         case syntax.Lookup():
             return _look_up(node, scope)
@@ -111,6 +119,8 @@ def _value(node: Expression, scope: _Scope) -> Json:
             return scope.subject
         case syntax.Comparison():
             return _compare(node, scope)
+        case syntax.Arithmetic():
+            return _compute(node, scope)
         case syntax.Junction():
             return _decide(node, scope)
         case syntax.Negation():
@@ -142,6 +152,25 @@ def _compare(node: syntax.Comparison, scope: _Scope) -> bool:
     right = _value(node.right, scope)
     judge(node, [kinds_of(left), kinds_of(right)])
     return _TESTS[node.operator](left, right)
+
+
+def _compute(node: syntax.Arithmetic, scope: _Scope) -> int:
+    values: list[Any] = [_value(operand, scope) for operand in node.operands]  # integers, as judge sees to
+    judge(node, [kinds_of(value) for value in values])
+    for value, operand in zip(values, node.operands, strict=True):
+        _require_bits(value, operand.offset)
+    result: int = values[0]
+    for sign, operand, value in zip(node.signs, node.operands[1:], values[1:], strict=True):
+        if sign in ("//", "%") and value == 0:
+            raise ExpressionError("division by zero", operand.offset)
+        result = _require_bits(_SIGNS[sign](result, value), node.offset)
+    return result
+
+
+def _require_bits(value: int, offset: int) -> int:
+    if value not in syntax.INTEGERS:
+        raise ExpressionError("a whole number has more than 64 bits", offset)
+    return value
 
 
 def _decide(node: syntax.Junction, scope: _Scope) -> bool:
@@ -218,6 +247,64 @@ def _basename(_scope: _Scope, _offset: int, path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def _stem(scope: _Scope, offset: int, path: str) -> str:
+    name = _basename(scope, offset, path)
+    return name[: _dot(name)]
+
+
+def _extension(scope: _Scope, offset: int, path: str) -> str:
+    name = _basename(scope, offset, path)
+    return name[_dot(name) :]
+
+
+def _dot(name: str) -> int:
+    """Where the extension of a file begins; a name that only begins or ends with a dot has none."""
+    found = name.rfind(".")
+    return found if 0 < found < len(name) - 1 else len(name)
+
+
+def _split(scope: _Scope, offset: int, text: str, separator: str) -> list[Json]:
+    if not separator:
+        raise ExpressionError("split needs a separator", offset)
+    scope.spend(len(text), offset)
+    scope.spend_items(text.count(separator) + 1, offset)
+    return [*text.split(separator)]
+
+
+def _replace(scope: _Scope, offset: int, text: str, old: str, new: str) -> str:
+    if not old:
+        raise ExpressionError("replace needs a text to look for", offset)
+    scope.spend(len(text) + text.count(old) * max(0, len(new) - len(old)), offset)
+    return text.replace(old, new)
+
+
+def _trim(scope: _Scope, offset: int, text: str) -> str:
+    scope.spend(len(text), offset)
+    return text.strip()
+
+
+def _range(scope: _Scope, offset: int, *ends: int) -> list[Json]:
+    for end in ends:
+        _require_bits(end, offset)
+    start, stop = ends if len(ends) > 1 else (0, ends[0])
+    scope.spend_items(max(0, stop - start), offset)
+    return [*range(start, stop)]
+
+
+def _at(_scope: _Scope, offset: int, items: list[Json], position: int) -> Json:
+    if not -len(items) <= position < len(items):
+        raise ExpressionError(f"there is no item {position}: the array has {len(items)}", offset)
+    return items[position]
+
+
+def _integer(_scope: _Scope, offset: int, given: str | float) -> int:
+    text = given.strip() if isinstance(given, str) else given
+    is_whole = _WHOLE.fullmatch(text) is not None if isinstance(text, str) else text == int(text)
+    if not is_whole:
+        raise ExpressionError(f"{str(given)[:40]!r} is not a whole number", offset)
+    return _require_bits(int(text), offset)
+
+
 def _equal(left: Json, right: Json) -> bool:
     """Equality of JSON values, without recursion: true is not 1, and 1 is 1.0."""
     pairs = [(left, right)]
@@ -260,7 +347,24 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "starts_with": str.startswith,
     "ends_with": str.endswith,
 }
+_SIGNS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
 _CALLS: dict[str, Callable[..., Json]] = {
+    "min": lambda _scope, _offset, one, other: min(one, other),
+    "max": lambda _scope, _offset, one, other: max(one, other),
+    "range": _range,
+    "at": _at,
+    "integer": _integer,
+    "split": _split,
+    "replace": _replace,
+    "trim": _trim,
+    "stem": _stem,
+    "extension": _extension,
     "length": lambda _scope, _offset, value: len(value),
     "join": _join_items,
     "lower": _change_case(str.lower),

@@ -83,15 +83,47 @@ class _Parser:
 
     def _comparison(self) -> Expression:
         short = self._subject and self.next.text in syntax.OPERATORS
-        left = self._made(syntax.Subject(self.next.offset)) if short else self._operand()
+        left = self._made(syntax.Subject(self.next.offset)) if short else self._sum()
         token = self.next
         if token.text not in syntax.OPERATORS:
             return left
         self._take()
-        right = None if token.text in _POSTFIX else self._operand()
+        right = None if token.text in _POSTFIX else self._sum()
         if self.next.text in syntax.OPERATORS:
             raise ExpressionError("comparisons can't be chained", self.next.offset, "Join them with and.")
         return self._made(syntax.Comparison(token.text, left, right, token.offset))
+
+    def _sum(self) -> Expression:
+        return self._arithmetic(syntax.SIGNS[0], self._product)
+
+    def _product(self) -> Expression:
+        return self._arithmetic(syntax.SIGNS[1], self._signed)
+
+    def _arithmetic(self, level: tuple[str, ...], part: Callable[[], Expression]) -> Expression:
+        operands, signs, offset = [part()], list[str](), self.next.offset
+        if "-" in level:
+            self._split_minus()
+        while self.next.kind == "sign" and self.next.text in level:
+            signs.append(self._take().text)
+            operands.append(part())
+            if "-" in level:
+                self._split_minus()
+        if not signs:
+            return operands[0]
+        return self._made(syntax.Arithmetic(tuple(signs), tuple(operands), offset))
+
+    def _split_minus(self) -> None:
+        """After a value, the minus of a number is a sign: `n -1`, and `n-1`."""
+        token = self.next
+        if token.kind == "number" and token.text[0] == "-":
+            number = Token("number", token.text[1:], token.offset + 1)
+            self._tokens[self._position : self._position + 1] = [Token("sign", "-", token.offset), number]
+
+    def _signed(self) -> Expression:
+        offset = self.next.offset
+        if not self._accept("-"):
+            return self._operand()
+        return self._made(syntax.Arithmetic(("-",), (syntax.Constant(0, offset), self._nested(self._signed)), offset))
 
     def _operand(self) -> Expression:
         token = self._take()
@@ -119,8 +151,11 @@ class _Parser:
             return self._made(self._lookup(token))
         if name in syntax.FUNCTIONS:
             raise ExpressionError(f"{name} is a function", token.offset, f"Write {name}(…).")
+        before = self._tokens[self._position - 2] if self._position > 1 else token
+        is_key = before.text == "-" and before.offset == token.offset - 1
         hint = (
-            _near(name, (*syntax.ROOTS, *_WORDS))
+            ('A key that is no plain word is written ["a-b"].' if is_key else "")
+            or _near(name, (*syntax.ROOTS, *_WORDS))
             or f"A reference begins with {_listed(syntax.ROOTS, 'or')}; text needs quotes."
         )
         raise ExpressionError(f"nothing is called {name[:40]!r}", token.offset, hint)
@@ -134,9 +169,9 @@ class _Parser:
         arguments = self._several(")", guard_first=name == "default")
         if name == "format":
             return self._made(_format(arguments, token.offset))
-        if len(arguments) != (wanted := syntax.FUNCTIONS[name]):
-            noun = "argument" if wanted == 1 else "arguments"
-            raise ExpressionError(f"{name} takes {wanted} {noun}, not {len(arguments)}", token.offset)
+        if len(arguments) not in (wanted := syntax.FUNCTIONS[name]):
+            said = f"{' or '.join(map(str, wanted))} {'argument' if wanted == (1,) else 'arguments'}"
+            raise ExpressionError(f"{name} takes {said}, not {len(arguments)}", token.offset)
         return self._made(syntax.Call(name, arguments, token.offset))
 
     def _several(self, closing: str, *, guard_first: bool = False) -> tuple[Expression, ...]:

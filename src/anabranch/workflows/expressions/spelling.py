@@ -6,7 +6,7 @@ from anabranch.workflows.expressions import syntax
 
 __all__ = ["spell", "spell_short"]
 
-_OR, _AND, _NOT, _OPERAND = range(4)  # how closely each binds
+_OR, _AND, _NOT, _SUM, _PRODUCT, _OPERAND = range(6)  # how closely each binds
 _LEVELS = {"or": _OR, "and": _AND}
 
 
@@ -25,7 +25,7 @@ def _spell(node: syntax.Expression, level: int) -> str:
     return f"({text})" if own < level else text
 
 
-def _text(node: syntax.Expression) -> tuple[str, int]:
+def _text(node: syntax.Expression) -> tuple[str, int]:  # noqa: C901  # a case for each kind of node
     match node:
         case syntax.Constant():
             return _constant(node), _OPERAND
@@ -42,6 +42,8 @@ def _text(node: syntax.Expression) -> tuple[str, int]:
             return f"format({_listed((syntax.Constant(text), *node.arguments))})", _OPERAND
         case syntax.Comparison():
             return " ".join(_parts(node)), _NOT
+        case syntax.Arithmetic():
+            return _arithmetic(node)
         case syntax.Junction():
             own = _LEVELS[node.word]
             return f" {node.word} ".join(_spell(operand, own + 1) for operand in node.operands), own
@@ -51,9 +53,15 @@ def _text(node: syntax.Expression) -> tuple[str, int]:
             return "", _OPERAND
 
 
+def _arithmetic(node: syntax.Arithmetic) -> tuple[str, int]:
+    own = _SUM if node.signs[0] in syntax.SIGNS[0] else _PRODUCT
+    first, *others = (_spell(operand, own + 1) for operand in node.operands)
+    return first + "".join(f" {sign} {other}" for sign, other in zip(node.signs, others, strict=True)), own
+
+
 def _parts(node: syntax.Comparison) -> list[str]:
-    right = () if node.right is None else (_spell(node.right, _OPERAND),)
-    return [_spell(node.left, _OPERAND), node.operator, *right]
+    right = () if node.right is None else (_spell(node.right, _SUM),)
+    return [_spell(node.left, _SUM), node.operator, *right]
 
 
 def _listed(items: tuple[syntax.Expression, ...]) -> str:

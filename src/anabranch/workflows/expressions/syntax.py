@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 __all__ = [
     "CHAINS",
     "FUNCTIONS",
+    "INTEGERS",
     "MAX_DEPTH",
+    "MAX_ITEMS",
     "MAX_SOURCE",
     "MAX_STEPS",
     "MAX_TEXT",
     "OPERATORS",
     "ROOTS",
+    "SIGNS",
+    "Arithmetic",
     "Call",
     "Comparison",
     "Constant",
@@ -28,15 +32,37 @@ __all__ = [
     "Scalar",
     "Subject",
     "children",
+    "compute",
 ]
 
 MAX_SOURCE = 2_000
 MAX_DEPTH = 32
 MAX_STEPS = 1_000
 MAX_TEXT = 1_000_000
+MAX_ITEMS = 1_000_000
+INTEGERS = range(-(2**63), 2**63)
 
 ROOTS = ("inputs", "nodes", "item", "index", "job")
-FUNCTIONS = {"default": 2, "length": 1, "join": 2, "lower": 1, "upper": 1, "basename": 1, "format": None}
+FUNCTIONS: dict[str, tuple[int, ...]] = {  # and how many arguments each takes
+    "default": (2,),
+    "length": (1,),
+    "min": (2,),
+    "max": (2,),
+    "range": (1, 2),
+    "at": (2,),
+    "integer": (1,),
+    "join": (2,),
+    "split": (2,),
+    "replace": (3,),
+    "trim": (1,),
+    "lower": (1,),
+    "upper": (1,),
+    "basename": (1,),
+    "stem": (1,),
+    "extension": (1,),
+    "format": (),
+}
+SIGNS = (("+", "-"), ("*", "//", "%"))  # the later bind closer
 CHAINS = ("and", "or", "not")
 OPERATORS = (
     *("==", "!=", "<", "<=", ">", ">="),
@@ -134,6 +160,15 @@ class Format:
 
 
 @dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Whole numbers with signs of one level between them, from left to right; -x is 0 - x."""
+
+    signs: tuple[str, ...]
+    operands: tuple["Expression", ...]
+    offset: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A test of one value (`is_null`) or of two."""
 
@@ -160,7 +195,15 @@ class Negation:
     offset: int = field(default=0, compare=False)
 
 
-Expression = Constant | Lookup | Subject | ListOf | Call | Format | Comparison | Junction | Negation
+Expression = Constant | Lookup | Subject | ListOf | Call | Format | Arithmetic | Comparison | Junction | Negation
+
+
+def compute(sign: str, left: Expression, right: Expression) -> Arithmetic:
+    """Two operands and a sign; those of a left operand of the same level stand beside it."""
+    level = next(signs for signs in SIGNS if sign in signs)
+    if isinstance(left, Arithmetic) and left.signs[0] in level:
+        return Arithmetic((*left.signs, sign), (*left.operands, right))
+    return Arithmetic((sign,), (left, right))
 
 
 def children(node: Expression) -> tuple[Expression, ...]:
@@ -174,7 +217,7 @@ def children(node: Expression) -> tuple[Expression, ...]:
             return node.arguments
         case Comparison():
             return (node.left,) if node.right is None else (node.left, node.right)
-        case Junction():
+        case Junction() | Arithmetic():
             return node.operands
         case Negation():
             return (node.operand,)

@@ -15,7 +15,7 @@ _TOKEN = re.compile(
       | (?P<number> -?+ [0-9] [0-9A-Za-z_.+-]*+ )
       | (?P<text> ' (?: [^'\\] | \\. )*+ ' | " (?: [^"\\] | \\. )*+ " )
       | (?P<close> \}\} )
-      | (?P<sign> == | != | <= | >= | [<>()\[\],.?] )
+      | (?P<sign> == | != | <= | >= | // | [<>()\[\],.?+*%-] )
       | (?P<end> \Z )
     )""",
     re.VERBOSE | re.DOTALL,
@@ -30,8 +30,7 @@ _INSTEAD = {
     "&": "Write and.",
     "|": "Write or.",
     "{": "Write the expression without braces inside it.",
-    "-": 'There is no arithmetic; a key that is no plain word is written ["a-b"].',
-    **dict.fromkeys("+*/%", "There is no arithmetic."),
+    "/": "Write // to divide: the result is a whole number.",
 }
 
 
@@ -68,7 +67,7 @@ def read_number(token: Token) -> int | float:
     written = _NUMBER.fullmatch(token.text)
     if written is None:
         sums = re.search(r"[0-9][+-]", token.text)
-        hint = "There is no arithmetic." if sums else "Write numbers as JSON does."
+        hint = "Write a blank before + and -, or quote text." if sums else "Write numbers as JSON does."
         raise ExpressionError(f"{token.text[:40]!r} is not a number", token.offset, hint)
     if written["fraction"] is None and written["exponent"] is None:
         return int(token.text)

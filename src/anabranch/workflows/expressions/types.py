@@ -46,6 +46,20 @@ _CALLS: dict[str, tuple[tuple[Kinds, ...], Kinds]] = {
     "lower": ((_STRING,), _STRING),
     "upper": ((_STRING,), _STRING),
     "basename": ((_STRING,), _STRING),
+    "stem": ((_STRING,), _STRING),
+    "extension": ((_STRING,), _STRING),
+    "trim": ((_STRING,), _STRING),
+    "split": ((_STRING, _STRING), _ARRAY),
+    "replace": ((_STRING, _STRING, _STRING), _STRING),
+    "range": ((_INTEGER, _INTEGER), _ARRAY),
+    "at": ((_ARRAY, _INTEGER), _ANY),
+    "integer": ((_STRING | _NUMBER,), _INTEGER),
+    "min": ((_NUMBER, _NUMBER), _NUMBER),
+    "max": ((_NUMBER, _NUMBER), _NUMBER),
+}
+_ARITHMETIC = {
+    _STRING: "Join text by format('{}{}', a, b); make a number of text by integer(text).",
+    frozenset({"number"}): "Compute with fractions in a handler.",
 }
 _TWO_STRINGS = (_STRING, _STRING)
 _ORDERS = ((_NUMBER, _NUMBER), _TWO_STRINGS)
@@ -93,14 +107,14 @@ def judge(node: Expression, operands: Sequence[Kinds]) -> Kinds:
         case syntax.Call():
             return _judge_call(node, operands)
         case syntax.Format():
-            for argument, given in zip(node.arguments, operands, strict=True):
-                require_scalar(given, argument.offset)
-            return _STRING
+            return _judge_format(node, operands)
         case syntax.Junction() | syntax.Negation():
             name = node.word if isinstance(node, syntax.Junction) else "not"
             for operand, given in zip(syntax.children(node), operands, strict=True):
                 _require(given, _BOOLEAN, name, operand.offset)
             return _BOOLEAN
+        case syntax.Arithmetic():
+            return _judge_arithmetic(node, operands)
         case syntax.ListOf():
             return _ARRAY
         case syntax.Constant():
@@ -134,18 +148,30 @@ def _judge_comparison(node: syntax.Comparison, operands: Sequence[Kinds]) -> Kin
     return _BOOLEAN
 
 
+def _judge_arithmetic(node: syntax.Arithmetic, operands: Sequence[Kinds]) -> Kinds:
+    for sign, operand, given in zip((node.signs[0], *node.signs), node.operands, operands, strict=True):
+        _require(given, _INTEGER, sign, operand.offset, _ARITHMETIC.get(given, ""))
+    return _INTEGER
+
+
+def _judge_format(node: syntax.Format, operands: Sequence[Kinds]) -> Kinds:
+    for argument, given in zip(node.arguments, operands, strict=True):
+        require_scalar(given, argument.offset)
+    return _STRING
+
+
 def _judge_call(node: syntax.Call, operands: Sequence[Kinds]) -> Kinds:
     if node.function == "default":
         return operands[0] - _NULL | operands[1]
     wanted, result = _CALLS[node.function]
-    for argument, given, kinds in zip(node.arguments, operands, wanted, strict=True):
+    for argument, given, kinds in zip(node.arguments, operands, wanted, strict=False):  # the last may be left out
         _require(given, kinds, node.function, argument.offset)
-    return result
+    return result & frozenset[str]().union(*operands) if node.function in ("min", "max") else result
 
 
-def _require(given: Kinds, wanted: Kinds, who: str, offset: int) -> None:
+def _require(given: Kinds, wanted: Kinds, who: str, offset: int, hint: str = "") -> None:
     if not given & wanted:
-        raise ExpressionError(f"{who} takes {_phrase(wanted)}, not {_phrase(given)}", offset)
+        raise ExpressionError(f"{who} takes {_phrase(wanted)}, not {_phrase(given)}", offset, hint)
 
 
 def _phrase(kinds: Kinds) -> str:

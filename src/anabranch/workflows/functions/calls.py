@@ -7,7 +7,8 @@ from functools import update_wrapper
 from typing import Any, ClassVar, Generic, Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from anabranch.workflows.expressions.syntax import Expression
-from anabranch.workflows.functions.places import mistake_here
+from anabranch.workflows.functions.places import find_place, mistake_here
+from anabranch.workflows.functions.signature import read_fields
 from anabranch.workflows.functions.symbols import Symbol, item
 from anabranch.workflows.functions.tracing import Branch, Trace, TracedNode, adopt, current_trace, references_in
 from anabranch.workflows.handlers import Handler
@@ -240,10 +241,18 @@ class WorkflowCall(NodeCall[P, R]):
         return ()
 
 
-def gate(name: str, *, timeout_seconds: float | None = None, **options: Unpack[NodeOptions]) -> Any:
-    """Wait for a person's approval or a signal; its data are the value."""
+def gate(
+    name: str,
+    *,
+    timeout_seconds: float | None = None,
+    answer: Mapping[str, Any] | None = None,  # types, as of the parameters of a workflow, or inputs
+    **options: Unpack[NodeOptions],
+) -> Any:
+    """Wait for a person's approval or a signal; its data are the value, with the fields of `answer` if it is given."""
     trace = _trace("gate")
-    return trace.symbol(trace.add(name, "gate", {"timeout_seconds": timeout_seconds, "name": name, **options}))
+    fields = None if answer is None else read_fields(answer, find_place())
+    keys = {"timeout_seconds": timeout_seconds, "answer": fields, "name": name, **options}
+    return trace.symbol(trace.add(name, "gate", keys))
 
 
 def wait(

@@ -1,6 +1,6 @@
 """The functions and operators of expressions that Python has no spelling for."""
 
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 from anabranch.workflows.expressions.syntax import Call, Comparison, Expression, Lookup, Reference
@@ -9,11 +9,14 @@ from anabranch.workflows.functions.recorder import recording
 from anabranch.workflows.functions.symbols import Symbol, expression_of, item
 
 __all__ = [
+    "at",
     "basename",
     "contains",
     "default",
     "ends_with",
+    "extension",
     "index",
+    "integer",
     "is_in",
     "is_not_null",
     "is_null",
@@ -22,9 +25,16 @@ __all__ = [
     "join",
     "length",
     "lower",
+    "max",
+    "min",
     "not_in",
     "optional",
+    "range",
+    "replace",
+    "split",
     "starts_with",
+    "stem",
+    "trim",
     "upper",
 ]
 
@@ -37,7 +47,9 @@ def default(value: Any, otherwise: Any) -> Any:
     """The value; or the other, where it is null or missing."""
     expression = expression_of(value)
     if isinstance(expression, Lookup):  # what may be missing there needs no mark
-        expression = replace(expression, reference=replace(expression.reference, optional=False))
+        expression = dataclasses.replace(
+            expression, reference=dataclasses.replace(expression.reference, optional=False)
+        )
     return _symbol(Call("default", (expression, expression_of(otherwise))))
 
 
@@ -46,7 +58,7 @@ def optional(value: Any) -> Any:
     expression = expression_of(value)
     if not isinstance(expression, Lookup):
         raise mistake_here("only inputs, items and results can be optional", "Write expr.default(x, None).")
-    return _symbol(replace(expression, reference=replace(expression.reference, optional=True)))
+    return _symbol(dataclasses.replace(expression, reference=dataclasses.replace(expression.reference, optional=True)))
 
 
 def length(value: Any) -> Any:
@@ -72,6 +84,58 @@ def upper(text: Any) -> Any:
 def basename(path: Any) -> Any:
     """The last segment of a path, or of a URL without its query and fragment."""
     return _call("basename", path)
+
+
+def stem(path: Any) -> Any:
+    """The last segment of a path without its extension."""
+    return _call("stem", path)
+
+
+def extension(path: Any) -> Any:
+    """The extension of a path with its dot; empty, where it has none."""
+    return _call("extension", path)
+
+
+def split(text: Any, separator: str) -> Any:
+    """The parts of a text between separators, as an array."""
+    return _call("split", text, separator)
+
+
+def replace(text: Any, old: str, new: Any) -> Any:
+    """The text with another in place of each that it has."""
+    return _call("replace", text, old, new)
+
+
+def trim(text: Any) -> Any:
+    """The text without blanks at its ends."""
+    return _call("trim", text)
+
+
+def integer(value: Any) -> Any:
+    """The whole number that a text spells, or that a number is."""
+    return _call("integer", value)
+
+
+def min(one: Any, other: Any) -> Any:  # noqa: A001  # as expressions have it
+    """The smaller of two numbers."""
+    return _call("min", one, other)
+
+
+def max(one: Any, other: Any) -> Any:  # noqa: A001  # as expressions have it
+    """The larger of two numbers."""
+    return _call("max", one, other)
+
+
+def range(*ends: Any) -> Any:  # noqa: A001  # as expressions have it
+    """The whole numbers from 0 to before an end; or from a start to before it."""
+    if len(ends) not in (1, 2):
+        raise mistake_here("range takes an end, or a start and an end")
+    return _call("range", *ends)
+
+
+def at(array: Any, position: Any) -> Any:
+    """The item of an array at a position, from 0; -1 is the last."""
+    return _call("at", array, position)
 
 
 def is_in(value: Any, array: Any) -> Any:

@@ -9,10 +9,9 @@ from pydantic.fields import FieldInfo
 
 from anabranch.canonical import Json, encode
 from anabranch.workflows.functions.places import Place, TraceError
-from anabranch.workflows.inputs import Input
-from anabranch.workflows.rules import declared_values
+from anabranch.workflows.inputs import Input, declare_input
 
-__all__ = ["read_signature"]
+__all__ = ["read_fields", "read_signature"]
 
 _TYPES: dict[Any, str] = {
     str: "string",
@@ -42,6 +41,21 @@ def read_signature(function: Callable[..., Any], place: Place) -> dict[str, dict
             raise TraceError(f"*{name} can't be an input", "Name every input, or take a list or a dict.", place)
         inputs[name] = _input(name, hints.get(name, Any), parameter, place)
     return inputs
+
+
+def read_fields(given: Mapping[str, Any], place: Place) -> dict[str, Json]:  # annotations, inputs, or their keys
+    """Each field of an answer as a file declares it; one that may be None can be left out."""
+    fields: dict[str, Json] = {}
+    for name, hint in given.items():
+        if isinstance(hint, Input | dict):
+            fields[name] = declare_input(hint) if isinstance(hint, Input) else hint
+            continue
+        try:
+            said, may_be_none = _declare(hint)
+        except ValueError as error:
+            raise TraceError(f"the field {name!r}: {error}", "See the types of inputs.", place) from None
+        fields[name] = said if may_be_none else {**said, "required": True}
+    return fields
 
 
 def _input(name: str, hint: Any, parameter: inspect.Parameter, place: Place) -> dict[str, Json]:  # hint: any annotation
@@ -86,7 +100,7 @@ def _declare(hint: Any) -> tuple[dict[str, Json], bool]:
 
 def _constrain(part: Any) -> dict[str, Json]:  # whatever an annotation holds
     if isinstance(part, Input):
-        return {key: value for key, value in declared_values(part).items() if key != "enum"}
+        return declare_input(part)
     if isinstance(part, FieldInfo):
         said: dict[str, Json] = {} if part.description is None else {"description": part.description}
         for inner in part.metadata:

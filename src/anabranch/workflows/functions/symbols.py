@@ -27,6 +27,14 @@ def _joining(word: str) -> Callable[["Symbol", Any], "Symbol"]:
     return join
 
 
+def _computing(sign: str, *, is_right: bool = False) -> Callable[["Symbol", Any], "Symbol"]:
+    def compute(self: "Symbol", other: Any) -> "Symbol":  # a whole number, or another symbol
+        left, right = (other, self) if is_right else (self, other)
+        return Symbol(syntax.compute(sign, expression_of(left), expression_of(right)), recording())
+
+    return compute
+
+
 def _refusing(message: str, hint: str) -> Callable[..., NoReturn]:
     def refuse(*_: object) -> NoReturn:
         raise mistake_here(message, hint)
@@ -34,12 +42,12 @@ def _refusing(message: str, hint: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-_compute = _refusing("expressions have no arithmetic", "Compute it in a handler; join text by an f-string.")
+_compute = _refusing("expressions have + - * // and % only", "Compute it in a handler; join text by an f-string.")
 _convert = _refusing(_UNKNOWN, "Convert it in a handler.")
 
 
 class Symbol:
-    """A value that a job will have: `x.name`, `x["key"]`, comparisons, `&`, `|`, `~` and f-strings make expressions."""
+    """A value that a job will have: `x.name`, `x["key"]`, comparisons, sums, `&`, `|`, `~`, f-strings make others."""
 
     __slots__ = ("_held", "_trace")
 
@@ -102,8 +110,15 @@ class Symbol:
     __contains__ = _refusing(_UNKNOWN, "Write expr.contains(whole, part) in place of in.")
     __call__ = _refusing("a value of a job has no methods", "Use the functions of expr, or a handler.")
     __int__ = __float__ = __complex__ = __index__ = __round__ = _convert
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _compute
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _compute
+    __add__, __radd__ = _computing("+"), _computing("+", is_right=True)
+    __sub__, __rsub__ = _computing("-"), _computing("-", is_right=True)
+    __mul__, __rmul__ = _computing("*"), _computing("*", is_right=True)
+    __floordiv__, __rfloordiv__ = _computing("//"), _computing("//", is_right=True)
+    __mod__, __rmod__ = _computing("%"), _computing("%", is_right=True)
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __pos__ = __abs__ = _compute
+
+    def __neg__(self) -> "Symbol":
+        return 0 - self
 
 
 item: Any = Symbol(syntax.Lookup(syntax.Reference("item")), None)
@@ -164,6 +179,7 @@ def references(node: syntax.Expression, *, is_optional: bool = False) -> Iterato
             | syntax.Call(arguments=inner)
             | syntax.Format(arguments=inner)
             | syntax.Junction(operands=inner)
+            | syntax.Arithmetic(operands=inner)
         ):
             for part in inner:
                 yield from references(part, is_optional=is_optional)
@@ -191,7 +207,7 @@ def rebuild(node: syntax.Expression, change: Callable[[syntax.Lookup], syntax.Ex
             return replace(node, arguments=tuple(map(again, node.arguments)))
         case syntax.Comparison():
             return replace(node, left=again(node.left), right=None if node.right is None else again(node.right))
-        case syntax.Junction():
+        case syntax.Junction() | syntax.Arithmetic():
             return replace(node, operands=tuple(map(again, node.operands)))
         case syntax.Negation():
             return replace(node, operand=again(node.operand))

@@ -10,13 +10,14 @@ from anabranch.errors import InputError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch
 from anabranch.workflows.handlers import Handler
-from anabranch.workflows.inputs import Input
+from anabranch.workflows.inputs import declare_input
 from anabranch.workflows.nodes import (
     AnyNode,
     ConditionalNode,
     FanInNode,
     FanOutNode,
     Folding,
+    GateNode,
     Kind,
     StageNode,
     Tolerance,
@@ -45,14 +46,9 @@ def write_document(workflow: Workflow, handlers: Mapping[str, Handler]) -> dict[
         )
     own = declared_values(workflow)
     output = {} if workflow.output is None else {"output": own.pop("output")}
-    inputs: dict[str, Json] = {name: _input(wanted) for name, wanted in (workflow.inputs or {}).items()}
+    inputs: dict[str, Json] = {name: declare_input(wanted) for name, wanted in (workflow.inputs or {}).items()}
     nodes: dict[str, Json] = {node.name: _node(node, handlers) for node in workflow.nodes}
     return {**own, **({"inputs": inputs} if inputs else {}), "nodes": nodes, **output}
-
-
-def _input(wanted: Input) -> Json:
-    said = {key: value for key, value in declared_values(wanted).items() if key != "enum"}
-    return {**said, **({"default": wanted.default} if wanted.has_default else {})}
 
 
 def _node(node: AnyNode, handlers: Mapping[str, Handler]) -> Json:
@@ -63,6 +59,8 @@ def _node(node: AnyNode, handlers: Mapping[str, Handler]) -> Json:
             said["tolerate"] = f"{node.tolerate.percent:g} %" if node.tolerate.percent else node.tolerate.count
     elif isinstance(node, FanInNode):
         said["aggregation"] = _aggregation(node.folding)
+    elif isinstance(node, GateNode) and node.answer is not None:
+        said["answer"] = {name: declare_input(wanted) for name, wanted in node.answer.items()}
     elif isinstance(node, ConditionalNode):
         said["branches"] = [_branch(branch) for branch in node.branches]
     elif isinstance(node, Work):

@@ -65,7 +65,8 @@ select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(job
 
 -- name: job
 -- A job by its id or the start of it: two rows mean that the start is not enough.
-select j.* from app.jobs j
+select j.*, coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
+  from app.jobs j
  where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
  order by j.job_id limit 2;
 
@@ -86,11 +87,13 @@ select j.id as job, j.state, j.last_event from app.jobs j
 with wanted as (
     (select j.id from app.jobs j
       where %(state)s::app.job_state is null and %(workflow)s::text is null and %(parent)s::bigint is null
+        and %(label_names)s::text[] is null
         and (%(before)s::bigint is null or j.id < %(before)s)
       order by j.id desc limit %(limit)s)
     union all
     (select j.id from app.jobs j
       where %(state)s::app.job_state is not null and %(workflow)s::text is null and %(parent)s::bigint is null
+        and %(label_names)s::text[] is null
         and j.state = %(state)s::app.job_state and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
       order by -j.id limit %(limit)s)
     union all
@@ -102,15 +105,29 @@ with wanted as (
             where j.workflow = %(workflow)s::text and j.state = s.state
               and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
             order by -j.id limit %(limit)s) found
-     where %(workflow)s::text is not null and %(parent)s::bigint is null
+     where %(workflow)s::text is not null and %(parent)s::bigint is null and %(label_names)s::text[] is null
     union all
     select j.id from app.jobs j
      where j.parent = %(parent)s::bigint and (%(before)s::bigint is null or j.id < %(before)s)
        and (%(state)s::app.job_state is null or j.state = %(state)s)
-       and (%(workflow)s::text is null or j.workflow = %(workflow)s))
+       and (%(workflow)s::text is null or j.workflow = %(workflow)s) and %(label_names)s::text[] is null
+    union all
+    -- Those with the first label, the newest first, and of them those that are all that was asked for.
+    (select l.job from app.labels l
+      cross join lateral (select x.* from app.jobs x where x.id = l.job limit 1) j
+      where l.name = (%(label_names)s::text[])[1] and l.value = (%(label_values)s::text[])[1]
+        and -l.job > -coalesce(%(before)s::bigint, 9223372036854775807)
+        and (%(state)s::app.job_state is null or j.state = %(state)s)
+        and (%(workflow)s::text is null or j.workflow = %(workflow)s)
+        and (%(parent)s::bigint is null or j.parent = %(parent)s)
+        and not exists (select from unnest(%(label_names)s::text[], %(label_values)s::text[]) as wanted(name, value)
+                         where wanted.value is distinct from (select x.value from app.labels x
+                                                               where x.job = l.job and x.name = wanted.name))
+      order by -l.job limit %(limit)s))
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
-       j.finished_at, j.parent
+       j.finished_at, j.parent,
+       coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
   from (select w.id from wanted w order by w.id desc limit %(limit)s) w
  cross join lateral (select x.* from app.jobs x where x.id = w.id limit 1) j
  order by j.id desc;
@@ -145,8 +162,8 @@ select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, 
 
 -- name: nodes
 -- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read, but where few of them
--- run how far these are.
-select n.job, n.name, n.state, coalesce(l.width, 0) as total,
+-- run how far these are. An open gate or wait is waiting.
+select n.job, n.name, case when w.node is null then n.state::text else 'waiting' end as state, coalesce(l.width, 0) as total,
        case when l.closed then 0 else coalesce(l.width - l.next_index, 0) end as ready,
        case when l.closed then 0 else coalesce(l.running, 0) end as running,
        case when l.closed then 0 else coalesce(l.next_index - (l.width - l.remaining) - l.running, 0) end as due,
@@ -155,6 +172,7 @@ select n.job, n.name, n.state, coalesce(l.width, 0) as total,
        case when l.closed then coalesce(l.remaining, 0) else 0 end as cancelled,
        s.said, n.error, n.opened_at, n.finished_at
   from app.nodes n
+  left join app.waits w on w.job = n.job and w.node = n.name and n.state = 'running'
   left join lateral (select * from app.lanes l where l.job = n.job and l.node = n.name and l.purpose = 'work' and not l.superseded
                       order by l.generation desc limit 1) l on true
   left join lateral (

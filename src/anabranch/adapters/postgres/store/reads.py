@@ -1,7 +1,7 @@
 """What people and programs ask: read-only, in the reader's role, with its own small pool and short timeouts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -17,12 +17,13 @@ from anabranch.contract.stack import TaskRow
 from anabranch.engine.failure import Failure
 from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.model import TERMINAL, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
-from anabranch.engine.views import DeadLetter, JobDetail, JobHead, NodeDetail, TaskDetail, Trace
+from anabranch.engine.views import DeadLetter, JobDetail, JobHead, LabelledJob, NodeDetail, TaskDetail, Trace
 from anabranch.errors import Conflict, InputError, NotFound
 from anabranch.storage.results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError
 from anabranch.workflows.mistakes import nearest, quote
+from anabranch.workflows.nodes import GateNode
 
 __all__ = ["PostgresReads"]
 
@@ -54,7 +55,7 @@ class PostgresReads:
         """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
         return await self.detail(await self.find(job_id))
 
-    async def detail(self, job: Job) -> JobDetail:
+    async def detail(self, job: LabelledJob) -> JobDetail:
         """A job that was found, with its nodes and its whole result."""
         if job.result is not None:
             async with self._or_purged(job.id):
@@ -62,9 +63,14 @@ class PostgresReads:
         parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
         reasons = await self._database.query("waiting_for", job=job.id) if job.state not in TERMINAL else ()
         waiting_for = tuple(row["reason"] for row in reasons)
-        return JobDetail(job, await self.nodes(job.id), parent[0]["job_id"] if parent else None, waiting_for)
+        nodes = await self.nodes(job.id)
+        if any(node.state is NodeState.WAITING for node in nodes):
+            gates = {node.name: node for node in (await self.workflow(job)).nodes if isinstance(node, GateNode)}
+            waits = NodeState.WAITING
+            nodes = [replace(node, gate=gates.get(node.name)) if node.state is waits else node for node in nodes]
+        return JobDetail(job, nodes, parent[0]["job_id"] if parent else None, waiting_for)
 
-    async def find(self, job_id: str) -> Job:
+    async def find(self, job_id: str) -> LabelledJob:
         """A job as its row is, by its id or by a start of it that fits no other."""
         return _job(await self._find("job", job_id))
 
@@ -114,11 +120,13 @@ class PostgresReads:
         state: JobState | None = None,
         workflow: str | None = None,
         parent: int | None = None,
-    ) -> list[Job]:
-        """Jobs, the newest first; those that run for a job, if it is named."""
+        labels: Mapping[str, str] | None = None,
+    ) -> list[LabelledJob]:
+        """Jobs, the newest first; those that run for a job, if it is named, and that have all the labels."""
         rows = await self._database.query(
-            "jobs", limit=limit, before=before, state=state, workflow=workflow, parent=parent
-        )
+            "jobs", limit=limit, before=before, state=state, workflow=workflow, parent=parent,
+            label_names=list(labels) if labels else None, label_values=list(labels.values()) if labels else None,
+        )  # fmt: skip
         return [_job(row) for row in rows]
 
     async def tasks(
@@ -273,8 +281,8 @@ def _purged(gone: Tombstone) -> NotFound:
     )
 
 
-def _job(row: Row) -> Job:
-    return Job(**{**row, "state": JobState(row["state"]), "error": Failure.read(row["error"])})
+def _job(row: Row) -> LabelledJob:
+    return LabelledJob(**{**row, "state": JobState(row["state"]), "error": Failure.read(row["error"])})
 
 
 def _head(row: Row) -> JobHead:

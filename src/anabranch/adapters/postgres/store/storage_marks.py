@@ -24,8 +24,12 @@ class PostgresMarks:
             rows = connection.cursor(row_factory=dict_row).execute(query_text("storage_marks").encode()).fetchall()
         return {row["area"]: Mark(row["mark"], row["url"]) for row in rows}
 
-    def note(self, area: str, mark: Mark, *, replace: bool = False) -> None:
-        """Note the mark that an area holds; the first counts, unless it is replaced."""
-        given = (area, mark.text, mark.url, replace)
-        with translate(self._url), connect(self._url, Role.APP, name="anabranch storage") as connection:
-            connection.execute(call_text("mark_storage").encode(), given)
+    def note(self, found: Mapping[str, Mark], *, replace: bool = False) -> None:
+        """Note the marks that areas hold; the first counts, unless it is replaced."""
+        with (
+            translate(self._url),
+            connect(self._url, Role.APP, name="anabranch storage") as connection,
+            connection.transaction(),  # of two that start first with other stores, one notes all areas
+        ):
+            for area, mark in found.items():
+                connection.execute(call_text("mark_storage").encode(), (area, mark.text, mark.url, replace))

@@ -5,11 +5,12 @@
 -- key gives the answer of its first time; without a job where the key belongs to another request (E15).
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
 -- that is stored already may be left out. _by: who submits it, which its first event names (P7); null where a job does.
+-- _labels: {name: value, …} of a new job; one that exists keeps its own.
 create function app.submit(
     _head text, _tail text, _scope text, _workflow text, _hash text, _definition jsonb, _nodes text[],
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
     _key text default null, _request text default null, _keep interval default null, _start jsonb default null,
-    _by text default null
+    _by text default null, _labels jsonb default null
 ) returns table (job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[])
 language plpgsql as $$
 declare
@@ -56,6 +57,10 @@ begin
     if created then
         insert into app.nodes (job, name, position, state, generation)
         select _job, n.name, n.position, 'pending', 0 from unnest(_nodes) with ordinality as n(name, position);
+        if _labels is not null then
+            insert into app.labels (job, name, value)
+            select _job, l.key, l.value from jsonb_each_text(_labels) l;
+        end if;
         insert into app.events (job, seq, at, kind, data)
         values (_job, 1, app.now(), 'job.submitted',
                 jsonb_strip_nulls(jsonb_build_object('ordinal', _ordinal, 'by', _by)));
