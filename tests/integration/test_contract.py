@@ -310,7 +310,7 @@ def check(case: Case, stack: Stack, known: Mapping[str, list[Any]]) -> None:
         checks.append(negative_data_rejection)
     if chance % 4 == 1:  # it asks twice more
         checks.append(ignored_auth)
-    case.call_and_validate(stack.url, headers=stack.headers, checks=checks, timeout=20)
+    case.call_and_validate(stack.url, headers=stack.headers, checks=checks, timeout=PATIENCE_SECONDS)
 
 
 def operation_id(case: Case) -> str:
@@ -325,8 +325,8 @@ def declared_code(_: object, response: Any, case: Case) -> None:
     known = responses.get(str(response.status_code), {})
     if "$ref" in known:
         known = load_document()["components"]["responses"][known["$ref"].rpartition("/")[2]]
-    code = response.json()["code"]
-    assert code in known["content"]["application/problem+json"]["examples"], f"{code} is not declared"
+    declared = known.get("content", {}).get("application/problem+json", {}).get("examples", {})
+    assert response.json()["code"] in declared
 
 
 def attempt(name: str, examples: int, stack: Stack, known: Mapping[str, list[Any]], *, always_the_same: bool) -> None:

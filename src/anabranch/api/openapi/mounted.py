@@ -39,7 +39,9 @@ STAC = {
     "post /search": Mounted("search_items_by_body", "The same; the search is in the body.", BODY_CODES),
     "get /collections": Mounted("list_collections", "Collections, or those that match a search."),
     f"get {COLLECTION}": Mounted("show_collection", "A collection.", ("item.not_found",)),
-    f"get {COLLECTION}/items": Mounted("list_items", "The items of a collection, or those that match a search."),
+    f"get {COLLECTION}/items": Mounted(
+        "list_items", "The items of a collection, or those that match a search.", ("item.not_found",)
+    ),
     f"get {ITEM}": Mounted("show_item", "An item; the links of its assets can be fetched.", ("item.not_found",)),
     "get /queryables": Mounted("list_queryables", "What a filter may name in any collection, as JSON Schema."),
     f"get {COLLECTION}/queryables": Mounted(
@@ -67,6 +69,7 @@ def describe_stac() -> Schema:
     from anabranch.serving.stac.api import describe_stac as describe
 
     described = _complete(describe(), "/stac", "catalog", STAC, CATALOG_CODES)
+    described["paths"]["/stac/search"]["post"]["requestBody"]["required"] = False  # none is a search for all
     described["components"]["schemas"] = yaml.safe_load(SCHEMAS.read_text())
     return described
 
@@ -84,6 +87,7 @@ def _complete(given: Schema, root: str, tag: str, known: dict[str, Mounted], cod
     for path, item in document["paths"].items():
         for method, operation in item.items():
             mounted = known[f"{method} {path}"]
+            all_codes = (*codes, *mounted.codes, *(("request.route",) if "{" in path else ()))
             for parameter in operation.get("parameters", ()):
                 if parameter["in"] == "path" and "anyOf" in parameter["schema"]:
                     parameter["schema"] = parameter["schema"]["anyOf"][0]  # the other is null, which no path can have
@@ -93,7 +97,7 @@ def _complete(given: Schema, root: str, tag: str, known: dict[str, Mounted], cod
                 "operationId": mounted.operation_id,
                 "summary": mounted.operation_id.replace("_", " ").capitalize(),
                 "description": mounted.about,
-                "responses": responses | {str(k): v for k, v in problems(*codes, *mounted.codes).items()},
+                "responses": responses | {str(k): v for k, v in problems(*all_codes).items()},
                 "security": [{"key": [Scope.READ.value]}],
             }
             paths.setdefault(root + path.rstrip("/"), {})[method] = operation
@@ -101,14 +105,14 @@ def _complete(given: Schema, root: str, tag: str, known: dict[str, Mounted], cod
 
 
 def _rename(given: Schema, tag: str) -> Schema:
-    """A description whose schemas have names of their own, without those of errors; sets are sorted."""
+    """A description whose schemas have names of their own, without those of errors."""
     prefix = tag.removesuffix("s").capitalize()
 
     def name(old: str) -> str:
         return prefix + "".join(part[:1].upper() + part[1:] for part in re.split(r"[^A-Za-z0-9]+", old))
 
     text = SCHEMA_REFERENCE.sub(lambda found: f"#/components/schemas/{name(found[1])}", json.dumps(given))
-    document: Schema = _sort_enums(json.loads(text))
+    document: Schema = _simplify(json.loads(text))
     schemas = document["components"]["schemas"]
     document["components"] = {
         "schemas": {
@@ -120,7 +124,13 @@ def _rename(given: Schema, tag: str) -> Schema:
     return document
 
 
-def _sort_enums(part: Any) -> Any:  # JSON in, JSON out
-    if isinstance(part, dict):
-        return {key: sorted(v) if key == "enum" else _sort_enums(v) for key, v in part.items()}
-    return [_sort_enums(one) for one in part] if isinstance(part, list) else part
+def _simplify(part: Any) -> Any:  # JSON in, JSON out
+    """A schema with sorted enums, and with lists for tuples, which few generators know."""
+    if isinstance(part, list):
+        return [_simplify(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    simple = {key: sorted(value) if key == "enum" else _simplify(value) for key, value in part.items()}
+    if kinds := simple.pop("prefixItems", None):
+        simple["items"] = kinds[0] if all(kind == kinds[0] for kind in kinds) else {"anyOf": kinds}
+    return simple
