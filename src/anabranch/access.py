@@ -1,7 +1,8 @@
-"""Who may do what: scopes, principals, and the keys that stand for them."""
+"""Who may do what: scopes, principals, and API keys."""
 
 import hashlib
 import hmac
+import ipaddress
 import re
 import secrets
 from dataclasses import dataclass
@@ -21,16 +22,19 @@ __all__ = [
     "NotAuthenticated",
     "Principal",
     "Scope",
+    "asks_for_keys",
     "holds_key",
+    "is_address",
+    "is_loopback",
     "redact",
 ]
 
-NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
-LONGEST = timedelta(days=3650)
+NAME_PATTERN = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+MAX_LIFETIME = timedelta(days=3650)
 
 
 class NotAuthenticated(AnabranchError):
-    """The caller is nobody that is known."""
+    """The caller is unknown."""
 
     kind = Kind.NOT_ALLOWED
 
@@ -59,17 +63,17 @@ class KeyRequest:
 
     def __post_init__(self) -> None:
         for what, text in (("name", self.name), ("owner", self.owner)):
-            if not NAME.fullmatch(text) or text.isspace() or holds_key(text):
+            if not NAME_PATTERN.fullmatch(text) or text.isspace() or holds_key(text):
                 raise InputError(
                     "key.invalid", f"the {what} of a key must be 1 to 200 printable characters, and no key itself"
                 )
-        if self.lasts is not None and not timedelta(0) < self.lasts <= LONGEST:
-            raise InputError("key.invalid", f"a key lasts more than nothing and at most {LONGEST.days} days")
+        if self.lasts is not None and not timedelta(0) < self.lasts <= MAX_LIFETIME:
+            raise InputError("key.invalid", f"a key lasts more than nothing and at most {MAX_LIFETIME.days} days")
 
 
 @dataclass(frozen=True)
 class Credential:
-    """The two halves of a key. It gives access to anybody who has it, so it is never shown by accident (S5)."""
+    """The two halves of a key. Whoever has it has access, so it is never shown by accident (S5)."""
 
     key_id: str
     secret: str
@@ -111,7 +115,7 @@ class KnownKey:
     revoked: bool
     unnoted: bool
 
-    def fits(self, credential: Credential) -> bool:
+    def matches(self, credential: Credential) -> bool:
         """Whether the secret is this key's, in the same time whether it is or not."""
         return hmac.compare_digest(self.digest, credential.digest)
 
@@ -132,3 +136,29 @@ def redact(text: str) -> str:
 
 def _without_secret(found: "re.Match[Any]") -> str:
     return f"anb_{found[1]}_***"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, by name or address, is loopback."""
+    host = host.removeprefix("[").removesuffix("]").lower()
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def asks_for_keys(auth: str, host: str) -> bool:
+    """Whether callers of an API on this host need keys, by the setting `auth`; beyond loopback they always do (S1)."""
+    if auth == "none" and not is_loopback(host):
+        raise InputError(
+            "auth.open_address",
+            f"the API can't listen on {host} without keys: everybody who can reach it could do everything",
+            remedy="Set ANABRANCH_AUTH to keys or omit it, or listen on 127.0.0.1, ::1 or localhost.",
+        )
+    return auth == "keys" or not is_loopback(host)
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

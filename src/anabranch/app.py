@@ -19,12 +19,11 @@ from anabranch.adapters.postgres.store.inspection import CONNECTIONS as INSPECTI
 from anabranch.adapters.postgres.store.records import PostgresRecords
 from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.audit import Leftovers
 from anabranch.engine.model import SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Refused
-from anabranch.engine.retention import Keep, Purge
+from anabranch.engine.retention import Purge, RetentionPeriods
 from anabranch.engine.session import Part, keep_session
 from anabranch.engine.worker.children import Children
 from anabranch.engine.worker.dispatcher import WorkerOptions
@@ -33,16 +32,17 @@ from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Denied, Unavailable
 from anabranch.settings import Settings, forget, plugin_settings
+from anabranch.storage.audit import PurgedObjects
 from anabranch.storage.locations import AREAS
 from anabranch.storage.marks import join_storage
 from anabranch.storage.results import Results
 from anabranch.storage.tiers import Storage
 
 __all__ = [
-    "CATALOG",
-    "READS",
+    "CATALOG_CONNECTIONS",
+    "READ_CONNECTIONS",
     "connections_needed",
-    "equip",
+    "handler_resources",
     "join",
     "joined",
     "load_registry",
@@ -56,19 +56,20 @@ __all__ = [
 ]
 
 log = structlog.get_logger()
-GRACE = timedelta(seconds=30)
-HEART = 1
-STORE = 2
-DUTIES = 1  # the orchestrator sweeps and purges beside its other work
-READS = 4
-SIGNS = 1
-CATALOG = 3
+STOP_GRACE = timedelta(seconds=30)
+HEARTBEAT_CONNECTIONS = 1
+STORE_CONNECTIONS = 2
+DUTY_CONNECTIONS = 1  # the orchestrator sweeps and purges beside its other work
+READ_CONNECTIONS = 4
+VITALS_CONNECTIONS = 1
+CATALOG_CONNECTIONS = 3
 
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    api = READS + SIGNS + CATALOG + STORE + HEART + INSPECTION
-    return api + DUTIES + (STORE + HEART) * (1 + workers) + HANDLER_CONNECTIONS * workers
+    session = STORE_CONNECTIONS + HEARTBEAT_CONNECTIONS
+    api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + CATALOG_CONNECTIONS + INSPECTION
+    return api + session + DUTY_CONNECTIONS + (session + HANDLER_CONNECTIONS) * workers
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -77,7 +78,7 @@ def load_registry(settings: Settings) -> Registry:
 
 
 def open_results(settings: Settings) -> Results:
-    """Where large results are put aside."""
+    """The store of large results."""
     home, inline = settings.home, settings.inline_result_bytes
     return Results(open_tiers(settings).work, inline=inline, spool=home / "incoming")
 
@@ -110,7 +111,7 @@ def join(settings: Settings, database_url: str) -> bool:
 
 
 async def _join_patiently(settings: Settings, database_url: str) -> None:
-    """The same, however long they don't answer."""
+    """The same, retried until they answer."""
     while not await asyncio.to_thread(join, settings, database_url):  # noqa: ASYNC110  # nobody would ring
         await asyncio.sleep(1)
 
@@ -129,8 +130,8 @@ async def joined(settings: Settings, database_url: str, on_refused: Callable[[],
             watching.cancel()
 
 
-def equip(settings: Settings, database_url: str, scratch: Path) -> HandlerResources:
-    """What handlers are given; scratch is the worker's own."""
+def handler_resources(settings: Settings, database_url: str, scratch: Path) -> HandlerResources:
+    """The resources of handlers; `scratch` is the worker's own folder."""
     return HandlerResources(
         partial(open_storage, *_places(settings)),
         HandlerConnections(database_url, scratch / "bursts"),
@@ -150,21 +151,23 @@ def _places(settings: Settings) -> tuple[tuple[Place, ...], Path]:
     return places, home / "incoming"
 
 
-def keep(settings: Settings) -> Keep:
-    """How long things are kept."""
+def retention_periods(settings: Settings) -> RetentionPeriods:
+    """The retention periods of the settings."""
     jobs = timedelta(days=settings.retention_days) if settings.retention_days else None
-    return Keep(jobs, timedelta(days=settings.tombstone_days), timedelta(days=settings.session_days))
+    return RetentionPeriods(jobs, timedelta(days=settings.tombstone_days), timedelta(days=settings.session_days))
 
 
 def purge(settings: Settings, database_url: str, store: PostgresStore, jobs: timedelta | None) -> Purge:
-    """What removes jobs that ended so long ago, with all that they left."""
-    leftovers = Leftovers(partial(open_tiers, settings), lambda: closing(PostgresRecords(database_url)))
-    return Purge(store.retention(), open_results(settings), replace(keep(settings), jobs=jobs), leftovers.remove)
+    """A purge of jobs that ended this long ago, with their rows and objects."""
+    objects = PurgedObjects(partial(open_tiers, settings), lambda: closing(PostgresRecords(database_url)))
+    return Purge(
+        store.retention(), open_results(settings), replace(retention_periods(settings), jobs=jobs), objects.remove
+    )
 
 
 @asynccontextmanager
 async def open_purge(settings: Settings, database_url: str, jobs: timedelta) -> AsyncIterator[Purge]:
-    """A purge of the jobs that ended so long ago, by hand."""
+    """A purge of jobs that ended this long ago, for the command line."""
     store = open_store(settings, database_url, "anabranch purge")
     await store.open()
     try:
@@ -184,7 +187,7 @@ def run_orchestrator(settings: Settings, database_url: str) -> None:
 
 
 def open_store(
-    settings: Settings, database_url: str, name: str, *, connections: int = STORE, checked: bool = False
+    settings: Settings, database_url: str, name: str, *, connections: int = STORE_CONNECTIONS, checked: bool = False
 ) -> PostgresStore:
     """The engine's store under a name that the database shows; nothing is opened yet."""
     stack = settings.stack_id or ""
@@ -204,14 +207,14 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     await _join_patiently(settings, database_url)
     clear_scratch(settings.home / "scratch")
     scratch = make_scratch(settings.home / "scratch")
-    resources = equip(settings, database_url, scratch)
+    resources = handler_resources(settings, database_url, scratch)
     _clear_storage(resources)
     memory = settings.child_memory_mb * 2**20
     children = Children(settings.slots, settings.plugins, memory=memory, resources=resources)
     await children.warm()
     store = open_store(settings, database_url, "anabranch worker")
     queues = registry.serve(settings.queues)
-    options = WorkerOptions(queues, settings.slots, GRACE, scratch)
+    options = WorkerOptions(queues, settings.slots, STOP_GRACE, scratch)
     worker = Worker(store, registry, children, open_results(settings), options)
     os.register_at_fork(after_in_child=_end_copy)
     try:
@@ -224,8 +227,10 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
-    store = open_store(settings, database_url, "anabranch orchestrator", connections=STORE + DUTIES)
-    purging = purge(settings, database_url, store, keep(settings).jobs)
+    store = open_store(
+        settings, database_url, "anabranch orchestrator", connections=STORE_CONNECTIONS + DUTY_CONNECTIONS
+    )
+    purging = purge(settings, database_url, store, retention_periods(settings).jobs)
     part = Orchestrator(store, open_results(settings), purging)
     async with joined(settings, database_url, _give_up):
         await _serve(store, part, settings, kind=SessionKind.ORCHESTRATOR)

@@ -1,4 +1,4 @@
-"""What people do to jobs, queues and workers: read how things stand, decide, and call the transition that does it."""
+"""Control of jobs, queues and workers: reads the status, decides, and calls the transition."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,18 @@ from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, NodeAgain, Replay, Retry
 from anabranch.contract.jobs import JobError
 from anabranch.engine.advancing import end_orphans
-from anabranch.engine.model import TERMINAL, Job, JobState, LimitChange, LimitKind, RetryAnswer, SessionId, SignalAnswer
+from anabranch.engine.model import (
+    TERMINAL_STATES,
+    Job,
+    JobState,
+    LimitChange,
+    LimitKind,
+    RetryAnswer,
+    SessionId,
+    SignalAnswer,
+)
 from anabranch.engine.ports import TakenRight
-from anabranch.engine.retry import Again, choose_again
+from anabranch.engine.retry import RetryPlan, choose_retry
 from anabranch.engine.views import JobDetail, NodeDetail
 from anabranch.errors import AnabranchError, Conflict, NotFound, Unavailable
 from anabranch.workflows.answers import check_answer
@@ -22,7 +31,7 @@ from anabranch.workflows.nodes import GateNode
 
 __all__ = ["Controls", "RetryChoice"]
 
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class Controls:
         start: Callable[[Sequence[TakenRight]], None],
         later: Callable[[Coroutine[None, None, None]], None],
     ) -> None:
-        """With these parts; `start` spends rights, and `later` does what nobody waits for."""
+        """`start` spends rights; `later` runs work in the background."""
         self._store = store
         self._reads = reads
         self._session = session
@@ -57,7 +66,7 @@ class Controls:
         Of several callers at once, one cancels it, and the others meet a job that has ended.
         """
         job = await self._reads.find(job_id)
-        if job.state in TERMINAL:
+        if job.state in TERMINAL_STATES:
             raise _ended(job.job_id, job.state)
         state, changed = await self._store.cancel(job.job_id, reason, by)
         if not changed:
@@ -77,7 +86,7 @@ class Controls:
 
     async def retry(self, job_id: str, wanted: RetryChoice, by: str) -> Retry:
         """Run again what failed, in a new generation; Conflict when the job can't be retried."""
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             job, again, nodes = await self._choose(job_id, wanted)
             verdict = await self._store.retry(job.job_id, job.last_event, again, self._session(), by)
             if verdict.right:
@@ -105,7 +114,7 @@ class Controls:
         raise Conflict("gate.ended", f"{gate} is over", remedy=remedy)
 
     async def limit(self, kind: LimitKind, name: str, change: LimitChange, by: str) -> Limit | None:
-        """Set, pause, resume or take away a limit; as it stands now."""
+        """Set, pause, resume or remove a limit; returns the limit as it is now."""
         return await self._store.limit(kind, name, change, by)
 
     async def drain(self, session: int, *, draining: bool) -> None:
@@ -144,17 +153,17 @@ class Controls:
             return Replay(job_id, nodes, replayed=False, error=read(JobError, reason))
         return Replay(job_id, nodes, replayed=True, error=None)
 
-    async def _choose(self, job_id: str, wanted: RetryChoice) -> tuple[Job, Again, list[NodeDetail]]:
+    async def _choose(self, job_id: str, wanted: RetryChoice) -> tuple[Job, RetryPlan, list[NodeDetail]]:
         job = await self._reads.find(job_id)
-        if job.state not in TERMINAL:
+        if job.state not in TERMINAL_STATES:
             raise _unretryable(job, RetryAnswer.OPEN)
         workflow, nodes = await self._reads.workflow(job), await self._reads.nodes(job.id)
         states, failed = {node.name: node.state for node in nodes}, {node.name: node.tasks.failed for node in nodes}
-        again = choose_again(workflow, states, failed, nodes=wanted.nodes, from_node=wanted.from_node)
+        again = choose_retry(workflow, states, failed, nodes=wanted.nodes, from_node=wanted.from_node)
         return job, again, nodes
 
 
-def _plan(job: Job, again: Again, nodes: Sequence[NodeDetail], *, dry_run: bool) -> Retry:
+def _plan(job: Job, again: RetryPlan, nodes: Sequence[NodeDetail], *, dry_run: bool) -> Retry:
     known = {node.name: node for node in nodes}
     chosen = tuple(_again(known[name], name in again.kept) for name in again.nodes)
     return Retry(job.job_id, job.generation + 1, dry_run, chosen)

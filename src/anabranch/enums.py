@@ -1,12 +1,12 @@
-"""The closed lists of words that the database, the engine, the API and its clients share."""
+"""The enums that the database, the engine, the API and its clients share."""
 
 from enum import StrEnum
 
-__all__ = ["JobState", "LimitKind", "NodeState", "Scope", "SessionKind"]
+__all__ = ["JobState", "LimitKind", "NodeState", "NodeStatus", "Scope", "SessionKind"]
 
 
 class Word(StrEnum):
-    """A word that prints as the plain text it is."""
+    """A text that prints without the name of its enum."""
 
     __repr__ = str.__repr__
 
@@ -23,7 +23,18 @@ class JobState(Word):
 
 
 class NodeState(Word):
-    """The state of a node; `running` means opened. A gate or a wait that is open is shown as `waiting`."""
+    """The state of a node as it is stored; `running` means opened."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+class NodeStatus(Word):
+    """The status of a node as it is shown: a gate or a wait that is open is waiting."""
 
     PENDING = "pending"
     RUNNING = "running"

@@ -8,8 +8,8 @@ import structlog
 
 from anabranch.adapters.postgres.store.inspection import Inspection
 from anabranch.adapters.postgres.store.reads import PostgresReads
-from anabranch.adapters.postgres.store.vitals import PostgresSigns
-from anabranch.app import READS, joined, load_registry, open_results, open_store, open_tiers
+from anabranch.adapters.postgres.store.vitals import PostgresVitals
+from anabranch.app import READ_CONNECTIONS, joined, load_registry, open_results, open_store, open_tiers
 from anabranch.contract.workflows import Refusal, Reloaded
 from anabranch.controls import Controls
 from anabranch.engine.advancing import Advancer
@@ -42,8 +42,10 @@ class Gateway:
         self._results = open_results(settings)
         self.storage = open_tiers(settings)
         self.uploads = Uploads(self.storage.tier("bronze"), settings.max_upload_bytes)
-        self.reads = PostgresReads(database_url, self._results, name="anabranch api reads", connections=READS)
-        self.signs = PostgresSigns(database_url, name="anabranch api signs")
+        self.reads = PostgresReads(
+            database_url, self._results, name="anabranch api reads", connections=READ_CONNECTIONS
+        )
+        self.vitals = PostgresVitals(database_url, name="anabranch api vitals")
         self._store = open_store(settings, database_url, "anabranch api", checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start, self._later)
         self.keys = self._store.keys()
@@ -63,7 +65,7 @@ class Gateway:
         await asyncio.to_thread(self.storage.clear)
         await self._store.open()
         await self.reads.open()
-        await self.signs.open()
+        await self.vitals.open()
         self._session = asyncio.create_task(self._keep_session())
 
     async def _keep_session(self) -> None:
@@ -76,7 +78,7 @@ class Gateway:
             self._on_refused()
 
     async def ready(self) -> None:
-        """Wait until there is a session to submit under; raises what keeps it from ever having one."""
+        """Wait until there is a session to submit under; raises the error that prevents one."""
         waiting = asyncio.create_task(self._has_session.wait())
         keeping = [self._session] if self._session else []
         await asyncio.wait([waiting, *keeping], return_when=asyncio.FIRST_COMPLETED)
@@ -97,7 +99,7 @@ class Gateway:
         finally:
             await self._store.close()
             await self.reads.close()
-            await self.signs.close()
+            await self.vitals.close()
 
     @property
     def has_session(self) -> bool:

@@ -309,6 +309,11 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
     assert end == see.replace("status", "cancel")
 
 
+def test_a_submission_after_a_failed_job_says_how_to_retry_that(shell: Shell) -> None:
+    job = shell("submit fails --rerun --wait", code=7).stderr.split("job ")[1][:12]
+    assert f"`anabranch retry {job}`" in shell("submit fails").stderr
+
+
 def test_a_job_is_cancelled_once(shell: Shell) -> None:
     job_id = shell("submit naps --rerun").stdout.strip()
     job = shell.json(f"cancel {job_id[:12]} --reason", "a typo")
@@ -323,6 +328,24 @@ def test_a_file_is_uploaded_and_its_address_passed(shell: Shell, tmp_path: Path)
     assert address.startswith("bronze://uploads/2d711642b726b04401627ca9fbac32f5")
     assert (shell.home / "bronze" / address.removeprefix("bronze://")).read_bytes() == b"x"
     shell(f"submit echo -p message=@{tmp_path}/none", code=5)
+
+
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_nothing_is_uploaded_for_a_job_with_mistakes_and_all_of_them_are_told(
+    shell: Shell, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "dem.txt").write_bytes(b"never uploaded")
+    wrong = f"-p source=@{tmp_path}/dem.txt -p mask=@{tmp_path}/none -p colection=a -p tier=5 -p datetime=soon"
+    said = json.loads(shell(f"{command} process_raster {wrong} --priority 12 --json", code=5).stderr)["message"]
+    parts = (
+        "dem.txt has the extension .txt",
+        "no file",
+        "did you mean 'collection'",
+        "tier: must be",
+        "datetime: is refused",
+    )
+    assert [part for part in (*parts, "priority") if part not in said] == []
+    assert not list((shell.home / "bronze").rglob("dem.txt"))
 
 
 def test_a_job_is_submitted_for_each_file_of_a_folder_or_a_pattern(shell: Shell, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ async def test_w5_children_killed_at_every_boundary_of_a_phase_go_on_from_the_la
 async def test_w5_a_worker_killed_at_every_boundary_of_a_phase_is_followed_by_one_that_goes_on(stage: Stage) -> None:
     worker, job_id = await stand_everywhere(stage)
     worker.kill()
-    stage.bury(worker)
+    stage.end_sessions(worker)
     await stage.crew.start_ready("worker", slots=len(STOPS))
     tasks = await finish(stage, job_id)
     assert [task.attempts for task in tasks] == [2] * len(STOPS)

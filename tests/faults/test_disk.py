@@ -72,7 +72,7 @@ async def test_tf2_a_result_that_has_no_room_on_the_disk_waits_for_it(stage_on_s
     worker, _ = await stage.crew.start_ready("worker", "orchestrator", slots=1)
     await stage.complete(await stage.submit("acts", acts=["plain large"], number=1))
     job_id = await stage.submit("acts", acts=["plain large"], number=2)
-    await wait_until_async(lambda: worker.said("task.result_waits"), what="a result that waits")
+    await wait_until_async(lambda: worker.said("task.result_waiting"), what="a result that waits")
     for result in (stage.folder / "home" / "work").rglob("*.json"):
         result.unlink()
     await stage.finish(job_id)

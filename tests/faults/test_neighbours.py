@@ -73,7 +73,7 @@ async def test_e10_a_handler_that_kills_its_worker_ends_after_a_few(stage: Stage
         await stage.until(job_id, is_over(worker))
         if worker.process.poll() is None:
             break
-        stage.bury(worker)
+        stage.end_sessions(worker)
         (worker,) = await stage.crew.start_ready("worker")
     job = await stage.finish(job_id)
     tasks = await stage.tasks(job, "act")
@@ -145,7 +145,7 @@ async def test_w4_a_worker_whose_loop_is_blocked_for_good_makes_room_for_another
     job_id = await stage.submit("acts", acts=["async freeze", "plain fine", "async fine"])
     await wait_until_async(lambda: worker.process.poll() is not None, "the end of the blocked worker")
     assert worker.said("process.stuck")
-    stage.bury(worker)
+    stage.end_sessions(worker)
     await stage.crew.start_ready("worker")
     job = await stage.finish(job_id)
     tasks = await stage.tasks(job, "act")

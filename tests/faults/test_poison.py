@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.engine.model import TERMINAL
+from anabranch.engine.model import TERMINAL_STATES
 from anabranch.errors import DefinitionError, InputError, NotFound
 from tests.support.campaign import Campaign, open_campaign
 
@@ -81,11 +81,11 @@ class Poisons:
         campaign = self._campaign
         for job_id in self.jobs:
             job = await campaign.stage.job(job_id)
-            if job.job.state not in TERMINAL and job.job.workflow != "poison_unknown":
-                job = await campaign.stage.until(job_id, lambda job: job.job.state in TERMINAL)
-            if job.job.state not in TERMINAL:
+            if job.job.state not in TERMINAL_STATES and job.job.workflow != "poison_unknown":
+                job = await campaign.stage.until(job_id, lambda job: job.job.state in TERMINAL_STATES)
+            if job.job.state not in TERMINAL_STATES:
                 await campaign.stage.gateway.controls.cancel(job_id, "poison", "test")
-                await campaign.stage.until(job_id, lambda job: job.job.state in TERMINAL)
+                await campaign.stage.until(job_id, lambda job: job.job.state in TERMINAL_STATES)
 
     async def _submit(self, workflow: str, **parameters: Json) -> None:
         self._given += 1

@@ -25,7 +25,7 @@ async def test_o5_retention_works_while_the_system_runs(stage: Stage) -> None:
     await wait_until_async(lambda: half_purged(stage), what="a purge half-way")
     dying, heir = (first, second) if busy(stage) == first.pid else (second, first)
     dying.kill()
-    stage.bury(dying)
+    stage.end_sessions(dying)
     assert half_purged(stage), "it died too late"
     new.append(await stage.submit("chain"))
     await wait_until_async(lambda: not half_purged(stage) and not rows_of_none(stage), what="the rest of the purge")

@@ -100,7 +100,7 @@ async def test_e21_connections_ended_five_times_a_second(stage: Stage) -> None:
     assert all(member.process.poll() is None for member in stage.crew.members)
 
 
-AWAY = ("beat", "sweep", "take_rights", "claim")
+AWAY = ("beat", "begin_round", "take_rights", "claim")
 
 
 @pytest.mark.slow

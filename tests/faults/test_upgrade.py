@@ -122,13 +122,12 @@ LIST_STATEMENTS = """
 import json
 from pathlib import Path
 import anabranch
-from anabranch.adapters.postgres.database import call_text, query_text
-from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.schema.files import Files
+from anabranch.adapters.postgres.database import call_text
+from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_queries
 code = [path.read_text() for path in Path(anabranch.__file__).parent.rglob("*.py")]
-named = [file.stem for file in Files().functions if any(f'"{file.stem}"' in text for text in code)]
-queries = [path.stem for path in (Files().root / "queries").rglob("*.sql")]
-print(json.dumps({**{n: call_text(n) for n in named if n != "now"}, **{q: query_text(q) for q in queries}}))
+functions = [path.stem for path in FUNCTIONS.rglob("*.sql")]
+named = [name for name in functions if name != "now" and any(f'"{name}"' in text for text in code)]
+print(json.dumps({**{name: call_text(name) for name in named}, **read_queries()}))
 """
 
 

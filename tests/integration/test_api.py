@@ -159,7 +159,7 @@ async def test_no_body_means_no_parameters(api: httpx.AsyncClient) -> None:
 async def test_a_submission_says_where_its_job_is(api: httpx.AsyncClient) -> None:
     told = (await api.post("/api/jobs/submit/pair")).json()
 
-    assert told.keys() == {"job_id", "job_type", "status", "created", "links"}
+    assert told.keys() == {"job_id", "job_type", "status", "created", "links", "failed_before"}
     assert told["job_type"] == "pair"
     for name, link in told["links"].items():
         assert name == "stream" or (await api.get(link)).status_code == 200  # a stream goes on
@@ -353,6 +353,40 @@ async def test_o6_every_mistake_in_parameters_is_told(api: httpx.AsyncClient) ->
     assert "n must be" in told["detail"]
     assert "z is not an input" in told["detail"]
     assert told["retryable"] is False
+
+
+async def test_o6_a_job_can_be_checked_without_being_submitted(api: httpx.AsyncClient) -> None:
+    checked = await api.post("/api/jobs/validate", json={"workflow": "pair", "parameters": {"n": 2}})
+    assert (checked.status_code, checked.json()["priority"], checked.json()["parameters"]["n"]) == (200, 5, 2)
+    problem(await api.post("/api/jobs/validate", json={"workflow": "nothing"}), 404, "workflow.not_found")
+    assert (await api.get("/api/jobs")).json()["items"] == []
+
+
+@pytest.mark.parametrize("route", ["/api/jobs", "/api/jobs/validate"])
+async def test_o6_mistakes_beside_the_parameters_are_told_with_those_in_them(
+    api: httpx.AsyncClient, route: str
+) -> None:
+    wrong = {"workflow": "pair", "parameters": {"n": "x", "z": 1}, "priority": 12, "rerum": True}
+    told = problem(await api.post(route, json=wrong), 422, "request.invalid")
+    assert [mistake["where"] for mistake in told["errors"]] == [
+        "body.priority", "body.rerum", "parameters.z", "parameters.n",
+    ]  # fmt: skip
+    told = problem(await api.post(route, json={"workflow": "nothing", "priority": 12}), 422, "request.invalid")
+    assert [mistake["where"] for mistake in told["errors"]] == ["body.priority", "workflow"]
+    del wrong["priority"], wrong["rerum"]
+    told = problem(await api.post(route, json=wrong), 422, "job.parameters")
+    assert [mistake["where"] for mistake in told["errors"]] == ["parameters.z", "parameters.n"]
+
+
+async def test_e15_a_submission_after_a_failed_job_names_it(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job = await submit(api)
+    await fail(engine, await claim(engine, 1))
+    again = (await api.post("/api/jobs/submit/pair", json={})).json()
+    assert (again["created"], again["failed_before"]) == (True, job)
+    known = (await api.post("/api/jobs/submit/pair", json={})).json()
+    assert (known["created"], known["failed_before"]) == (False, None)
+    rerun = (await api.post("/api/jobs/submit/pair?rerun=true", json={})).json()
+    assert (rerun["created"], rerun["failed_before"]) == (True, None)
 
 
 async def test_jobs_are_listed_by_page_the_newest_first(api: httpx.AsyncClient) -> None:
@@ -744,10 +778,10 @@ async def reading(settings: Settings, url: str) -> AsyncIterator[httpx.AsyncClie
     app = create_app(settings, url)
     app.state.gateway = gateway = Gateway(settings, url)
     app.state.monitor = monitor.Monitor(gateway, app.state.tick)
-    await gateway.signs.open()
+    await gateway.vitals.open()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
         yield client
-    await gateway.signs.close()
+    await gateway.vitals.close()
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 
 from anabranch.adapters.postgres.store.records import PostgresRecords
 from anabranch.app import open_purge, open_tiers
-from anabranch.audit import Audit, Fault
 from anabranch.errors import NotFound
 from anabranch.settings import Settings
 from anabranch.storage.attempt_keys import attempt_key
+from anabranch.storage.audit import Audit, Fault
 from tests.support.rasters import classes, make_raster
 from tests.support.stack import open_stack
 
@@ -57,7 +57,7 @@ async def test_what_lost_or_has_no_job_is_found_and_swept_and_nothing_else(
     orphan = put(tmp_path, "ab" * 32, 1, "map.tif")
 
     faults, sweep = audit(catalog_url, tmp_path)
-    assert faults == {loser: Fault.LOSER, orphan: Fault.ORPHAN}
+    assert faults == {loser: Fault.UNACCEPTED, orphan: Fault.ORPHAN}
 
     assert sweep(timedelta(hours=1)) == 0
     assert sweep(NOW) == 2
@@ -125,7 +125,7 @@ async def test_a6_results_in_the_work_area_are_held_against_what_refers_to_them(
     faults, sweep = audit(catalog_url, tmp_path)
     assert faults == {
         f"work://{gone}": Fault.MISSING,
-        f"work://{loser}": Fault.LOSER,
+        f"work://{loser}": Fault.UNACCEPTED,
         f"work://{orphan}": Fault.ORPHAN,
         f"work://{left}": Fault.ORPHAN,
     }

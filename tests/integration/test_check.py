@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.schema.check import Difference, check, models_differ
 from anabranch.adapters.postgres.schema.describe import Description, describe, describe_roles
 from anabranch.adapters.postgres.schema.migrate import migrate, redeploy
-from anabranch.adapters.postgres.schema.table_values import ROWS
+from anabranch.adapters.postgres.schema.table_values import ROW_TYPES
 from anabranch.errors import Conflict
 from tests.support.small_schema import SmallSchema
 
@@ -24,7 +24,7 @@ def run(url: str, statement: str) -> None:
 
 def test_o4_migrations_schema_and_models_agree(database_url: str) -> None:
     """The database was made by the migrations; the check makes its own from schema.sql."""
-    assert check(database_url, ROWS) == []
+    assert check(database_url, ROW_TYPES) == []
 
 
 def test_every_table_and_view_is_in_the_reference(database_url: str) -> None:

@@ -11,7 +11,6 @@ import pytest
 from anabranch.adapters.postgres.store.audit import audit
 from anabranch.canonical import Json
 from anabranch.engine.child_jobs import ChildJobs
-from anabranch.engine.filling import Definitions
 from anabranch.engine.model import (
     Answer,
     Claim,
@@ -25,7 +24,8 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission
-from anabranch.engine.retry import choose_again
+from anabranch.engine.retry import choose_retry
+from anabranch.engine.task_parameters import Definitions
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch
@@ -52,7 +52,7 @@ async def retry(engine: EngineHarness, job_id: str, **choice: object) -> RetryAn
     job = await engine.reads.find(job_id)
     workflow, nodes = await engine.reads.workflow(job), await engine.reads.nodes(job.id)
     states, failed = {n.name: n.state for n in nodes}, {n.name: n.tasks.failed for n in nodes}
-    again = choose_again(workflow, states, failed, **choice)  # type: ignore[arg-type]  # its keywords
+    again = choose_retry(workflow, states, failed, **choice)  # type: ignore[arg-type]  # its keywords
     verdict = await engine.store.retry(job_id, job.last_event, again, engine.session)
     if verdict.right:
         await engine.advance([verdict.right])
@@ -150,7 +150,7 @@ class TestRetry:
 
     async def test_an_open_job_is_not_retried(self, engine: EngineHarness) -> None:
         job = await engine.submit(fan_out(1))
-        again = choose_again(fan_out(1), {"work": NodeState.FAILED, "join": NodeState.PENDING}, {})
+        again = choose_retry(fan_out(1), {"work": NodeState.FAILED, "join": NodeState.PENDING}, {})
         assert (await engine.store.retry(job.job_id, 3, again, engine.session)).answer is RetryAnswer.OPEN
 
     async def test_a_right_of_the_old_generation_is_lost(self, engine: EngineHarness) -> None:

@@ -108,9 +108,9 @@ def lines(member: Member) -> list[dict[str, Any]]:  # JSON of any shape
 
 async def test_o3_every_line_about_a_job_or_its_tasks_carries_its_correlation_id(stage: Stage) -> None:
     job_id, members = await run_job(stage)
-    await wait_until_async(lambda: any(line["event"] == "job.moved" for m in members for line in lines(m)))
+    await wait_until_async(lambda: any(line["event"] == "job.status_changed" for m in members for line in lines(m)))
     told = [line for member in members for line in lines(member) if job_id in json.dumps(line)]
-    assert {line["event"] for line in told} >= {"job.accepted", "job.moved", "task.failed", "task.crashed"}
+    assert {line["event"] for line in told} >= {"job.accepted", "job.status_changed", "task.failed", "task.crashed"}
     assert [line for line in told if line.get("correlation_id") != MINE] == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from anabranch.adapters.postgres.schema.migrate import reset
 from anabranch.adapters.postgres.store.audit import audit
 from anabranch.engine.model import Answer, Ended, InHand, JobState, NodeState, SessionKind
-from anabranch.engine.ports import Hands, SessionGone
+from anabranch.engine.ports import Holdings, SessionGone
 from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
@@ -197,11 +197,11 @@ async def test_e21_a_silent_session_is_marked_dead_and_its_tasks_are_taken_over(
     silent = await engine.new_session()
     started, waiting = await engine.claim(session=silent)
     pulse = engine.store.pulse()
-    assert pulse.beat(silent, Hands([InHand(started.fence, started=True)])) == []
+    assert pulse.beat(silent, Holdings([InHand(started.fence, started=True)])) == []
     swept = await engine.let_pass(clock, timedelta(seconds=70))
     assert (swept.expired, swept.released) == (1, 2)
 
-    assert pulse.beat(silent, Hands()) is None
+    assert pulse.beat(silent, Holdings()) is None
     with pytest.raises(SessionGone):
         await engine.claim(session=silent)
     pulse.close()
@@ -215,7 +215,7 @@ async def test_e7_a_cancelled_job_dispatches_nothing_and_its_running_tasks_are_t
     assert await engine.store.cancel(job.job_id, "test") == (JobState.CANCELLED, True)
     assert await engine.claim() == []
     pulse = engine.store.pulse()
-    told = pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
+    told = pulse.beat(engine.session, Holdings([InHand(running.fence, started=True)]))
     pulse.close()
     assert told == [running.fence]
     assert (await engine.end([running]))[0] == [Answer.STALE]
@@ -237,10 +237,10 @@ async def test_a_claim_whose_reply_was_lost_is_given_back(engine: EngineHarness,
     kept, *_lost = await engine.claim()
     in_hand = [InHand(kept.fence, started=False)]
     pulse = engine.store.pulse()
-    pulse.beat(engine.session, Hands(in_hand))
+    pulse.beat(engine.session, Holdings(in_hand))
     assert await engine.claim() == []
     clock.advance(timedelta(seconds=21))
-    pulse.beat(engine.session, Hands(in_hand))
+    pulse.beat(engine.session, Holdings(in_hand))
     pulse.close()
     assert sorted(claim.attempt for claim in await engine.claim()) == [2, 2]
 
@@ -350,5 +350,5 @@ async def test_e3_a_reset_waits_for_the_living_and_gives_no_session_number_twice
         await asyncio.to_thread(reset, database_url)
     assert await engine.store.open_session(SessionKind.WORKER, [], 1, timedelta(seconds=3)) != engine.session
     pulse = engine.store.pulse()
-    assert pulse.beat(engine.session, Hands()) is None
+    assert pulse.beat(engine.session, Holdings()) is None
     pulse.close()

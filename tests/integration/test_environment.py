@@ -12,13 +12,13 @@ import pytest
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
-from anabranch.adapters.postgres.store.vitals import PostgresSigns
+from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import diagnose
 from anabranch.canonical import encode
 from anabranch.engine.child_jobs import ChildJobs
-from anabranch.engine.filling import Definitions
 from anabranch.engine.model import (
     Answer,
+    AttemptProgress,
     Claim,
     Ended,
     InHand,
@@ -26,11 +26,11 @@ from anabranch.engine.model import (
     LimitKind,
     ProgressReport,
     Report,
-    Said,
     SessionKind,
 )
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import Hands, Refused, Submission, Wanted
+from anabranch.engine.ports import ClaimRequest, Holdings, Refused, Submission
+from anabranch.engine.task_parameters import Definitions
 from anabranch.engine.worker.reporter import Reporter
 from anabranch.errors import Unavailable
 from anabranch.gateway import Gateway
@@ -47,7 +47,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
-NOTHING = Wanted((), 0, {})
+NOTHING = ClaimRequest((), 0, {})
 WORKER = (SessionKind.WORKER, ["default"], 1, timedelta(seconds=60))
 
 
@@ -87,7 +87,7 @@ async def test_a1_an_error_that_is_not_the_datas_costs_no_result(
     with failing(database_url, "outcomes", sqlstate):
         for _ in range(3):
             with pytest.raises(Unavailable):
-                await reporter.send(tried(claims), Wanted(["default"], 1, {}))
+                await reporter.send(tried(claims), ClaimRequest(["default"], 1, {}))
     turn = await reporter.send(tried(claims), NOTHING)
     assert turn.answers == [Answer.APPLIED] * 2
     await engine.advance(turn.rights)
@@ -197,9 +197,9 @@ async def test_a3_a_lane_that_cannot_be_claimed_is_held_and_others_go_on(
     with pytest.raises(Refused):
         await engine.claim(10)
     reporter = Reporter(engine.store, engine.session, list)
-    turn = await reporter.send([], Wanted(["default"], 10, {}))
+    turn = await reporter.send([], ClaimRequest(["default"], 10, {}))
     assert [claim.lane.job_id for claim in turn.claims] == [good.job_id]
-    assert len((await reporter.send([], Wanted(["default"], 10, {}))).claims) == 1
+    assert len((await reporter.send([], ClaimRequest(["default"], 10, {}))).claims) == 1
     await engine.sweep()
     assert run_sql(database_url, "select count(*) from app.lanes where held is not null") == [(0,)]
 
@@ -232,8 +232,8 @@ async def test_a5_a_right_in_hand_is_renewed_however_long_it_takes(
     other, pulse = await engine.new_session(), engine.store.pulse()
     for _ in range(10):
         clock.advance(timedelta(seconds=20))
-        pulse.beat(engine.session, Hands(rights=[right.id for right in rights]))
-        pulse.beat(other, Hands())
+        pulse.beat(engine.session, Holdings(rights=[right.id for right in rights]))
+        pulse.beat(other, Holdings())
         assert await engine.store.take_rights(other, 10) == []
     pulse.close()
     assert await engine.advance(rights) == 1
@@ -244,7 +244,7 @@ async def test_a5_a_right_whose_reply_was_lost_is_free_again(engine: EngineHarne
     await engine.end(await engine.claim())
     pulse = engine.store.pulse()
     clock.advance(timedelta(seconds=21))
-    pulse.beat(engine.session, Hands())
+    pulse.beat(engine.session, Holdings())
     pulse.close()
     assert len(await engine.store.take_rights(await engine.new_session(), 10)) == 1
 
@@ -341,9 +341,9 @@ async def test_e3_tf1_what_was_claimed_in_another_history_of_the_database_is_not
     assert answers == [Answer.STALE]
     assert not await engine.store.checkpoint(engine.session, claim.fence, 1, "phase", "null")
     pulse = engine.store.pulse()
-    assert pulse.progress(engine.session, [Said(claim.fence, ProgressReport(1))]) == set()
+    assert pulse.progress(engine.session, [AttemptProgress(claim.fence, ProgressReport(1))]) == set()
     clock.advance(timedelta(seconds=30))
-    assert pulse.beat(engine.session, Hands([InHand(claim.fence, True)])) == [claim.fence]
+    assert pulse.beat(engine.session, Holdings([InHand(claim.fence, True)])) == [claim.fence]
     pulse.close()
     (again,) = await engine.claim()
     assert (again.attempt, again.token != claim.token) == (2, True)
@@ -355,9 +355,9 @@ async def test_b3_a_claim_whose_reply_was_lost_comes_back_with_the_next_call(
     await engine.submit(fan_out(2))
     reporter = Reporter(engine.store, engine.session, list)
     with failing(database_url, "lanes", "40001"), pytest.raises(Unavailable):
-        await reporter.send([], Wanted(["default"], 2, {}))
+        await reporter.send([], ClaimRequest(["default"], 2, {}))
     await engine.claim()
-    assert [claim.attempt for claim in (await reporter.send([], Wanted(["default"], 2, {}))).claims] == [2]
+    assert [claim.attempt for claim in (await reporter.send([], ClaimRequest(["default"], 2, {}))).claims] == [2]
 
 
 async def test_b4_what_was_claimed_since_the_hands_were_read_is_not_lost(
@@ -485,14 +485,14 @@ async def test_a_job_says_which_queue_nobody_serves_and_which_handler_nobody_has
 
 async def test_trouble_that_lasts_shows_in_health(engine: EngineHarness, clock: Clock) -> None:
     pulse = engine.store.pulse()
-    pulse.beat(engine.session, Hands(trouble="the disk is full"))
+    pulse.beat(engine.session, Holdings(trouble="the disk is full"))
     clock.advance(timedelta(minutes=6))
-    pulse.beat(engine.session, Hands(trouble="the disk is full"))
+    pulse.beat(engine.session, Holdings(trouble="the disk is full"))
     pulse.close()
-    signs = PostgresSigns(engine.store._url, name="test")
+    signs = PostgresVitals(engine.store._url, name="test")
     await signs.open()
     try:
-        parts = {part.name: part for part in diagnose(await signs.vitals(), 0.0)}
+        parts = {part.name: part for part in diagnose(await signs.read_vitals(), 0.0)}
     finally:
         await signs.close()
     assert parts["troubles"].status == "degraded"

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.adapters.postgres.handler_connections import BURSTS, KEPT_SECONDS
+from anabranch.adapters.postgres.handler_connections import ACTIVE_CONNECTIONS, IDLE_SECONDS
 from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
-from anabranch.app import equip, open_tiers
+from anabranch.app import handler_resources, open_tiers
 from anabranch.canonical import Json
 from anabranch.engine.views import TaskDetail
 from anabranch.errors import AnabranchError
@@ -83,7 +83,7 @@ async def test_handlers_have_short_bursts_of_the_database_in_a_role_of_their_own
 def test_a_burst_that_the_server_breaks_off_may_be_tried_again(database_url: str, tmp_path: Path) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(ROLE)
-    burst = equip(Settings(home=tmp_path), database_url, tmp_path).database
+    burst = handler_resources(Settings(home=tmp_path), database_url, tmp_path).database
     with pytest.raises(AnabranchError) as caught, burst() as connection:
         connection.execute("set local statement_timeout = 10; select pg_sleep(5)")
     assert (caught.value.code, caught.value.category) == ("database.interrupted", "transient")
@@ -94,7 +94,7 @@ def test_a_burst_commits_at_its_end_and_not_by_an_exception(database_url: str, t
         owner.execute(ROLE)
         owner.execute("create table public.noted (what text)")
         owner.execute("grant insert on public.noted to public")
-        burst = equip(Settings(home=tmp_path), database_url, tmp_path).database
+        burst = handler_resources(Settings(home=tmp_path), database_url, tmp_path).database
         with burst() as connection:
             connection.execute("insert into noted values ('kept')")
         with pytest.raises(psycopg.errors.DivisionByZero), burst() as connection:
@@ -105,7 +105,7 @@ def test_a_burst_commits_at_its_end_and_not_by_an_exception(database_url: str, t
 def test_e19_few_of_a_worker_have_a_connection_at_once(database_url: str, tmp_path: Path) -> None:
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(ROLE)
-    burst = equip(Settings(home=tmp_path), database_url, tmp_path).database
+    burst = handler_resources(Settings(home=tmp_path), database_url, tmp_path).database
     inside: set[int] = set()
 
     def count(number: int) -> int:
@@ -116,13 +116,13 @@ def test_e19_few_of_a_worker_have_a_connection_at_once(database_url: str, tmp_pa
             return most
 
     with ThreadPoolExecutor(8) as threads:
-        assert max(threads.map(count, range(24))) <= BURSTS
+        assert max(threads.map(count, range(24))) <= ACTIVE_CONNECTIONS
 
 
 def test_a_connection_is_kept_for_the_next_burst_with_nothing_of_the_last(database_url: str, tmp_path: Path) -> None:
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(ROLE)
-        burst = equip(Settings(home=tmp_path), database_url, tmp_path).database
+        burst = handler_resources(Settings(home=tmp_path), database_url, tmp_path).database
         with burst() as connection:
             first = connection.info.backend_pid
             connection.execute("set search_path = elsewhere; set statement_timeout = 1")
@@ -137,7 +137,7 @@ def test_a_connection_is_kept_for_the_next_burst_with_nothing_of_the_last(databa
                 " extract(epoch from current_setting('idle_session_timeout')::interval)"
             ).fetchone()
             assert (path, timeout, role) == ("pgstac,public", "1min", "anabranch_handler")
-            assert idle > KEPT_SECONDS
+            assert idle > IDLE_SECONDS
             held = "select count(*) from pg_locks where locktype = 'advisory' and pid = %s"
             assert owner.execute(held, [first]).fetchone() == (0,)
 
@@ -145,7 +145,7 @@ def test_a_connection_is_kept_for_the_next_burst_with_nothing_of_the_last(databa
 def test_a_kept_connection_that_broke_is_not_given_again(database_url: str, tmp_path: Path) -> None:
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(ROLE)
-        burst = equip(Settings(home=tmp_path), database_url, tmp_path).database
+        burst = handler_resources(Settings(home=tmp_path), database_url, tmp_path).database
         with burst() as connection:
             first = connection.info.backend_pid
         owner.execute("select pg_terminate_backend(%s, 5000)", [first])
@@ -174,7 +174,7 @@ async def test_s5_the_environment_of_handlers_holds_no_secret(database_url: str,
 def test_s5_equipment_travels_and_shows_nothing(tmp_path: Path, s3: Cloud) -> None:
     options = json.dumps({**s3.options, "silver": {"secret_access_key": SECRET}})
     settings = Settings(home=tmp_path, storage={"silver": s3.url, "options": options})  # type: ignore[arg-type]  # as in a file
-    resources = equip(settings, f"postgresql://user:{SECRET}@host/name", tmp_path / "scratch")
+    resources = handler_resources(settings, f"postgresql://user:{SECRET}@host/name", tmp_path / "scratch")
     assert resources.storage.list("silver://") == ()
     again = pickle.loads(pickle.dumps(resources))
     again.storage.put("silver://a", b"x")

@@ -170,7 +170,7 @@ async def test_o1_health_and_readiness_answer_in_time_when_the_server_is_silent(
 
 @pytest.mark.usefixtures("orchestrator")
 async def test_o1_a_backend_that_is_stopped_is_left_for_another(settings: Settings, database_url: str) -> None:
-    query = "select pid from pg_stat_activity where application_name = 'anabranch api signs' and datname = %s"
+    query = "select pid from pg_stat_activity where application_name = 'anabranch api vitals' and datname = %s"
     async with serving(settings, database_url) as api:
         assert await unwell(api) == {}
         with psycopg.connect(database_url) as connection:

@@ -120,8 +120,8 @@ def measure(params: dict) -> dict:
 @pytest.fixture
 async def stack(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stack]:
     """A stack whose expressions may look into a megabyte and a half, and that stages a fan-out in small batches."""
-    monkeypatch.setattr(outputs, "MOST_LOOKED_INTO", 1_500_000)
-    monkeypatch.setattr(known_values, "MOST_LOOKED_INTO", 1_500_000)
+    monkeypatch.setattr(outputs, "MAX_OUTPUT_BYTES", 1_500_000)
+    monkeypatch.setattr(known_values, "MAX_OUTPUT_BYTES", 1_500_000)
     monkeypatch.setattr(store, "STAGED_BYTES", 200_000)
     plugins = tmp_path / "plugins"
     plugins.mkdir()

@@ -171,7 +171,7 @@ async def test_a6_w5_a_checkpoint_goes_on_on_another_machine_when_the_first_is_g
     first.kill()
     await wait_until_async(lambda: not Path(f"/proc/{pid}").exists(), what="the end of its child")
     shutil.rmtree(machines.home("one"))
-    machines.bury(first)
+    machines.end_sessions(first)
 
     await machines.start("worker", "two")
     (task,) = await machines.tasks(await machines.complete(job_id), "only")

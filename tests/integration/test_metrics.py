@@ -164,7 +164,7 @@ async def test_labels_of_requests_are_of_a_closed_set(api: httpx.AsyncClient) ->
 
 
 async def test_many_scrapers_ask_the_database_once(app: FastAPI, api: httpx.AsyncClient) -> None:
-    signs, asked = app.state.gateway.signs, 0
+    signs, asked = app.state.gateway.vitals, 0
     ask = signs.gauges
 
     async def count() -> object:

@@ -17,7 +17,7 @@ from anabranch.adapters.postgres.schema.pgstac import (
     migrate_catalog,
     require_catalog,
 )
-from anabranch.adapters.postgres.store.vitals import PostgresSigns
+from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import diagnose_catalog
 from anabranch.errors import Unavailable
 
@@ -110,7 +110,7 @@ def test_o4_an_older_pgstac_is_migrated_with_what_it_holds(
 async def test_o1_health_tells_what_the_catalog_lacks(database_url: str, catalog_url: str) -> None:
     told = {}
     for name, url in (("without", database_url), ("with", catalog_url)):
-        signs = PostgresSigns(url, name="test")
+        signs = PostgresVitals(url, name="test")
         await signs.open()
         told[name] = diagnose_catalog(await signs.catalog())
         await signs.close()

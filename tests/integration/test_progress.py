@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from anabranch.api.answers.build import build_job, build_task
-from anabranch.engine.model import ProgressReport, Said
+from anabranch.engine.model import AttemptProgress, ProgressReport
 from anabranch.engine.views import JobDetail, TaskDetail
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
@@ -94,7 +94,10 @@ async def test_e3_progress_needs_the_whole_token_of_its_attempt(engine: EngineHa
     await engine.submit(fan_out(2))
     first, second = await engine.claim()
     other, pulse = await engine.new_session(), engine.store.pulse()
-    said = [Said(first.fence, ProgressReport(1)), Said(second.fence._replace(number=2), ProgressReport(1))]
+    said = [
+        AttemptProgress(first.fence, ProgressReport(1)),
+        AttemptProgress(second.fence._replace(number=2), ProgressReport(1)),
+    ]
     assert pulse.progress(other, said) == set()
     assert pulse.progress(engine.session, said) == {first.key}
     pulse.close()

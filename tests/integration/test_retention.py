@@ -14,14 +14,14 @@ import pytest
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.schema.files import read_function
-from anabranch.adapters.postgres.store.retention import BYTES, ROWS
+from anabranch.adapters.postgres.store.retention import BATCH_BYTES, BATCH_ROWS
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.engine.child_jobs import ChildJobs
-from anabranch.engine.filling import Definitions
 from anabranch.engine.model import Claim, Ended, Report
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission, Survey
-from anabranch.engine.retention import EVERY, Keep, Purge, Purged, Retention
+from anabranch.engine.retention import PURGE_INTERVAL, Purge, Purged, Retention, RetentionPeriods
+from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import Conflict, NotFound
 from anabranch.storage.results import Results
 from anabranch.storage.tiers import Page
@@ -37,7 +37,7 @@ from tests.support.nodes import make_node
 pytestmark = pytest.mark.postgres
 
 DAY = timedelta(days=1)
-KEEP = Keep(90 * DAY, 365 * DAY, 30 * DAY)
+KEEP = RetentionPeriods(90 * DAY, 365 * DAY, 30 * DAY)
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -246,8 +246,8 @@ async def test_o5_a_job_of_100000_tasks_goes_in_slices(
     batches = [done async for done in purge.batches() if done.rows]
     # An item and an outcome of each task, an attempt and a trace of some, and the lane.
     assert sum(done.rows for done in batches) == 220_001
-    assert max(done.rows for done in batches) <= ROWS
-    assert len(batches) <= 220_001 // (ROWS - 4) + 1
+    assert max(done.rows for done in batches) <= BATCH_ROWS
+    assert len(batches) <= 220_001 // (BATCH_ROWS - 4) + 1
     for table in tables(database_url, "lane"):
         assert query(database_url, f"select count(*) from app.{table}") == [(0,)], table
 
@@ -294,7 +294,7 @@ async def test_o5_slices_are_bounded_in_bytes_too(engine: EngineHarness, clock: 
         counts = [connection.execute(clear, [150_000]).fetchone() for _ in range(5)]
     # Two results of 96 kB at a time; with the last, the lane; then the lane of the fan-in and its task.
     assert counts == [(2,), (2,), (3,), (2,), (0,)]
-    assert BYTES < 100_000_000
+    assert BATCH_BYTES < 100_000_000
 
 
 @pytest.mark.parametrize(("rows", "batches"), [(1000, [2, 2, 2, 0]), (1, [1, 1, 1, 1, 1, 1, 0])])
@@ -466,11 +466,11 @@ async def test_o2_one_session_at_a_time_has_the_turn_and_each_round_is_noted(
     mine, other = Retention(store, engine.session), Retention(store, others)
     assert await mine.turn(purge)
     assert not await other.turn(purge)
-    clock.advance(EVERY)
+    clock.advance(PURGE_INTERVAL)
     assert await other.turn(purge)
     assert not await mine.turn(purge)
     noted = "select session, every, ticked_at from app.duties where name = 'retention'"
-    assert query(database_url, noted) == [(others, EVERY, clock.now())]
+    assert query(database_url, noted) == [(others, PURGE_INTERVAL, clock.now())]
     await engine.store.end_session(others, "test")
     assert await mine.turn(purge), "a dead one's turn is over at once"
 

@@ -27,7 +27,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.objects.bucket import Bucket
 from anabranch.api.openapi.document import load_document
-from anabranch.app import CATALOG
+from anabranch.app import CATALOG_CONNECTIONS
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
 from tests.support.objects import Cloud
@@ -828,7 +828,7 @@ def test_e19_readers_take_no_more_connections_than_are_counted(
 ) -> None:
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(lambda _: served.client.get("/stac/search?limit=1"), range(60)))
-    assert 1 <= count(url, postgres_admin) <= CATALOG
+    assert 1 <= count(url, postgres_admin) <= CATALOG_CONNECTIONS
 
 
 def test_a_database_that_goes_and_comes_back_is_found_again(

@@ -8,18 +8,18 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.adapters.postgres.store.vitals import PostgresSigns
+from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import Part, diagnose
 from anabranch.engine.advancing import Advancer
 from anabranch.engine.child_jobs import ChildJobs, collect_children
-from anabranch.engine.filling import Definitions
 from anabranch.engine.live_session import LiveSession
 from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, LimitKind, SessionId, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import Registry
-from anabranch.engine.ports import Hands, Submission, Swept, TakenRight
-from anabranch.engine.retention import Keep, Purge
+from anabranch.engine.ports import Holdings, Submission, Swept, TakenRight
+from anabranch.engine.retention import Purge, RetentionPeriods
 from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import Unavailable
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
@@ -52,7 +52,7 @@ async def let_pass(engine: EngineHarness, clock: Clock, time: timedelta, held: l
     pulse = engine.store.pulse()
     for _ in range(int(time / (5 * SECOND))):
         clock.advance(5 * SECOND)
-        pulse.beat(engine.session, Hands([InHand(claim.fence, started=True) for claim in held]))
+        pulse.beat(engine.session, Holdings([InHand(claim.fence, started=True) for claim in held]))
         await engine.sweep()
     pulse.close()
 
@@ -60,16 +60,16 @@ async def let_pass(engine: EngineHarness, clock: Clock, time: timedelta, held: l
 async def die(engine: EngineHarness, *claims: Claim, session: SessionId) -> None:
     """The worker of a session dies with these tasks begun."""
     pulse = engine.store.pulse()
-    pulse.beat(session, Hands([InHand(claim.fence, started=True) for claim in claims]))
+    pulse.beat(session, Holdings([InHand(claim.fence, started=True) for claim in claims]))
     pulse.close()
     await engine.store.end_session(session, "killed")
 
 
 async def health_of_sweeper(url: str) -> Part:
-    signs = PostgresSigns(url, name="test")
+    signs = PostgresVitals(url, name="test")
     await signs.open()
     try:
-        return next(part for part in diagnose(await signs.vitals(), 0.0) if part.name == "sweeper")
+        return next(part for part in diagnose(await signs.read_vitals(), 0.0) if part.name == "sweeper")
     finally:
         await signs.close()
 
@@ -145,7 +145,7 @@ async def test_o2_the_sweeper_ticks_when_its_round_is_done(
     await engine.sweep()
     before = clock.now()
     clock.advance(5 * SECOND)
-    ask(database_url, "select app.sweep(%s, '5 s', 10, false)", engine.session)
+    ask(database_url, "select app.begin_round(%s, '5 s', 10)", engine.session)
     assert ask(database_url, "select ticked_at from app.duties where name = 'sweeper'") == [(before,)]
     await engine.sweep()
     assert ask(database_url, "select ticked_at from app.duties where name = 'sweeper'") == [(clock.now(),)]
@@ -158,7 +158,7 @@ async def test_a14_slow_rounds_expire_the_dead(engine: EngineHarness, database_u
     pulse = engine.store.pulse()
     for _ in range(10):
         clock.advance(16 * SECOND)
-        pulse.beat(engine.session, Hands())
+        pulse.beat(engine.session, Holdings())
         await engine.sweep()
     pulse.close()
     assert ask(database_url, "select dead_at is not null from app.sessions where id = %s", victim) == [(True,)]
@@ -173,7 +173,7 @@ async def test_a14_a_sweeper_that_was_away_expires_nobody_for_a_lease(
     clock.advance(5 * MINUTE)
     assert (await engine.sweep()).expired == 0
     pulse = engine.store.pulse()
-    assert pulse.beat(victim, Hands()) is not None
+    assert pulse.beat(victim, Holdings()) is not None
     pulse.close()
     await let_pass(engine, clock, 65 * SECOND, [])
     assert ask(database_url, "select dead_at is not null from app.sessions where id = %s", victim) == [(True,)]
@@ -201,7 +201,7 @@ async def test_a14_the_sweeper_waits_for_no_advance(engine: EngineHarness, datab
     store = StuckStore(database_url, name="stuck", connections=3)
     await store.open()
     session = await store.open_session(SessionKind.ORCHESTRATOR, [], 0, MINUTE)
-    keep = Keep(None, MINUTE, MINUTE)
+    keep = RetentionPeriods(None, MINUTE, MINUTE)
     purge, often = Purge(store.retention(), engine.results, keep), timedelta(seconds=0.05)
     orchestrator = Orchestrator(store, engine.results, purge, sweep_every=often)
     serving = asyncio.create_task(orchestrator.serve(LiveSession(session), asyncio.Event()))
@@ -342,10 +342,10 @@ def sweeper_of(engine: EngineHarness) -> Sweeper:
 
 
 async def clock_of(url: str) -> Part | None:
-    signs = PostgresSigns(url, name="test")
+    signs = PostgresVitals(url, name="test")
     await signs.open()
     try:
-        return next((part for part in diagnose(await signs.vitals(), 0.0) if part.name == "clock"), None)
+        return next((part for part in diagnose(await signs.read_vitals(), 0.0) if part.name == "clock"), None)
     finally:
         await signs.close()
 
@@ -362,7 +362,7 @@ async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     delayed, running = await engine.claim(2)
     await engine.end([delayed], Ended.RETRY, delay=10 * MINUTE)
     pulse = engine.store.pulse()
-    pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
+    pulse.beat(engine.session, Holdings([InHand(running.fence, started=True)]))
     clock.advance(hours * HOUR)
     await engine.submit(TIMED, n=2)  # after the step, and before it was seen
     await watching.sweep()
@@ -439,7 +439,7 @@ async def test_tf5_what_was_noted_while_the_clock_was_ahead_between_two_rounds_i
     clock.advance(hours * HOUR)
     gone = await engine.new_session()
     await engine.submit(TIMED, name="ahead")
-    pulse.beat(engine.session, Hands())
+    pulse.beat(engine.session, Holdings())
     clock.advance(-hours * HOUR)
     for _ in range(7):
         await watching.sweep()
@@ -473,7 +473,7 @@ async def test_e18_a_clock_that_steps_in_the_middle_of_a_round_ends_nothing(
     await engine.submit(once)
     (running,) = await engine.claim(1)
     pulse = engine.store.pulse()
-    pulse.beat(engine.session, Hands([InHand(running.fence, started=True)]))
+    pulse.beat(engine.session, Holdings([InHand(running.fence, started=True)]))
     other = await engine.new_session()
     stepped: Any = SteppedInTheRound(engine.store, clock)
     await Sweeper(stepped, engine.session, now=lambda: 0.0).sweep()
@@ -506,7 +506,7 @@ async def test_tf5_a_sweeper_that_slept_moves_nothing(engine: EngineHarness, dat
     await engine.submit(TIMED)
     pulse = engine.store.pulse()
     clock.advance(5 * MINUTE)
-    pulse.beat(other, Hands())
+    pulse.beat(other, Holdings())
     clock.advance(4 * MINUTE)
     pulse.close()
     await watching.sweep()
@@ -610,9 +610,9 @@ async def test_o4_a_sweeper_of_the_release_before_goes_on(engine: EngineHarness,
     """In a rolling upgrade its processes call the functions as they were."""
     parent = await begin_children(engine, 2)
     await engine.store.cancel(parent, "test")
-    calls = [f"select app.sweep({engine.session}, '5 s', 1000)", "select app.release_dead(1000)"]
+    calls = [f"select app.begin_round({engine.session}, '5 s', 1000)", "select app.release_dead(1000)"]
     calls += ["select app.end_overdue('30 s', 1000)", f"select app.end_expired({engine.session}, 1000)"]
     calls += [f"select app.end_unserved({engine.session}, 1000)", "select app.tidy_due(1000)"]
-    calls += ["select app.tell_repeats(100)", "select app.heal_holds(1000)"]
+    calls += ["select app.record_repeats(100)", "select app.heal_holds(1000)"]
     assert [ask(database_url, text) for text in calls] == [[(0,)]] * len(calls)
     assert [ask(database_url, "select app.cancel_orphan()") for _ in range(3)] == [[(True,)], [(True,)], [(False,)]]

@@ -20,7 +20,7 @@ from anabranch.client import Event
 from anabranch.contract.answer import read
 from anabranch.engine import model
 from anabranch.engine.model import Ended, NodeState, Report
-from anabranch.engine.retry import Again
+from anabranch.engine.retry import RetryPlan
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from tests.support.engine import EngineHarness, fan_out, open_harness
@@ -185,7 +185,7 @@ async def test_two_sweepers_that_meet_tell_each_lane_once_and_wait_for_none(
     claims = await engine.claim()
     await engine.end(claims, Ended.RETRY)
     held = pin("lane", "lanes", f"id = {min(claim.key.lane for claim in claims)}")
-    sweepers = [call(name, "tell_repeats", 100, 0, 2**62) for name in ("first", "second")]
+    sweepers = [call(name, "record_repeats", 100, 0, 2**62) for name in ("first", "second")]
     async with open_connections(database_url, 3) as connections:
         run = await connections.run([held, *sweepers], (0, 1, 2, 2, 0, 1))
     assert run.story == ["second: committed", "pin lane: committed", "first: committed"]
@@ -242,7 +242,7 @@ async def test_a_retry_of_a_job_tells_of_its_own_failures_only(engine: EngineHar
     _, rights = await engine.end(await engine.claim(), Ended.FAILED)
     await engine.advance(rights)
     job = await engine.reads.find(job_id)
-    again = Again(("work", "join"), frozenset({"work"}))
+    again = RetryPlan(("work", "join"), frozenset({"work"}))
     verdict = await engine.store.retry(job_id, job.last_event, again, engine.session)
     assert verdict.right
     await engine.advance([verdict.right])

@@ -129,15 +129,15 @@ class Stage(Scene):
             call("progress", "progress", a, hand),
             call("checkpoint", "checkpoint", a, *left0.key, left0.attempt, 1, "phase", "{}", left0.token),
             call("reconcile", "reconcile", b, "[]", [], None, None),
-            call("sweep", "sweep", c, timedelta(seconds=5), 100, False),
+            call("begin round", "begin_round", c, timedelta(seconds=5), 100),
             call("release dead", "release_dead", 100, *ALL_LANES),
             call("end overdue", "end_overdue", timedelta(seconds=30), 100, *ALL_LANES),
             call("end unserved", "end_unserved", c, 100, *ALL_LANES),
             call("tidy due", "tidy_due", 100, *ALL_LANES),
-            call("tell repeats", "tell_repeats", 100, *ALL_LANES),
+            call("record repeats", "record_repeats", 100, *ALL_LANES),
             call("step clock", "step_clock", c, -MINUTE, timedelta(0), timedelta(seconds=5)),
             call("step clock unseen", "step_clock", c, -MINUTE, timedelta(0), None),
-            call("bury", "bury", "nobody"),
+            call("end member sessions", "end_member_sessions", "nobody"),
         ]
         self.actors = {actor.name: actor for actor in made}
 

@@ -45,8 +45,8 @@ from anabranch.engine.model import (
     TaskKey,
 )
 from anabranch.engine.policy import TaskPolicy, TaskShape
-from anabranch.engine.ports import Hands, SessionGone, Spawned, TakenRight, Wanted
-from anabranch.engine.retry import choose_again
+from anabranch.engine.ports import ClaimRequest, Holdings, SessionGone, Spawned, TakenRight
+from anabranch.engine.retry import choose_retry
 from anabranch.engine.submission import Submission
 from anabranch.engine.transitions import Facts, Needs, Transition
 from anabranch.errors import Conflict
@@ -205,7 +205,7 @@ class EngineMachine(RuleBasedStateMachine):
         self._submit(data.draw(st.sampled_from(self.shapes), "shape"), priority, self.sessions["sweeper"], starts=True)
 
     @rule(data=st.data(), priority=priorities, worker=workers, starts=mostly)
-    @precondition(lambda self: sum(job.state not in engine.TERMINAL for job in self.model.jobs.values()) < 3)
+    @precondition(lambda self: sum(job.state not in engine.TERMINAL_STATES for job in self.model.jobs.values()) < 3)
     def submit(self, data: st.DataObject, priority: int, worker: str, starts: bool) -> None:
         self._submit(data.draw(st.sampled_from(self.shapes), "shape"), priority, self.sessions[worker], starts=starts)
 
@@ -277,7 +277,7 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.in_hand)
     def turn(self, data: st.DataObject, limit: int) -> None:
         """Report and claim in one transaction; a dead session does neither."""
-        batch, wanted = self._draw_batch(data), Wanted(["default"], limit, {})
+        batch, wanted = self._draw_batch(data), ClaimRequest(["default"], limit, {})
         session, body = batch[0].session, self._body(batch[0])
         reports = [self._report_of(attempt, Ended.COMPLETED, body, 0) for attempt in batch]
         if self.model.sessions[session].dead:
@@ -331,7 +331,7 @@ class EngineMachine(RuleBasedStateMachine):
             assert swept.expired == len(self.model.expire())
             assert swept.released == self.model.release_dead() + self.model.end_overdue(GRACE)
             self.model.tidy()
-            self.model.tell_repeats()
+            self.model.record_repeats()
             self.model.cancel_orphans()
 
     @invariant()
@@ -388,7 +388,7 @@ class EngineMachine(RuleBasedStateMachine):
             key: state for key, state in self.seen_terminal.items() if key in states
         }
         self.seen_outcomes = outcomes
-        self.seen_terminal = {key: state for key, state in states.items() if JobState(state) in engine.TERMINAL}
+        self.seen_terminal = {key: state for key, state in states.items() if JobState(state) in engine.TERMINAL_STATES}
 
     def _check_attempts(self) -> None:
         """E3: over all generations, the attempts of a task only rise."""
@@ -510,7 +510,7 @@ class EngineMachine(RuleBasedStateMachine):
         return number
 
     def _beat(self, session: int, in_hand: Sequence[Attempt], has_started: bool) -> None:
-        answer = self.pulse.beat(SessionId(session), Hands([InHand(self._attempt(a), has_started) for a in in_hand]))
+        answer = self.pulse.beat(SessionId(session), Holdings([InHand(self._attempt(a), has_started) for a in in_hand]))
         if self.model.sessions[session].dead:
             assert answer is None
             return
@@ -632,7 +632,7 @@ class ControlMachine(EngineMachine):
         self._collect(worker, how, reports=reports)
 
     @rule(worker=workers, approves=st.booleans())
-    @precondition(lambda self: any(job.state not in engine.TERMINAL for job in self.model.jobs.values()))
+    @precondition(lambda self: any(job.state not in engine.TERMINAL_STATES for job in self.model.jobs.values()))
     def work_on(self, worker: str, approves: bool) -> None:
         """All that workers and people do while nothing goes wrong, for a while."""
         for _ in range(5):
@@ -667,7 +667,7 @@ class ControlMachine(EngineMachine):
         job, session = self.model.jobs[self.names[job_id]], self.sessions[worker]
         from_node = data.draw(st.none() | st.sampled_from(sorted(job.nodes)), "from")
         try:
-            again = choose_again(job.workflow, job.nodes, self._failures(job.name), from_node=from_node)
+            again = choose_retry(job.workflow, job.nodes, self._failures(job.name), from_node=from_node)
         except Conflict:
             return
         version = job.version - is_late
@@ -769,7 +769,7 @@ class ControlMachine(EngineMachine):
 
     def _ended(self) -> list[str]:
         known = sorted(self.names.items(), key=lambda known: known[1])
-        return [job_id for job_id, name in known if self.model.jobs[name].state in engine.TERMINAL]
+        return [job_id for job_id, name in known if self.model.jobs[name].state in engine.TERMINAL_STATES]
 
     def _failures(self, name: str) -> dict[str, int]:
         newest: dict[str, tuple[int, int]] = {}

@@ -9,7 +9,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.database import query_text
-from anabranch.adapters.postgres.store.vitals import PostgresSigns
+from anabranch.adapters.postgres.store.vitals import PostgresVitals
 
 pytestmark = pytest.mark.postgres
 ENDED, OPEN = 30_000, 200
@@ -57,17 +57,17 @@ def test_e14_signs_read_no_large_table_whole(
 
 
 async def test_a16_what_holds_the_horizon_is_named(database_url: str) -> None:
-    signs = PostgresSigns(database_url, name="test signs")
+    signs = PostgresVitals(database_url, name="test signs")
     await signs.open()
     try:
         with psycopg.connect(database_url, application_name="a long one") as holder:
             holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             holder.execute("select txid_current()")
-            held = (await signs.vitals()).horizon
+            held = (await signs.read_vitals()).horizon
             assert held
             assert "(a long one)" in held.holder
             assert (await signs.gauges()).horizon_seconds >= held.seconds
-        held = (await signs.vitals()).horizon
+        held = (await signs.read_vitals()).horizon
         assert held is None or "a long one" not in held.holder
     finally:
         await signs.close()

@@ -17,7 +17,7 @@ from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import encode
 from anabranch.engine.advancing import Advancer
 from anabranch.engine.model import Answer, Claim, Ended, Report, SessionId, SessionKind
-from anabranch.engine.ports import SessionGone, TakenRight, Wanted
+from anabranch.engine.ports import ClaimRequest, SessionGone, TakenRight
 from anabranch.storage.results import Results
 from tests.support.engine import fan_out, open_harness
 from tests.support.interleave import AUDIT
@@ -73,7 +73,9 @@ class Worker:
         """By turns or by separate calls; the reports of a turn that was refused are sent again by themselves."""
         mine = [claim for session, claim in self._held if session == self.session]
         if mine and self._dice.random() < 0.5:
-            turn = await self._store.turn(self.session, list(map(self._result, mine)), Wanted(["default"], BATCH, {}))
+            turn = await self._store.turn(
+                self.session, list(map(self._result, mine)), ClaimRequest(["default"], BATCH, {})
+            )
             self._note(mine, self.session, turn.answers)
             self._held = [(self.session, claim) for claim in turn.claims]
             await self._advance(turn.rights)

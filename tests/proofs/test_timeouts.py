@@ -6,7 +6,7 @@ import pytest
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, SessionId
-from anabranch.engine.ports import Hands
+from anabranch.engine.ports import Holdings
 from anabranch.engine.views import TaskDetail
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
@@ -29,7 +29,7 @@ async def let_pass(engine: EngineHarness, clock: Clock, time: timedelta, held: l
     pulse = engine.store.pulse()
     for _ in range(int(time / timedelta(seconds=5))):
         clock.advance(timedelta(seconds=5))
-        pulse.beat(engine.session, Hands([InHand(claim.fence, started) for claim in held]))
+        pulse.beat(engine.session, Holdings([InHand(claim.fence, started) for claim in held]))
         await engine.sweep()
     pulse.close()
 
@@ -115,7 +115,7 @@ async def test_e18_nothing_ends_while_the_databases_clock_stands(engine: EngineH
     job = await engine.submit(of(2, timeout=timedelta(milliseconds=1), queue_timeout=timedelta(milliseconds=1)))
     (claim,) = await engine.claim(1)
     pulse = engine.store.pulse()
-    pulse.beat(engine.session, Hands([InHand(claim.fence, started=True)]))
+    pulse.beat(engine.session, Holdings([InHand(claim.fence, started=True)]))
     pulse.close()
     assert (await engine.sweep()).released == 0
     assert [task.status for task in await tasks_of(engine, job.job_id)] == ["running", "ready"]

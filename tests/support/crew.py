@@ -18,7 +18,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.store.audit import examine
 from anabranch.embedded.processes import end, marked
-from anabranch.engine.model import TERMINAL, JobState
+from anabranch.engine.model import TERMINAL_STATES, JobState
 from anabranch.engine.submission import Order
 from anabranch.engine.views import JobDetail, TaskDetail
 from anabranch.errors import Unavailable
@@ -225,7 +225,7 @@ class Stage:
 
     async def complete(self, job_id: str) -> JobDetail:
         """Wait until a job has completed."""
-        job = await self.until(job_id, lambda job: job.job.state in TERMINAL)
+        job = await self.until(job_id, lambda job: job.job.state in TERMINAL_STATES)
         assert job.job.state is JobState.COMPLETED, f"{job}\n{self.crew.last_words()}"
         return job
 
@@ -247,8 +247,8 @@ class Stage:
         """The notes of one kind that handlers took: node, index, attempt, pid, time."""
         return [words[1:] for line in self.notes.read_text().splitlines() if (words := line.split())[0] == what]
 
-    def bury(self, member: Member) -> None:
-        """Tell the database that a process died, as the supervisor does."""
+    def end_sessions(self, member: Member) -> None:
+        """Note in the database that a process died, as the supervisor does."""
         self.query(f"update app.sessions set dead_at = app.now() where pid = {member.pid} and dead_at is null")
         self.query("select app.release_dead(1000)")
 

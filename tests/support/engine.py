@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, encode
 from anabranch.engine.advancing import Advancer
 from anabranch.engine.model import Answer, Claim, Ended, JobState, NodeState, Report, SessionId, SessionKind
-from anabranch.engine.ports import Hands, Submission, Submitted, Swept, TakenRight
+from anabranch.engine.ports import Holdings, Submission, Submitted, Swept, TakenRight
 from anabranch.storage.results import Results
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
@@ -91,7 +91,7 @@ class EngineHarness:
         pulse, expired, released = self.store.pulse(), 0, 0
         for _ in range(math.ceil(time / timedelta(seconds=5))):
             clock.advance(timedelta(seconds=5))
-            pulse.beat(self.session, Hands())
+            pulse.beat(self.session, Holdings())
             swept = await self.sweep()
             expired, released = expired + swept.expired, released + swept.released
         pulse.close()

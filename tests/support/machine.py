@@ -10,8 +10,8 @@ from anabranch.canonical import Json
 from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import Failure
 from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import TERMINAL, JobState, LimitChange, LimitKind, NodeState, Purpose
-from anabranch.engine.retry import Again
+from anabranch.engine.model import TERMINAL_STATES, JobState, LimitChange, LimitKind, NodeState, Purpose
+from anabranch.engine.retry import RetryPlan
 from anabranch.engine.transitions import (
     Event,
     Facts,
@@ -108,7 +108,7 @@ class Model:
     def cancel(self, name: str) -> tuple[JobState, bool]:
         """Cancel a job, unless it has ended; its state, and whether this changed it."""
         job = self.jobs[name]
-        if job.state in TERMINAL:
+        if job.state in TERMINAL_STATES:
             return job.state, False
         for node, state in list(job.nodes.items()):
             if state in OPEN:
@@ -117,10 +117,10 @@ class Model:
         self._forget_rights(name)
         return JobState.CANCELLED, True
 
-    def retry(self, name: str, version: int, again: Again, session: int) -> str:
+    def retry(self, name: str, version: int, again: RetryPlan, session: int) -> str:
         """Begin a new generation of a job that ended; in a word, what came of it."""
         job = self.jobs[name]
-        if job.state not in TERMINAL:
+        if job.state not in TERMINAL_STATES:
             return "open"
         if job.task is not None:
             return "child"
@@ -204,7 +204,7 @@ class Model:
 
     def is_orphan(self, job: Job) -> bool:
         """Whether a child job runs for a task that is over."""
-        return job.task is not None and job.state not in TERMINAL and self.lanes[job.task.lane].closed
+        return job.task is not None and job.state not in TERMINAL_STATES and self.lanes[job.task.lane].closed
 
     def limit(self, kind: LimitKind, name: str, change: LimitChange) -> Limit | None:
         """Set, change or take away a limit."""
@@ -314,12 +314,12 @@ class Model:
                 if lane.closed and task.place == "due":
                     task.place, task.session, task.due_at = "cancelled", task.last_session or 0, None
 
-    def tell_repeats(self) -> None:
-        """Tell, once for each open lane, that tasks of it are tried again."""
+    def record_repeats(self) -> None:
+        """Record, once for each open lane, that tasks of it are tried again."""
         for lane in self.lanes.values():
             job = self.jobs[lane.key.job]
-            if lane.told == 0 and not lane.closed and job.state not in TERMINAL:
-                lane.told = lane.repeats
+            if lane.recorded == 0 and not lane.closed and job.state not in TERMINAL_STATES:
+                lane.recorded = lane.repeats
                 job.version += 1
 
     def release(self, held: Sequence[tuple[Attempt, str]], *, is_fault: bool = True) -> int:
@@ -421,7 +421,7 @@ class Model:
         old = max(self._lanes_of(job, node, Purpose.WORK), key=lambda lane: lane.key.generation)
         key = old.key._replace(generation=job.generation)
         lane = self.lanes[key] = replace(old, key=key, tasks=[self._kept(task) for task in old.tasks], closed=False)
-        lane.repeats, lane.told = 0, None
+        lane.repeats, lane.recorded = 0, None
         lane.next_index = lane.width
         if lane.remaining == 0:
             self._close(lane, session)
@@ -485,12 +485,12 @@ class Model:
             for key, lane in self.lanes.items()
             if (key.job, key.node, key.generation) == (job.name, node, generation)
         ]
-        return any(lane.repeats > (lane.told or 0) for lane in lanes)
+        return any(lane.repeats > (lane.recorded or 0) for lane in lanes)
 
     def _set_job(self, job: Job, state: JobState) -> None:
         job.state = state
         job.version += 1
-        if state not in TERMINAL:
+        if state not in TERMINAL_STATES:
             return
         job.ended_at = self.now if job.task else None
         for lane in self.lanes.values():

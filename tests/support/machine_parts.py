@@ -79,12 +79,12 @@ class Lane:
     next_index: int = 0
     closed: bool = False
     repeats: int = 0  # attempts that did not end their task for a fault
-    told: int | None = None  # how many of them events tell of
+    recorded: int | None = None  # how many of them events show
 
     def note_repeat(self, *, is_fault: bool) -> None:
         """Count an attempt that did not end its task."""
         if is_fault:
-            self.repeats, self.told = self.repeats + 1, self.told or 0
+            self.repeats, self.recorded = self.repeats + 1, self.recorded or 0
 
     @property
     def width(self) -> int:

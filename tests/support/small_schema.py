@@ -84,4 +84,6 @@ def write_old_ledger(url: str, migrations: int | None = None) -> None:
     """Give a database the ledger of one that was made before there was a baseline, of all or the first migrations."""
     rows = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in Files().folded[:migrations]]
     with connect(url, None) as connection:
-        connection.execute(f"delete from app.migrations; insert into app.migrations values {', '.join(rows)}".encode())
+        replaced = "" if migrations else f" where number <= {Files().migrations[0].number}"
+        connection.execute(f"delete from app.migrations{replaced}".encode())
+        connection.execute(f"insert into app.migrations values {', '.join(rows)}".encode())

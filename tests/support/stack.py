@@ -7,9 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.app import equip, open_results, purge
+from anabranch.app import handler_resources, open_results, purge
 from anabranch.canonical import Json
-from anabranch.engine.model import TERMINAL, SessionKind
+from anabranch.engine.model import TERMINAL_STATES, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.plugin import load_plugins
 from anabranch.engine.session import keep_session
@@ -49,7 +49,7 @@ class Stack:
 
     async def wait(self, job_id: str) -> JobDetail:
         """The job at its end."""
-        return await self.until(job_id, lambda job: job.job.state in TERMINAL)
+        return await self.until(job_id, lambda job: job.job.state in TERMINAL_STATES)
 
     async def until(self, job_id: str, true: Callable[[JobDetail], object]) -> JobDetail:
         """The job, once something is true of it; TimeoutError after minutes: it never will be."""
@@ -72,7 +72,7 @@ async def open_stack(
     settings = Settings(plugins=tuple(plugins), home=folder)
     results = open_results(settings)
     async with AsyncExitStack() as opened:  # whatever fails: a pool that is left open keeps its process from ending
-        children = Children(2, plugins, memory=2 * 2**30, resources=equip(settings, url, scratch))
+        children = Children(2, plugins, memory=2 * 2**30, resources=handler_resources(settings, url, scratch))
         opened.callback(children.close)
         await children.warm()
         store = PostgresStore(url, name="worker")

@@ -10,12 +10,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from anabranch.access import NotAuthenticated
+from anabranch.access import NotAuthenticated, is_loopback
 from anabranch.api.answers.errors import respond
 from anabranch.api.main import app_from_environment, create_app
 from anabranch.api.openapi.document import load_document
 from anabranch.codes import status_of
-from anabranch.embedded.listener import is_loopback
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Transient, Unavailable

@@ -38,14 +38,14 @@ def test_a_value_is_json_where_it_is_json_and_text_elsewhere(text: str, value: o
 @pytest.mark.parametrize("given", [["n"], ["=5"], ["n=1", "n=2"]])
 def test_what_is_not_one_value_for_one_key_is_refused(given: list[str]) -> None:
     with pytest.raises(InputError) as caught:
-        read_parameters(given, None)
+        read_parameters(given, None).require_readable()
     assert caught.value.code == "parameters.invalid"
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, f'{{"a": [-{"9" * 5000}]}}'])
 def test_a_huge_integer_is_refused_in_words_of_ours(text: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^n: an integer of 5000 digits is too large$") as caught:
-        read_parameters([f"n={text}"], None)
+        read_parameters([f"n={text}"], None).require_readable()
     assert caught.value.code == "parameters.invalid"
     file = tmp_path / "params.json"
     file.write_text(f'{{"n": {text}}}')
@@ -57,7 +57,7 @@ def test_a_huge_integer_is_refused_in_words_of_ours(text: str, tmp_path: Path) -
 @pytest.mark.parametrize("text", ["@", "@/nowhere/dem.tif", "@/"])
 def test_a_file_to_upload_must_be_there(text: str) -> None:
     with pytest.raises(InputError, match="source: there is no file") as caught:
-        read_parameters([f"source={text}"], None)
+        read_parameters([f"source={text}"], None).require_readable()
     assert caught.value.code == "parameters.unreadable"
 
 
@@ -90,7 +90,7 @@ def test_text_may_begin_with_an_at(tmp_path: Path) -> None:
     assert read_parameters(['source="@dem.tif"'], None).values == {"source": "@dem.tif"}
     (tmp_path / "dem.tif").touch()
     with pytest.raises(InputError, match="given twice"):
-        read_parameters([f"source=@{tmp_path}/dem.tif", "source=1"], None)
+        read_parameters([f"source=@{tmp_path}/dem.tif", "source=1"], None).require_readable()
 
 
 def test_a_file_gives_parameters_and_the_command_line_stands_above_it(tmp_path: Path) -> None:
@@ -124,19 +124,26 @@ def test_a_file_that_is_no_json_object_is_refused(tmp_path: Path, name: str, tex
     assert caught.value.code == code
 
 
+TEXT = {"properties": {"n": {"type": "integer"}, "message": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
+
+
 def test_text_stays_text_where_the_workflow_declares_text() -> None:
-    parameters = read_parameters(["n=5", "message=5"], None)
-    assert parameters.as_declared("hello_world") == {"n": 5, "message": "5"}
+    parameters = read_parameters(["n=5", "message=5", "more=5"], None)
+    assert parameters.as_declared(TEXT) == {"n": 5, "message": "5", "more": 5}
 
 
 def test_a_value_of_a_file_is_never_turned_into_text(tmp_path: Path) -> None:
     file = tmp_path / "params.json"
     file.write_text(json.dumps({"message": 5}))
-    assert read_parameters([], file).as_declared("hello_world") == {"message": 5}
+    assert read_parameters([], file).as_declared(TEXT) == {"message": 5}
 
 
-def test_values_stay_where_the_workflow_is_not_known_here() -> None:
-    assert read_parameters(["message=5"], None).as_declared("elsewhere") == {"message": 5}
+def test_all_that_can_t_be_read_is_reported_at_once() -> None:
+    given = ["n", "m=1", "m=2", "source=@/nowhere/dem.tif", f"k={'9' * 5000}"]
+    with pytest.raises(InputError) as caught:
+        read_parameters(given, None).require_readable()
+    told = ("'n' is not KEY=VALUE", "m is given twice", "there is no file '/nowhere/dem.tif'", "k: an integer of 5000")
+    assert [part for part in told if part not in caught.value.message] == []
 
 
 def test_parameters_come_from_a_yaml_file_and_above_it_from_the_command_line(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_files_that_run_each_other_are_judged_together(order: str, said: Said, f
     ]
     assert "a workflow can't run itself, and this one would: outer → inner → outer" in said.out
     (folder / "inner.yaml").write_text(CHILD.replace("echo", "ecko"))
-    assert "the workflow 'inner' was refused. Mend inner.yaml first." in said(f"workflows validate {order}", 5)
+    assert "the workflow 'inner' was refused. Fix inner.yaml first." in said(f"workflows validate {order}", 5)
 
 
 def test_a_file_is_judged_beside_what_is_registered(said: Said, folder: Path) -> None:

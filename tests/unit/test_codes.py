@@ -20,6 +20,7 @@ from anabranch.codes import Code, all_codes, find_code, status_of
 from anabranch.engine import ports
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.errors import AnabranchError, Kind, TaskError
+from anabranch.workflows.inputs import InvalidParameters
 from anabranch.workflows.work import Retry
 
 CODES = all_codes()
@@ -38,6 +39,8 @@ CLASSES: Mapping[str, type[AnabranchError]] = {
     for name, found in vars(module).items()
     if isinstance(found, type) and issubclass(found, AnabranchError)
 }
+# Classes that make their code by themselves.
+OWN_CODE = (InvalidParameters, InvalidRequest, ports.SessionGone, ports.KeyTaken, exit_codes.RelayedError)
 ALIKE = {"Failure", "Overdue", "_overdue"}  # not errors of ours by class; what they say becomes a task's error
 
 
@@ -128,7 +131,7 @@ def test_e9_a_refusal_of_ours_is_never_retried_and_what_may_pass_is(code: Code) 
     """Whatever retry is declared: only codes that say so are worth another attempt."""
     for name in raised().get(code.code, ()):
         kind = CLASSES.get(name)
-        if kind is None or kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exit_codes.RelayedError):
+        if kind is None or kind in OWN_CODE:
             continue
         error = kind("it is so", code=code.code) if issubclass(kind, TaskError) else kind(code.code, "it is so")
         again = next_delay(Retry(max_attempts=5), 0, describe_error(error)) is not None
@@ -148,7 +151,7 @@ def test_e9_our_plugins_refuse_by_errors_of_ours_only() -> None:
     assert found == {"validate.py: RuntimeError", "validation.py: NoSuchResource"}  # mistakes of ours, and one we catch
 
 
-VALIDATORS = {"facts.py"}  # of models: pydantic makes `handler.parameters` of what they raise
+VALIDATORS = {"facts.py", "request.py"}  # of models: pydantic makes `handler.parameters` of what they raise
 
 
 def raised_name(node: ast.Raise) -> str | None:
@@ -161,11 +164,7 @@ def raised_name(node: ast.Raise) -> str | None:
 
 def make(kind: type[AnabranchError], code: str) -> AnabranchError | None:
     """An error of a class; None where the class makes its code by itself."""
-    if kind in (InvalidRequest, ports.SessionGone, ports.KeyTaken, exit_codes.RelayedError) or issubclass(
-        kind, TaskError
-    ):
-        return None
-    return kind(code, "it is so")
+    return None if kind in OWN_CODE or issubclass(kind, TaskError) else kind(code, "it is so")
 
 
 @pytest.mark.parametrize(

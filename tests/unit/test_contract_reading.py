@@ -11,13 +11,13 @@ from anabranch.contract.control import Limit, SetLimit
 from anabranch.contract.jobs import Event, JobError, Node, Progress, Task, TaskCounts
 from anabranch.contract.stack import Health, NewKey
 from anabranch.contract.workflows import Workflows
-from anabranch.enums import NodeState
+from anabranch.enums import NodeStatus
 
 AT = "2026-01-02T03:04:05.678900Z"
 COUNTS = dict.fromkeys(("total", "ready", "running", "due", "completed", "failed", "cancelled"), 1)
 NODE = {
     "name": "a", "status": "failed", "tasks": COUNTS, "opened_at": AT, "finished_at": None,
-    "progress": {"done": 1, "total": None, "message": "", "at": AT},
+    "progress": {"done": 1, "total": None, "message": "", "at": AT}, "answer": None, "command": None,
     "error": {"code": "handler.error", "message": "no", "remedy": "", "node": None, "type": "ValueError", "more": [1]},
 }  # fmt: skip
 LIMIT = {"kind": "queue", "name": "q", "most": 1, "paused": False, "reason": "", "set_by": "ann", "set_at": AT}
@@ -41,7 +41,7 @@ def test_the_api_writes_the_json_that_the_client_reads(kind: type[Any], raw: obj
 def test_parts_are_read_by_their_types() -> None:
     node = read(Node, NODE)
     moment = datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
-    assert node.status is NodeState.FAILED
+    assert node.status is NodeStatus.FAILED
     assert node.tasks == TaskCounts(**COUNTS)
     assert node.progress == Progress(1, None, "", moment)
     assert node.error is not None

@@ -13,7 +13,7 @@ from anabranch.canonical import Json
 from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import Failure
 from anabranch.engine.lanes import OpenLane
-from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
+from anabranch.engine.model import TERMINAL_STATES, JobState, NodeState, Purpose
 from anabranch.engine.transitions import (
     ABSENT,
     Absent,
@@ -133,7 +133,7 @@ class Run:
         return LaneEnded(name, purpose, failed, ERROR if failed else None, width)
 
     def _step(self, event: Event) -> None:
-        assert self.job not in TERMINAL
+        assert self.job not in TERMINAL_STATES
         self.asked: set[str] = set()
         changes = self._plan(event)
         for change in changes:
@@ -223,9 +223,9 @@ class Run:
             self.failure = self.failure or change.error
 
     def _set_job(self, change: SetJob) -> None:
-        assert self.job not in TERMINAL, "a job ends once"
+        assert self.job not in TERMINAL_STATES, "a job ends once"
         self.job = change.state
-        if change.state in TERMINAL:
+        if change.state in TERMINAL_STATES:
             assert ENDED.issuperset(self.states.values()), "a job ends when nothing is open (E1)"
             self.end = change
 
@@ -485,7 +485,7 @@ def test_e1_a_failure_ends_the_job_and_nothing_begins_after_it(case: Case) -> No
     for name, state in moved[failed[0] :] if failed else ():
         lasting = (NodeState.FAILED, NodeState.SKIPPED, NodeState.CANCELLED)
         assert state in lasting or (state is NodeState.COMPLETED and (name, NodeState.RUNNING) in moved)
-    assert run.job in TERMINAL
+    assert run.job in TERMINAL_STATES
     assert not failed or run.job is JobState.FAILED
 
 

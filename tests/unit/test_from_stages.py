@@ -108,7 +108,7 @@ class Modelled(Job):
 def test_g9_a_pydantic_model_checks_the_parameters() -> None:
     declared = declare(Modelled)
     assert declared.check({}) == {"n": 3}
-    with pytest.raises(InputError, match="n: Input should be greater"):
+    with pytest.raises(InputError, match="n is refused: it should be greater"):
         declared.check({"n": 0})
     with pytest.raises(InputError, match="13 is not lucky"):
         declared.check({"n": 13})
@@ -132,7 +132,7 @@ def test_jobs_are_found_by_decorator_and_by_list() -> None:
         ([{"number": 1}], "task_type"),
         ([{"number": 1, "task_type": "x", "colour": "red"}], "colour"),
         ([{"number": 1, "task_type": "x", "parallelism": "wide"}], "parallelism"),
-        ([{"number": 1, "task_type": "x"}, {"number": 1, "task_type": "y"}], "stands twice"),
+        ([{"number": 1, "task_type": "x"}, {"number": 1, "task_type": "y"}], "duplicate stage number 1"),
         ([{"number": 1, "task_type": "x", "parallelism": "fan_in"}], "needs one stage before it"),
         ([{"number": 1, "task_type": "x", "parallelism": "dynamic"}], "needs a planner or count_param"),
         ([{"number": 1, "task_type": "x", "parallelism": "dynamic", "count_param": "m"}], "'m', which is not an input"),

@@ -19,7 +19,7 @@ from anabranch.contract.workflows import HandlerRetry
 from anabranch.engine.worker.handler import call_handler, check_result, describe_handler, handlers_in
 from anabranch.errors import TaskError
 from anabranch.testing import FakeContext
-from anabranch.workflows.handlers import Handler, Runs
+from anabranch.workflows.work import Handler, Runs
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -9,21 +9,21 @@ from datetime import timedelta
 import pytest
 
 from anabranch.engine.heartbeat import Heartbeat
-from anabranch.engine.live_session import HeldTask, LiveSession, Rang, SessionLost, StopAttempts
+from anabranch.engine.live_session import DoorbellRang, HeldTask, LiveSession, SessionLost, StopAttempts
 from anabranch.engine.model import (
     Attempt,
+    AttemptProgress,
     Claim,
     InHand,
     LaneFacts,
     ProgressReport,
     Purpose,
     RightId,
-    Said,
     SessionId,
     TaskKey,
 )
 from anabranch.engine.policy import TaskPolicy, TaskShape
-from anabranch.engine.ports import Hands, Refused, SessionGone
+from anabranch.engine.ports import Holdings, Refused, SessionGone
 from tests.support.waiting import PATIENCE_SECONDS
 
 SESSION = SessionId(7)
@@ -39,14 +39,14 @@ class Connection:
         self._answers = list(answers) or [[]]
         self._refuses = refuses
         self._woken = threading.Event()
-        self.beats: list[Hands] = []
-        self.said: list[Said] = []
+        self.beats: list[Holdings] = []
+        self.said: list[AttemptProgress] = []
 
-    def beat(self, _session: SessionId, hands: Hands) -> list[Attempt] | None:
+    def beat(self, _session: SessionId, hands: Holdings) -> list[Attempt] | None:
         self.beats.append(hands)
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
-    def progress(self, _session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+    def progress(self, _session: SessionId, said: Sequence[AttemptProgress]) -> set[TaskKey]:
         self.said.extend(said)
         if self._refuses:
             raise Refused("test.refused", "no")
@@ -84,19 +84,19 @@ def hold(live: LiveSession) -> HeldTask:
 async def test_a_heartbeat_rings_when_it_connects() -> None:
     live = LiveSession(SESSION)
     async with beating(Connection(), live, LONG):
-        assert await live.next_event() == Rang()
+        assert await live.next_event() == DoorbellRang()
 
 
 async def test_e7_attempts_to_stop_are_sent_to_the_loop() -> None:
     live = LiveSession(SESSION)
     async with beating(Connection([ATTEMPT], []), live):
-        assert [await live.next_event() for _ in range(2)] == [Rang(), StopAttempts([ATTEMPT])]
+        assert [await live.next_event() for _ in range(2)] == [DoorbellRang(), StopAttempts([ATTEMPT])]
 
 
 async def test_e3_a_session_that_is_gone_is_lost_and_beats_no_more() -> None:
     live, connection = LiveSession(SESSION), Connection([], None)
     async with beating(connection, live):
-        assert await live.next_event() == Rang()
+        assert await live.next_event() == DoorbellRang()
         with pytest.raises(SessionGone):
             await live.next_event()
     assert len(connection.beats) == 2
@@ -110,7 +110,7 @@ async def test_a_beat_says_what_is_in_hand_and_what_keeps_the_process_from_its_w
     async with beating(connection, live):
         while not connection.beats:
             await asyncio.sleep(0.01)
-    assert connection.beats[0] == Hands([InHand(ATTEMPT, True)], [RightId(5)], "no disk")
+    assert connection.beats[0] == Holdings([InHand(ATTEMPT, True)], [RightId(5)], "no disk")
 
 
 @pytest.mark.parametrize("refuses", [False, True])
@@ -124,7 +124,7 @@ async def test_progress_is_reported_once_also_where_it_is_refused(refuses: bool)
         beats = len(connection.beats)
         while len(connection.beats) < beats + 3:
             await asyncio.sleep(0.01)
-    assert connection.said == [Said(ATTEMPT, ProgressReport(1))]
+    assert connection.said == [AttemptProgress(ATTEMPT, ProgressReport(1))]
 
 
 async def test_w4_a_loop_that_does_not_turn_for_two_leases_is_noticed() -> None:
@@ -138,7 +138,7 @@ async def test_w4_a_loop_that_does_not_turn_for_two_leases_is_noticed() -> None:
 async def test_rings_that_come_together_are_answered_with_one_turn() -> None:
     live = LiveSession(SESSION)
     for _ in range(3):
-        live.send(Rang())
+        live.send(DoorbellRang())
     await live.wait(LONG)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
@@ -147,7 +147,7 @@ async def test_rings_that_come_together_are_answered_with_one_turn() -> None:
 
 async def test_e3_a_lost_session_is_noticed_behind_events_that_came_before() -> None:
     live = LiveSession(SESSION)
-    for event in (Rang(), StopAttempts([ATTEMPT]), SessionLost()):
+    for event in (DoorbellRang(), StopAttempts([ATTEMPT]), SessionLost()):
         live.send(event)
     with pytest.raises(SessionGone):
         await live.wait(LONG)

@@ -1,12 +1,51 @@
 """Text that would become an address or a line of the catalog is refused before a job exists, all mistakes at once."""
 
+from pathlib import Path
+
 import pytest
 
 from anabranch.engine.plugin import load_plugins
 from anabranch.errors import DefinitionError, InputError
-from anabranch.workflows.inputs import Input, check_inputs, inputs_schema, read_input
+from anabranch.workflows.inputs import Input, InvalidParameters, check_inputs, inputs_schema, read_input
 
 SOURCE = "bronze://uploads/00/dem.tif"
+
+
+def test_g9_what_the_first_handler_would_refuse_is_refused_when_it_is_submitted_all_at_once() -> None:
+    declared = load_plugins([]).declaration("process_raster")
+    wrong = {"source": "bronze://in/notes.txt", "target_crs": "http://crs", "raster_type": "dream", "datetime": "soon"}
+    with pytest.raises(InvalidParameters) as refused:
+        declared.check({**wrong, "collection": "a..b", "tier": "any", "more": 1})
+    assert {mistake.name for mistake in refused.value.mistakes} == {*wrong, "collection", "tier", "more"}
+    with pytest.raises(InvalidParameters, match="visualization is for 8-bit rgb and rgba, but raster_type is dem"):
+        declared.check({"source": SOURCE, "tier": "visualization", "raster_type": "dem"})
+    with pytest.raises(InvalidParameters, match="tiling must be one of"):
+        declared.check({"source": SOURCE, "tiling": "always"})
+    assert declared.check({"source": SOURCE, "datetime": "2026-03-21T10:15:00Z"})["tier"] == "analysis"
+
+
+FLOW = """
+workflow_id: flow
+inputs: {count: {type: integer}, name: {type: string, default: x}}
+nodes:
+  start: {type: start, next: first}
+  first: {handler: list_items, params: {count: "{{ inputs.count }}"}%s, next: then}
+  then: {handler: sleep, params: {seconds: "{{ inputs.count }}"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "is_checked"), [("", True), (", when: inputs.name == 'x'", False), (", on_failure: continue", False)]
+)
+def test_g9_only_what_every_job_calls_first_is_checked(tmp_path: Path, more: str, is_checked: bool) -> None:
+    (tmp_path / "flow.yaml").write_text(FLOW % more)
+    declared = load_plugins([str(tmp_path)]).declaration("flow")
+    assert declared.check({"count": 3}) == {"count": 3, "name": "x"}
+    if is_checked:
+        with pytest.raises(InvalidParameters, match="count is refused: it should be greater than or equal to 0"):
+            declared.check({"count": -1})
+    else:
+        assert declared.check({"count": -1})
 
 
 @pytest.fixture(scope="module")

@@ -108,9 +108,9 @@ def test_g5_a_bad_child_refuses_its_parents_and_nobody_else(tmp_path: Path) -> N
     refused = {Path(name).name: reason for name, reason in registry.refused.items()}
     assert set(refused) == {"child.yaml", "parent.yaml", "above.yaml"}
     assert refused["parent.yaml"] == (
-        f"{tmp_path}/parent.yaml:3:33: the workflow 'child' was refused. Mend child.yaml first."
+        f"{tmp_path}/parent.yaml:3:33: the workflow 'child' was refused. Fix child.yaml first."
     )
-    assert refused["above.yaml"].endswith("the workflow 'parent' was refused. Mend parent.yaml first.")
+    assert refused["above.yaml"].endswith("the workflow 'parent' was refused. Fix parent.yaml first.")
     assert "alone" in registry.declarations
     with pytest.raises(NotFound, match=r"'above' was refused: .*above.yaml:3:33"):
         registry.declaration("above")

@@ -3,7 +3,7 @@
 import pytest
 
 from anabranch.engine.model import NodeState
-from anabranch.engine.retry import Again, choose_again
+from anabranch.engine.retry import RetryPlan, choose_retry
 from anabranch.errors import Conflict, InputError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch
@@ -31,12 +31,12 @@ DONE = states(top="completed", left="completed", right="completed", join="comple
 
 
 def test_what_failed_runs_again_with_what_it_has_and_all_behind_it_whole() -> None:
-    assert choose_again(FORK, FAILED, {"left": 2}) == Again(("left", "join", "last"), frozenset({"left"}))
+    assert choose_retry(FORK, FAILED, {"left": 2}) == RetryPlan(("left", "join", "last"), frozenset({"left"}))
 
 
 def test_what_was_cancelled_runs_again_too() -> None:
     known = FAILED | states(right="cancelled")
-    assert choose_again(FORK, known, {"left": 1}) == Again(
+    assert choose_retry(FORK, known, {"left": 1}) == RetryPlan(
         ("left", "right", "join", "last"), frozenset({"left", "right"})
     )
 
@@ -44,34 +44,34 @@ def test_what_was_cancelled_runs_again_too() -> None:
 def test_what_failed_behind_another_is_run_whole() -> None:
     """Its parameters may be others when that has run again."""
     known = states(top="failed", left="failed", right="cancelled", join="skipped", last="skipped")
-    assert choose_again(FORK, known, {"top": 1, "left": 1}) == Again(tuple(FORK.names), frozenset({"top"}))
+    assert choose_retry(FORK, known, {"top": 1, "left": 1}) == RetryPlan(tuple(FORK.names), frozenset({"top"}))
 
 
 def test_a_job_that_completed_in_spite_of_failures_tries_these_again() -> None:
-    assert choose_again(FORK, DONE, {"right": 3}) == Again(("right", "join", "last"), frozenset({"right"}))
+    assert choose_retry(FORK, DONE, {"right": 3}) == RetryPlan(("right", "join", "last"), frozenset({"right"}))
 
 
 def test_a_node_that_is_named_tries_its_failures_again_beside_what_failed_the_job() -> None:
     known = states(top="completed", left="completed", right="failed", join="skipped", last="skipped")
-    again = choose_again(FORK, known, {"left": 1, "right": 1}, nodes=["left"])
-    assert again == Again(("left", "right", "join", "last"), frozenset({"left", "right"}))
+    again = choose_retry(FORK, known, {"left": 1, "right": 1}, nodes=["left"])
+    assert again == RetryPlan(("left", "right", "join", "last"), frozenset({"left", "right"}))
 
 
 def test_of_two_nodes_with_failures_only_the_one_that_is_named_runs_again() -> None:
-    assert choose_again(FORK, DONE, {"left": 1, "right": 1}, nodes=["right"]).kept == {"right"}
+    assert choose_retry(FORK, DONE, {"left": 1, "right": 1}, nodes=["right"]).kept == {"right"}
 
 
 def test_from_a_node_all_is_run_whole() -> None:
-    assert choose_again(FORK, DONE, {}, from_node="left") == Again(("left", "join", "last"), frozenset())
+    assert choose_retry(FORK, DONE, {}, from_node="left") == RetryPlan(("left", "join", "last"), frozenset())
 
 
 def test_from_a_node_what_failed_elsewhere_runs_again_too() -> None:
-    again = choose_again(FORK, FAILED, {"left": 1}, from_node="right")
-    assert again == Again(("left", "right", "join", "last"), frozenset({"left"}))
+    again = choose_retry(FORK, FAILED, {"left": 1}, from_node="right")
+    assert again == RetryPlan(("left", "right", "join", "last"), frozenset({"left"}))
 
 
 def test_from_a_node_that_failed_nothing_of_it_is_kept() -> None:
-    assert choose_again(FORK, FAILED, {"left": 1}, from_node="left").kept == frozenset()
+    assert choose_retry(FORK, FAILED, {"left": 1}, from_node="left").kept == frozenset()
 
 
 def test_what_was_skipped_is_judged_anew() -> None:
@@ -87,19 +87,19 @@ def test_what_was_skipped_is_judged_anew() -> None:
         ),
     )
     known = states(choose="completed", yes="completed", no="skipped", other="failed")
-    assert choose_again(workflow, known, {"other": 1}) == Again(("no", "other"), frozenset({"other"}))
+    assert choose_retry(workflow, known, {"other": 1}) == RetryPlan(("no", "other"), frozenset({"other"}))
 
 
 def test_where_nothing_failed_there_is_nothing_to_retry() -> None:
     with pytest.raises(Conflict) as refused:
-        choose_again(FORK, DONE, {"left": 0})
+        choose_retry(FORK, DONE, {"left": 0})
     assert refused.value.code == "retry.nothing_failed"
     assert "--from NODE" in str(refused.value.remedy)
 
 
 def test_a_node_without_failures_can_only_be_run_whole() -> None:
     with pytest.raises(Conflict) as refused:
-        choose_again(FORK, FAILED, {"left": 1}, nodes=["right"])
+        choose_retry(FORK, FAILED, {"left": 1}, nodes=["right"])
     assert refused.value.message == "no task of right failed"
     assert refused.value.remedy.endswith("`anabranch retry --from right`.")
 
@@ -107,5 +107,5 @@ def test_a_node_without_failures_can_only_be_run_whole() -> None:
 @pytest.mark.parametrize("choice", [{"nodes": ["lft"]}, {"from_node": "lft"}])
 def test_a_node_that_is_not_there_is_told_with_the_nearest(choice: dict[str, object]) -> None:
     with pytest.raises(InputError) as refused:
-        choose_again(FORK, FAILED, {}, **choice)  # type: ignore[arg-type]  # its keywords
+        choose_retry(FORK, FAILED, {}, **choice)  # type: ignore[arg-type]  # its keywords
     assert (refused.value.code, refused.value.remedy) == ("node.not_found", "Did you mean 'left'?")

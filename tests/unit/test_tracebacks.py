@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from anabranch.engine.worker import tracebacks
-from anabranch.engine.worker.tracebacks import LONGEST, tell_traceback
+from anabranch.engine.worker.tracebacks import MAX_TRACEBACK_CHARS, format_traceback
 from anabranch.redaction import hide_secrets
 
 
@@ -16,7 +16,7 @@ def catch(act: Callable[[], object]) -> BaseException:
 
 
 def tell(act: Callable[[], object]) -> str:
-    return tell_traceback(catch(act)) or ""
+    return format_traceback(catch(act)) or ""
 
 
 def dig(depth: int, message: str) -> None:
@@ -51,18 +51,18 @@ def test_s5_a_traceback_holds_no_secrets() -> None:
 @pytest.mark.parametrize(("depth", "message"), [(900, "deep"), (0, "x" * 10**6), (300, "\x00\ud800" * 900)])
 def test_a_traceback_is_bounded_and_can_be_stored(depth: int, message: str) -> None:
     told = tell(lambda: dig(depth, message))
-    assert len(told) <= LONGEST + 10
+    assert len(told) <= MAX_TRACEBACK_CHARS + 10
     assert "raise ValueError(message)" in told
     assert "\x00" not in told.encode().decode()
 
 
 def test_what_the_engine_refuses_has_none() -> None:
-    error = catch(lambda: tell_traceback(None))  # type: ignore[arg-type]  # to fail inside the engine
+    error = catch(lambda: format_traceback(None))  # type: ignore[arg-type]  # to fail inside the engine
     assert error.__traceback__ is not None
     engine = error.__traceback__
     while engine.tb_next is not None:
         engine = engine.tb_next
-    assert tell_traceback(error.with_traceback(engine)) is None
+    assert format_traceback(error.with_traceback(engine)) is None
 
 
 def shout(message: str, notes: int = 0) -> None:
@@ -82,7 +82,7 @@ def test_tf7_a_text_of_any_length_is_cut_before_secrets_are_looked_for(monkeypat
     monkeypatch.setattr(tracebacks, "hide_secrets", look)
     told = tell(lambda: shout("https://user:secret@host/ " * 2_000_000))
     told += tell(lambda: shout("password=secret", notes=100_000))
-    assert max(looked_at) <= 2 * LONGEST
+    assert max(looked_at) <= 2 * MAX_TRACEBACK_CHARS
     assert sum(looked_at) < 100_000
     assert "secret" not in told
     assert "ValueError: https://***@host/" in told

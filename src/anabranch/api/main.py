@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 from starlette.routing import Match
 
+from anabranch.access import asks_for_keys
 from anabranch.api.answers.compression import Compression
 from anabranch.api.answers.errors import add_handlers
 from anabranch.api.answers.head import HeadByGet
@@ -17,6 +18,7 @@ from anabranch.api.health.loop_errors import LoopErrors
 from anabranch.api.health.measure import RequestCounts, RequestMetrics
 from anabranch.api.health.memory import limit_memory
 from anabranch.api.health.monitor import Monitor
+from anabranch.api.ogc import routes as processes
 from anabranch.api.routes import (
     bulk,
     catalog,
@@ -47,8 +49,7 @@ from anabranch.api.security.limits import Limits
 from anabranch.api.security.protocol import Bounds
 from anabranch.api.signals import on_stop_signal
 from anabranch.api.streaming.job_watcher import JobWatcher
-from anabranch.app import CATALOG
-from anabranch.embedded.listener import asks_for_keys
+from anabranch.app import CATALOG_CONNECTIONS
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.logs import configure_logs
@@ -69,6 +70,7 @@ for _module in (
     uploads,
     graphs,
     workflows,
+    processes,
     limits,
     handlers,
     workers,
@@ -146,7 +148,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
 
 
 def _serving(database_url: str, gateway: Gateway) -> Serving:
-    catalog = Catalog(database_url, CATALOG)
+    catalog = Catalog(database_url, CATALOG_CONNECTIONS)
     return Serving(catalog, gateway.reads.outputs(), TierObjects(gateway.storage))
 
 

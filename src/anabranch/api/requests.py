@@ -14,15 +14,18 @@ from anabranch.engine.model import JobState
 from anabranch.strict_model import StrictModel
 
 __all__ = [
+    "LIMIT_DESCRIPTION",
     "CancelRequest",
     "DeadLettersQuery",
     "EventsQuery",
     "JobRequest",
     "JobsQuery",
     "KeysQuery",
+    "Labelled",
     "LimitRequest",
     "LogsQuery",
     "MakeKeyRequest",
+    "Name",
     "PauseRequest",
     "RedeployQuery",
     "ReplayRequest",

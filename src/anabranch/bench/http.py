@@ -13,7 +13,7 @@ from pathlib import Path
 
 from anabranch.bench.cluster import make_temporary_folder, open_database
 from anabranch.bench.processes import BenchProcesses, run_processes, write_plugin
-from anabranch.bench.workflows import ONE
+from anabranch.bench.workflows import ONE_TASK
 from anabranch.canonical import JsonObject
 from anabranch.client import Client
 from anabranch.embedded.listener import api_url, listen
@@ -142,7 +142,7 @@ class _Bench:
 
 
 def _body(salt: str, number: int) -> JsonObject:
-    return {"workflow": ONE, "parameters": {"salt": salt, "number": number}}
+    return {"workflow": ONE_TASK, "parameters": {"salt": salt, "number": number}}
 
 
 def await_ready(client: Client, processes: BenchProcesses) -> None:

@@ -12,7 +12,7 @@ from anabranch.bench.handlers import KINDS
 from anabranch.bench.pictures import make_pictures
 from anabranch.bench.processes import BenchProcesses
 from anabranch.bench.statistics import StatisticsReader
-from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE
+from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE_TASK
 from anabranch.canonical import Json, JsonObject
 from anabranch.engine.submission import Order
 from anabranch.errors import AnabranchError, Unavailable
@@ -130,7 +130,7 @@ class Bench:
 
     async def jobs(self, jobs: int) -> JobFigures:
         """Measure this many jobs of one task each."""
-        return await self._run_all(ONE, [{"number": number} for number in range(jobs)])
+        return await self._run_all(ONE_TASK, [{"number": number} for number in range(jobs)])
 
     async def rasters(self, count: int, size: int) -> JobFigures:
         """Measure the publication of this many rasters of three bands, each another, from the file to the catalog."""

@@ -6,11 +6,11 @@ from anabranch.bench import handlers
 from anabranch.bench.handlers import KINDS
 from anabranch.workflows.stages import Job, register_job
 
-__all__ = ["CHAIN", "EXPRESSIONS", "FAN_OUT", "ONE", "declare_workflows"]
+__all__ = ["CHAIN", "EXPRESSIONS", "FAN_OUT", "ONE_TASK", "declare_workflows"]
 
 FAN_OUT = "bench_fan_out"
 EXPRESSIONS = "bench_expressions"
-ONE = "bench_one"
+ONE_TASK = "bench_one"
 CHAIN = "bench_chain"
 
 
@@ -20,7 +20,7 @@ def declare_workflows(queue: str, steps: int = 1) -> dict[str, object]:
     join = {"name": "join", "task_type": "bench.count", "parallelism": "fan_in"}
     types = {
         FAN_OUT: _declare(FAN_OUT, queue, [tasks, join]),
-        ONE: _declare(ONE, queue, [{"name": "task", "task_type": "bench.quick"}]),
+        ONE_TASK: _declare(ONE_TASK, queue, [{"name": "task", "task_type": "bench.quick"}]),
     }
     for kind in KINDS:
         chain = [{"name": f"step{number}", "task_type": f"bench.{kind}"} for number in range(1, steps + 1)]

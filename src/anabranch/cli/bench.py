@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from anabranch.bench.cog import run_cog_bench
 from anabranch.bench.http import run_http_bench
 from anabranch.bench.measure import Bench
 from anabranch.bench.run import run_bench
@@ -15,6 +14,7 @@ from anabranch.cli.setup import prepare
 from anabranch.cli.stack.start import interrupt_on_signals
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import print_json, print_line
+from anabranch.plugins.raster.cog.bench import run_cog_bench
 
 __all__ = ["chain", "cog", "fanout", "http", "jobs", "rasters", "tiles"]
 

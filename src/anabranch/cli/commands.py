@@ -8,7 +8,10 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "run": ("jobs.run:run", "Run a job to its end, on a temporary stack if none is up."),
     "up": ("stack.up:up", "Run the stack: database, API, orchestrator and workers."),
     "down": ("stack.down:down", "Stop the stack, and clean up after a killed one."),
-    "submit": ("jobs.submit:submit", "Submit a job; the same parameters return the existing job."),
+    "submit": (
+        "jobs.submit:submit",
+        "Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues it).",
+    ),
     "jobs": ("jobs.lists:jobs", "List jobs, the newest first."),
     "status": ("jobs.status:status", "Show a job with its nodes, its progress and its result."),
     "tasks": ("jobs.lists:tasks", "List a job's tasks and their results."),

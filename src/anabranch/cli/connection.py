@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from anabranch.client import Client
     from anabranch.settings import Settings
 
-__all__ = ["Remote", "connect", "database_url", "find_home", "find_remote", "find_stack", "is_ready", "open_client"]
+__all__ = [
+    "Remote",
+    "connect",
+    "database_url",
+    "find_home",
+    "find_remote",
+    "find_stack",
+    "has_stack",
+    "is_ready",
+    "open_client",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,11 @@ def find_remote() -> Remote:
         settings = _load_settings()
         return Remote(settings.api_url, settings.api_key.get_secret_value() if settings.api_key else None)
     return Remote(environment.get("ANABRANCH_API_URL") or None, environment.get("ANABRANCH_API_KEY") or None)
+
+
+def has_stack() -> bool:
+    """Whether there is an API to ask: one that the settings name, or that of a stack in the home."""
+    return bool(find_remote().url or find_home().read_stack())
 
 
 def find_stack(home: Home) -> Stack:

@@ -8,6 +8,7 @@ from anabranch.client.operations import BulkAnswer
 from anabranch.contract.answer import Page
 from anabranch.contract.control import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry, SetLimit, Worker
 from anabranch.contract.jobs import (
+    CheckedJob,
     Event,
     Graph,
     GraphEdge,
@@ -33,6 +34,7 @@ __all__ = [
     "AsyncClient",
     "BulkAnswer",
     "CheckedFunctions",
+    "CheckedJob",
     "Client",
     "Component",
     "DeadLetter",

@@ -31,7 +31,18 @@ from anabranch.contract.control import (
     Signalled,
     Worker,
 )
-from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
+from anabranch.contract.jobs import (
+    CheckedJob,
+    Event,
+    Graph,
+    JobProgress,
+    JobStatus,
+    JobSummary,
+    Log,
+    SubmittedJob,
+    Task,
+    Uploaded,
+)
 from anabranch.contract.stack import Health, Ready
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
 from anabranch.errors import AnabranchError, Unavailable
@@ -99,6 +110,18 @@ class AsyncClient(AsyncRequests):
             idempotency_key=idempotency_key,
         )
         return await self._run(steps)
+
+    async def validate(
+        self,
+        workflow: str,
+        parameters: "Mapping[str, Json] | None" = None,
+        *,
+        priority: int | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> CheckedJob:
+        """Check a job without submitting it; InputError with every mistake, else what its parameters come to."""
+        body = operations.job_body(workflow, parameters, priority=priority, labels=labels)
+        return await self._send(CheckedJob, "POST", "/api/jobs/validate", body)
 
     async def submit_many(self, jobs: "Iterable[Mapping[str, Json]]") -> AsyncIterator[BulkAnswer]:
         """Submit many jobs, each as a request body with `workflow`, `parameters` and more; yields an answer for each.

@@ -30,7 +30,18 @@ from anabranch.contract.control import (
     Signalled,
     Worker,
 )
-from anabranch.contract.jobs import Event, Graph, JobProgress, JobStatus, JobSummary, Log, SubmittedJob, Task, Uploaded
+from anabranch.contract.jobs import (
+    CheckedJob,
+    Event,
+    Graph,
+    JobProgress,
+    JobStatus,
+    JobSummary,
+    Log,
+    SubmittedJob,
+    Task,
+    Uploaded,
+)
 from anabranch.contract.stack import Health, Ready
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
 from anabranch.errors import AnabranchError, Unavailable
@@ -101,6 +112,18 @@ class Client(Requests):
             idempotency_key=idempotency_key,
         )
         return self._run(steps)
+
+    def validate(
+        self,
+        workflow: str,
+        parameters: "Mapping[str, Json] | None" = None,
+        *,
+        priority: int | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> CheckedJob:
+        """Check a job without submitting it; InputError with every mistake, else what its parameters come to."""
+        body = operations.job_body(workflow, parameters, priority=priority, labels=labels)
+        return self._send(CheckedJob, "POST", "/api/jobs/validate", body)
 
     def submit_many(self, jobs: "Iterable[Mapping[str, Json]]") -> Iterator[BulkAnswer]:
         """Submit many jobs, each as a request body with `workflow`, `parameters` and more; yields an answer for each.

@@ -18,7 +18,7 @@ from anabranch.errors import AnabranchError, Unavailable
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["BulkAnswer", "submit", "submit_many", "upload", "wait"]
+__all__ = ["BulkAnswer", "job_body", "submit", "submit_many", "upload", "wait"]
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
@@ -89,6 +89,20 @@ class _Batch:
             raise lost
 
 
+def job_body(
+    workflow: str,
+    parameters: "Mapping[str, Json] | None",
+    *,
+    priority: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    correlation_id: str | None = None,
+) -> dict[str, object]:
+    """The body of a submission; what is not given is left out."""
+    given = {"priority": priority, "labels": dict(labels) if labels else None, "correlation_id": correlation_id}
+    wanted = {name: value for name, value in given.items() if value is not None}
+    return {"workflow": workflow, "parameters": dict(parameters or {}), **wanted}
+
+
 def submit(
     workflow: str,
     parameters: "Mapping[str, Json] | None",
@@ -100,9 +114,8 @@ def submit(
     idempotency_key: str | None,
 ) -> Steps[SubmittedJob]:
     """Submit a job, with one idempotency key for all attempts."""
-    given = {"priority": priority, "labels": dict(labels) if labels else None, "correlation_id": correlation_id}
-    wanted = {name: value for name, value in given.items() if value is not None}
-    body = encode_body({"workflow": workflow, "parameters": dict(parameters or {}), "rerun": rerun, **wanted})
+    given = job_body(workflow, parameters, priority=priority, labels=labels, correlation_id=correlation_id)
+    body = encode_body({**given, "rerun": rerun})
     key = _fresh_key() if idempotency_key is None else idempotency_key
     call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)
     return _retry_while_unavailable(lambda: call)

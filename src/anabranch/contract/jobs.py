@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
-from anabranch.enums import JobState, NodeState
+from anabranch.enums import JobState, NodeStatus
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -51,6 +51,15 @@ class JobLinks(Answer):
 
 
 @answer
+class CheckedJob(Answer):
+    """A job that can be submitted: its parameters with defaults applied, and its priority."""
+
+    job_type: str
+    parameters: JsonObject
+    priority: int
+
+
+@answer
 class SubmittedJob(Answer):
     """The job of a submission; `created` is false if the job already existed."""
 
@@ -59,6 +68,8 @@ class SubmittedJob(Answer):
     status: JobState
     created: bool
     links: JobLinks = field(repr=False)
+    failed_before: str | None = None
+    """The job with the same parameters that failed before this one was created; `retry` would have kept its work."""
 
 
 @answer
@@ -142,7 +153,7 @@ class Node(Answer):
     """A node of a job."""
 
     name: str
-    status: NodeState
+    status: NodeStatus
     tasks: TaskCounts
     progress: Progress | None
     """The progress of its task, if it has one that runs and reports it."""
@@ -160,7 +171,7 @@ class StageResult(Answer):
     """The status of a finished node."""
 
     node: str
-    status: NodeState
+    status: NodeStatus
     tasks: TaskCounts
 
 
@@ -259,7 +270,7 @@ class GraphNode(Answer):
     """`task`, `conditional`, `fan_out`, `fan_in`, `gate`, `wait` or `workflow`: it chooses the shape."""
     note: str
     """A second line: its handler or workflow, what it compares, how it folds, how long it waits."""
-    status: NodeState
+    status: NodeStatus
     x: float = field(repr=False)
     y: float = field(repr=False)
     width: float = field(repr=False)

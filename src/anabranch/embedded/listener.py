@@ -1,12 +1,11 @@
 """The API's listening socket, held by the supervisor so that a restarted API keeps its port."""
 
 import errno
-import ipaddress
 import socket
 
 from anabranch.errors import Conflict, InputError
 
-__all__ = ["api_url", "asks_for_keys", "is_address", "is_loopback", "listen"]
+__all__ = ["api_url", "listen"]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -32,32 +31,6 @@ def api_url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  it is named here to be replaced
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host, by name or address, is loopback."""
-    host = host.removeprefix("[").removesuffix("]").lower()
-    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def asks_for_keys(auth: str, host: str) -> bool:
-    """Whether callers of an API on this host need keys, by the setting `auth`; beyond loopback they always do (S1)."""
-    if auth == "none" and not is_loopback(host):
-        raise InputError(
-            "auth.open_address",
-            f"the API can't listen on {host} without keys: everybody who can reach it could do everything",
-            remedy="Set ANABRANCH_AUTH to keys or omit it, or listen on 127.0.0.1, ::1 or localhost.",
-        )
-    return auth == "keys" or not is_loopback(host)
-
-
-def is_address(host: str) -> bool:
-    """Whether a host is an IP address."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _refused(host: str, port: int, error: OSError) -> Conflict | InputError:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anabranch.embedded.home import Home
 from anabranch.errors import InputError
-from anabranch.storage.addresses import RESERVED
+from anabranch.storage.addresses import RESERVED_FOLDER
 from anabranch.storage.locations import AREAS, TIERS
 
 __all__ = ["purge_home"]
@@ -15,7 +15,7 @@ MACHINE_FOLDERS = ("cache", "scratch", "incoming", "logs")
 # Files of jobs: data passed between tasks, and outputs.
 JOB_FOLDERS = ("work", "silver/jobs", "gold/jobs")
 # Files by which the database recognizes its tiers.
-MARK_FILES = tuple(f"{area}/{RESERVED}" for area in AREAS)
+MARK_FILES = tuple(f"{area}/{RESERVED_FOLDER}" for area in AREAS)
 STAGING_FOLDERS = tuple(f"{tier}/.incoming" for tier in TIERS)
 
 
@@ -51,7 +51,7 @@ def purge_home(home: Home, *, jobs: bool, bronze: bool) -> list[Path]:
 def _empty(folder: Path) -> None:
     """Remove everything in a folder except its mark; the folder itself may be a link to another disk."""
     for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.name == RESERVED:
+        if entry.name == RESERVED_FOLDER:
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

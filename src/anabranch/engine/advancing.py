@@ -11,14 +11,23 @@ import structlog
 
 from anabranch.engine.bell import Bell
 from anabranch.engine.child_jobs import collect_children
-from anabranch.engine.environment import exhausted
+from anabranch.engine.environment import exhausted_error
 from anabranch.engine.evaluator import plan
 from anabranch.engine.failure import Failure, describe_error
-from anabranch.engine.filling import Definitions
 from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import TERMINAL, ApplyResult, JobState, NodeState, Purpose, RightId, RightView, SessionId
+from anabranch.engine.model import (
+    TERMINAL_STATES,
+    ApplyResult,
+    JobState,
+    NodeState,
+    Purpose,
+    RightId,
+    RightView,
+    SessionId,
+)
 from anabranch.engine.outputs import Outputs
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, TakenRight
+from anabranch.engine.task_parameters import Definitions
 from anabranch.engine.transitions import (
     Event,
     Facts,
@@ -40,20 +49,20 @@ from anabranch.workflows.definition import Workflow
 __all__ = ["Advancer", "BackgroundAdvances", "end_orphans"]
 
 log = structlog.get_logger()
-PAUSES_SECONDS = (0.1, 0.2, 0.5, 1, 1, 1, 1, 2, 2, 2, 2, 2)
-LONGEST_BACKOFF = timedelta(seconds=60)
+RETRY_PAUSES_SECONDS = (0.1, 0.2, 0.5, 1, 1, 1, 1, 2, 2, 2, 2, 2)
+MAX_BACKOFF = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
-class Spent:
-    """How many rights were applied, and which are left over, each with the reason."""
+class AdvanceResult:
+    """How many rights were applied, and which could not be, each with the reason."""
 
     applied: int
     left: Mapping[TakenRight, str]
 
 
 class Advancer:
-    """Spends rights for one session; the last one out turns off the lights."""
+    """Spends advance rights for one session."""
 
     def __init__(
         self, store: JobStore, session: SessionId, results: Results, in_hand: set[RightId] | None = None
@@ -69,8 +78,8 @@ class Advancer:
         self._definitions = Definitions(store)
         self._in_hand = set() if in_hand is None else in_hand
 
-    async def advance(self, rights: Sequence[TakenRight]) -> Spent:
-        """Spend rights and those that come of them; those that can't be spent now are left over, still in hand."""
+    async def advance(self, rights: Sequence[TakenRight]) -> AdvanceResult:
+        """Spend rights and those that follow from them; the ones that can't be spent now are returned, still held."""
         waiting, applied, left = deque(rights), 0, dict[TakenRight, str]()
         self._in_hand.update(right.id for right in rights)
         while waiting:
@@ -91,12 +100,12 @@ class Advancer:
             self._in_hand.update(made.id for made in spent.rights)
             applied += spent.result is ApplyResult.APPLIED
             waiting.extend(spent.rights)
-        return Spent(applied, left)
+        return AdvanceResult(applied, left)
 
     async def advance_patiently(self, rights: Sequence[TakenRight]) -> None:
-        """Spend rights, again and again while the store is away; in the end, leave them to others."""
+        """Spend rights, with retries while the store is unavailable; in the end, free them for other processes."""
         left: Mapping[TakenRight, str] = dict.fromkeys(rights, "")
-        for pause in PAUSES_SECONDS:
+        for pause in RETRY_PAUSES_SECONDS:
             left = (await self.advance(list(left))).left
             if not left:
                 return
@@ -104,10 +113,10 @@ class Advancer:
         await self._free(left)
 
     async def take_free(self, limit: int = 100, before: datetime | None = None) -> int:
-        """Take rights that nobody holds, and those of child jobs that ended, and spend them; answers how many were.
+        """Take free rights, and those of ended child jobs, and spend them; returns how many were applied.
 
-        One that can't be spent is free to take again after a time that doubles with every try, so that it keeps
-        nobody busy. No timer ends where the server's clock has passed `before`.
+        One that can't be spent becomes free again after a delay that doubles with every try. No timer ends when the
+        server's clock is past `before`.
         """
         applied = 0
         for take in (partial(self._store.take_rights, self._session, limit, before), self.collect):
@@ -119,11 +128,11 @@ class Advancer:
     async def _free(self, left: Mapping[TakenRight, str]) -> None:
         self._in_hand.difference_update(right.id for right in left)  # if this fails, their lease ends
         for right, reason in left.items():
-            delay = min(timedelta(seconds=2.0 ** min(right.takes - 1, 10)), LONGEST_BACKOFF)
+            delay = min(timedelta(seconds=2.0 ** min(right.takes - 1, 10)), MAX_BACKOFF)
             await self._store.free_rights(self._session, [right], reason=reason, delay=delay)
 
     async def _advance_one(self, right: TakenRight, known: dict[str, str]) -> Applied:
-        """Spend one right; what is known of its job, for log lines, is put into `known`."""
+        """Spend one right; the ids of its job, for log lines, are put into `known`."""
         while True:
             view = await self._store.load_right(right, self._session)
             if view is None:
@@ -142,15 +151,15 @@ class Advancer:
                 return applied
 
     async def _follow(self, view: RightView, transitions: Sequence[Transition]) -> list[TakenRight]:
-        """After a job's end: end the jobs that ran for it, and report to the one that it ran for."""
-        if not any(isinstance(change, SetJob) and change.state in TERMINAL for change in transitions):
+        """After a job's end: cancel its child jobs, and report to its parent."""
+        if not any(isinstance(change, SetJob) and change.state in TERMINAL_STATES for change in transitions):
             return []
         if (await self._definitions.get(view.workflow_hash)).parts:
             await end_orphans(self._store)
         return await self.collect() if view.is_child else []
 
     async def collect(self) -> list[TakenRight]:
-        """Report for child jobs that ended; the rights that come of it."""
+        """Report ended child jobs to their tasks; returns the new rights."""
         return await collect_children(self._store, self._session, self._outputs.results)
 
     async def _plan(self, view: RightView) -> tuple[Transition, ...]:
@@ -160,7 +169,7 @@ class Advancer:
         except (Unavailable, Refused):  # what can't be read now is not the job's fault
             raise
         except OSError as error:
-            raise exhausted(error) from error
+            raise exhausted_error(error) from error
         except Exception as error:  # a poison job hurts only itself (E10)
             log.exception("job.plan_failed", **_ids(view))
             return _fail_job(view, describe_error(error))
@@ -184,32 +193,31 @@ class Advancer:
     def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:
         for change in transitions:
             if isinstance(change, SetJob):
-                log.info("job.moved", **_ids(view), state=change.state)
+                log.info("job.status_changed", **_ids(view), state=change.state)
         self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane | KeepLane)})
 
 
 class BackgroundAdvances:
-    """Spends rights beside the loop of their process, and wakes it when that is done."""
+    """Spends rights in background tasks, and wakes the process's loop when one is done."""
 
     def __init__(self, advancer: Advancer, wake: asyncio.Event) -> None:
-        """With this advancer."""
         self._advancer = advancer
         self._wake = wake
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        """How many go on."""
+        """How many are running."""
         return len(self._tasks)
 
     def start(self, rights: Sequence[TakenRight]) -> None:
-        """Begin to spend rights, if there are any."""
+        """Start to spend rights, if there are any."""
         if rights:
             task = asyncio.create_task(self._advance(rights))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
 
     def cancel(self) -> None:
-        """Stop spending: others have the rights now."""
+        """Stop: other processes have the rights now."""
         for task in self._tasks:
             task.cancel()
 
@@ -225,7 +233,7 @@ class BackgroundAdvances:
 
 
 async def end_orphans(store: JobStore) -> None:
-    """Cancel the child jobs whose task is over, and theirs."""
+    """Cancel the child jobs whose task has ended, and their children."""
     while await store.cancel_orphans():
         pass
 
@@ -245,7 +253,7 @@ def _event(view: RightView) -> Event:
 
 
 def _fail_job(view: RightView, failure: Failure) -> tuple[Transition, ...]:
-    if view.state in TERMINAL:
+    if view.state in TERMINAL_STATES:
         return ()
     open_nodes = (name for name, state in view.states.items() if state in (NodeState.PENDING, NodeState.RUNNING))
     nodes = (SetNode(name, _fate(view, name), failure if name == view.node else None) for name in open_nodes)

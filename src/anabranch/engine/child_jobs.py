@@ -1,4 +1,4 @@
-"""Tasks whose work is a job: begun by the worker that claims one, reported by the process that sees it end."""
+"""Tasks that run child jobs: started by the worker that claims one, reported by the process that sees it end."""
 
 import asyncio
 
@@ -6,11 +6,11 @@ import structlog
 
 from anabranch.canonical import JsonObject
 from anabranch.engine.failure import Failure, describe_error, next_delay
-from anabranch.engine.filling import Definitions
 from anabranch.engine.model import ChildJob, Claim, Ended, JobState, Report, SessionId
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import JobStore, Refused, SessionGone, Spawned, TakenRight, TaskQueue
 from anabranch.engine.submission import Submission
+from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.results import Results
 from anabranch.workflows.stages import Declaration
@@ -18,12 +18,12 @@ from anabranch.workflows.stages import Declaration
 __all__ = ["ChildJobs", "collect_children", "is_child_job"]
 
 log = structlog.get_logger()
-BATCH = 50
-MOST_UNAVAILABLE = 3  # then it is the database that is away
+MAX_BATCH_CHILDREN = 50
+MAX_UNAVAILABLE = 3  # then it is the database that is away
 
 
 def is_child_job(claim: Claim) -> bool:
-    """Whether the work of a task is a job."""
+    """Whether a task runs a child job."""
     return claim.lane.shape.workflow is not None
 
 
@@ -38,7 +38,7 @@ class ChildJobs:
         self._session = session
 
     async def spawn(self, claim: Claim, params: JsonObject) -> Spawned | None:
-        """Trade a claim for the job it asks for; None when the claim was lost, InputError when it can't be."""
+        """Start the child job of a claim; None when the claim was lost, InputError when its parameters are wrong."""
         lane = claim.lane
         workflow = await self._definitions.get(lane.shape.workflow or "")
         known = self._registry.declarations.get(workflow.id)
@@ -50,17 +50,17 @@ class ChildJobs:
 
 
 async def collect_children(store: JobStore, session: SessionId, results: Results) -> list[TakenRight]:
-    """Report for child jobs that ended; the rights that come of it.
+    """Report ended child jobs to their tasks; returns the new rights.
 
-    One that can't be reported keeps no other (E10): it is taken again when the session's lease is over.
+    One that can't be reported does not block the others (E10): it is taken again when the session's lease expires.
     """
     rights: list[TakenRight] = []
     failed = 0
-    for child in await store.take_children(session, BATCH):
+    for child in await store.take_children(session, MAX_BATCH_CHILDREN):
         try:
             report = await asyncio.to_thread(_report, child, results)
         except OSError as error:  # another process, or this one later, takes it again
-            log.warning("child.unreported", job=child.job_id, reason=str(error))
+            log.warning("child.unreadable", job=child.job_id, reason=str(error))
             continue
         try:
             rights += await _end_child(store, child, report, session)
@@ -69,7 +69,7 @@ async def collect_children(store: JobStore, session: SessionId, results: Results
         except AnabranchError as error:
             log.warning("child.not_reported", job=child.parent_id, child=child.job_id, reason=error.message)
             failed += isinstance(error, Unavailable)
-            if failed >= MOST_UNAVAILABLE:
+            if failed >= MAX_UNAVAILABLE:
                 break
     return rights
 
@@ -106,7 +106,7 @@ def _failed(child: ChildJob, failure: Failure) -> Report:
 
 
 def _failure(child: ChildJob) -> Failure:
-    """Why a task failed whose job did; it is tried as often as the node says, unless somebody cancelled the job."""
+    """The failure of a task whose child job failed; retried by the node's policy, unless the job was cancelled."""
     name, reason = f"job {child.job_id[:12]}", child.error.message if child.error else ""
     code, message, category = (
         ("child.cancelled", f"{name} was cancelled", "permanent")

@@ -8,12 +8,12 @@ __all__ = ["CODE_GROUP", "PLUGIN_GROUP", "SETTINGS_GROUP", "find_entry_points", 
 PLUGIN_GROUP = "anabranch.plugins"  # a module or package with handlers and workflows
 SETTINGS_GROUP = "anabranch.settings"  # a pydantic model; its fields begin with the name of the entry point
 CODE_GROUP = "anabranch.codes"  # a tuple of `anabranch.codes.Code`
-OURS = "anabranch."
+OWN_PREFIX = "anabranch."
 
 
 def find_entry_points(group: str) -> list[EntryPoint]:
     """The entry points of a group: ours, then the others by name."""
-    return sorted(entry_points(group=group), key=lambda point: (not point.value.startswith(OURS), point.name))
+    return sorted(entry_points(group=group), key=lambda point: (not point.value.startswith(OWN_PREFIX), point.name))
 
 
 def load_entry_points(group: str) -> Iterator[tuple[str, object]]:

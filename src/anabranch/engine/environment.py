@@ -1,4 +1,4 @@
-"""What a worker's own process lacks: descriptors, threads, memory, disk space. No handler is charged for it (E9)."""
+"""Shortages of the worker's own process: descriptors, threads, memory, disk. No attempt is charged for them (E9)."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ import structlog
 
 from anabranch.errors import Unavailable
 
-__all__ = ["Environment", "exhausted", "is_exhausted"]
+__all__ = ["Environment", "exhausted_error", "is_exhausted"]
 
 log = structlog.get_logger()
 MAX_PAUSE_SECONDS = 30.0
@@ -31,16 +31,15 @@ def is_exhausted(error: BaseException, *, in_handler: bool) -> bool:
     return no_thread or isinstance(error, OSError | MemoryError)
 
 
-def exhausted(error: BaseException) -> Unavailable:
-    """What is kept of such an error."""
+def exhausted_error(error: BaseException) -> Unavailable:
+    """The error to store for such a failure."""
     return Unavailable("worker.exhausted", f"the engine's own work failed: {str(error) or type(error).__name__}")
 
 
 class Environment:
-    """Whether a worker can run tasks; after a failure of its own it claims none for 1, 2, 4 … 30 seconds."""
+    """Whether a worker can run tasks; after its own failure it claims none for 1, 2, 4 … 30 seconds."""
 
     def __init__(self, folder: Path) -> None:
-        """Of this process, which writes to this folder."""
         self._folder = folder
         self._failures = 0
         self._paused_until = 0.0
@@ -48,7 +47,7 @@ class Environment:
 
     @property
     def is_ready(self) -> bool:
-        """Whether tasks may be claimed. After a failure it is tried out first whether a task could run."""
+        """Whether tasks may be claimed; after a failure, a probe must succeed first."""
         if not self._failures:
             return True
         if time.monotonic() < self._paused_until:
@@ -69,13 +68,13 @@ class Environment:
 
     def note_failure(self, error: BaseException) -> Unavailable:
         """Note that the engine's own work failed; what to say of the task that met it. Many at once count as one."""
-        self.trouble = exhausted(error).message
+        self.trouble = exhausted_error(error).message
         if time.monotonic() >= self._paused_until:
             pause = min(2.0**self._failures, MAX_PAUSE_SECONDS)
             self._failures = min(self._failures + 1, 10)
             self._paused_until = time.monotonic() + pause
             log.error("worker.exhausted", reason=str(error) or type(error).__name__, pause_seconds=pause)
-        return exhausted(error)
+        return exhausted_error(error)
 
     def _probe(self) -> None:
         """Open and write as much as a task needs."""

@@ -9,7 +9,7 @@ from anabranch.engine.failure import Failure
 from anabranch.engine.items import Items
 from anabranch.engine.known_values import KnownValues, Unknown
 from anabranch.engine.lanes import KeepLane, OpenLane, aggregate_lane, fan_in_lane, plan_lane, work_lane, work_queue
-from anabranch.engine.model import TERMINAL, JobState, NodeState, Purpose
+from anabranch.engine.model import TERMINAL_STATES, JobState, NodeState, Purpose
 from anabranch.engine.transitions import (
     Event,
     Facts,
@@ -46,9 +46,9 @@ from anabranch.workflows.rules import MAX_TASKS
 
 __all__ = ["plan"]
 
-MOST_SECONDS = 10**9
-MOST_KEY = 255
-OPEN = (NodeState.PENDING, NodeState.RUNNING)
+MAX_WAIT_SECONDS = 10**9
+MAX_LIMIT_KEY_CHARS = 255
+OPEN_STATES = (NodeState.PENDING, NodeState.RUNNING)
 
 
 def plan(
@@ -130,7 +130,7 @@ class _Step:
 
     def _is_live(self, parent: str, child: str) -> bool | None:
         state = self.states[parent]
-        if state in OPEN:
+        if state in OPEN_STATES:
             return None
         node = self.workflow.node(parent)
         if state is not NodeState.COMPLETED or not isinstance(node, ConditionalNode):
@@ -181,8 +181,8 @@ class _Step:
         time = self.known.value(node.time_template)
         if node.until is not None:
             return OpenWait(node.name, is_gate=False, until=_read_time(node, time))
-        if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time <= MOST_SECONDS:
-            raise ExpressionError(f"duration_seconds of {node.name} is not a number of 0 to {MOST_SECONDS:,}")
+        if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time <= MAX_WAIT_SECONDS:
+            raise ExpressionError(f"duration_seconds of {node.name} is not a number of 0 to {MAX_WAIT_SECONDS:,}")
         return OpenWait(node.name, is_gate=False, seconds=time)
 
     def _branch(self, node: ConditionalNode) -> None:
@@ -208,8 +208,8 @@ class _Step:
         if node.work.limit_template is None:
             return None
         key = self.known.value(node.work.limit_template)
-        if not isinstance(key, str) or not 0 < len(key) <= MOST_KEY:
-            raise ExpressionError(f"the limit of {node.name} is not a text of 1 to {MOST_KEY} characters")
+        if not isinstance(key, str) or not 0 < len(key) <= MAX_LIMIT_KEY_CHARS:
+            raise ExpressionError(f"the limit of {node.name} is not a text of 1 to {MAX_LIMIT_KEY_CHARS} characters")
         return key
 
     def _fan_out_of(self, node: Node) -> str:
@@ -254,7 +254,7 @@ class _Step:
     def _finish(self) -> None:
         if self.known.needs or self._has_finished():
             return
-        if any(state in OPEN for state in self.states.values()):
+        if any(state in OPEN_STATES for state in self.states.values()):
             self._balance()
             return
         if self.failure is not None:
@@ -284,7 +284,7 @@ class _Step:
         return states[-1] if states else self.facts.state
 
     def _has_finished(self) -> bool:
-        return self.job_state in TERMINAL
+        return self.job_state in TERMINAL_STATES
 
     def _completed(self) -> SetJob:
         if self.workflow.output is not None:

@@ -17,12 +17,12 @@ from anabranch.workflows.work import Backoff, Retry
 __all__ = ["CRASH_LIMIT", "Failure", "describe_error", "next_delay"]
 
 CRASH_LIMIT = 3
-_ATTEMPTS = {"transient": 3, "throttled": 5, "resource": 2}
+_DEFAULT_ATTEMPTS = {"transient": 3, "throttled": 5, "resource": 2}
 _NEVER_RETRIED = ("permanent", "bug")
-_MAX_MESSAGE = 4_000
-_MAX_NAME = 200
+_MAX_MESSAGE_CHARS = 4_000
+_MAX_NAME_CHARS = 200
 _MAX_DELAY = timedelta(days=30)
-_EXHAUSTED = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_EXHAUSTED_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _TOO_MANY_REQUESTS = 429
 _THROTTLED = re.compile(
     r"rate limit|too many requests|\b(?:http(?:/[0-9.]{1,3})?|status)[ _-]?(?:error|status|code)?['\"]?\W{0,3}429\b"
@@ -68,14 +68,14 @@ class Failure:
 
 
 def describe_error(error: BaseException) -> Failure:
-    """What is stored of an exception."""
+    """The failure to store for an exception."""
     message = _message(error)
     category = _category(error, message)
     frames = traceback.extract_tb(error.__traceback__)
     retry_after = error.retry_after if isinstance(error, Throttled) else None
     return Failure(
-        code=_storable(_code(error, category), _MAX_NAME),
-        type=_storable(type(error).__name__, _MAX_NAME),
+        code=_storable(_code(error, category), _MAX_NAME_CHARS),
+        type=_storable(type(error).__name__, _MAX_NAME_CHARS),
         where=_storable(f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}") if frames else None,
         remedy=_storable(error.remedy) if isinstance(error, AnabranchError) and error.remedy else None,
         message=_storable(message),
@@ -86,7 +86,7 @@ def describe_error(error: BaseException) -> Failure:
 
 def next_delay(retry: Retry, failures: int, failure: Failure) -> timedelta | None:
     """How long to wait before the next attempt, with jitter; None when this failure was the last (E9)."""
-    allowed = _ATTEMPTS.get(failure.category or "", 1) if retry.max_attempts is None else retry.max_attempts
+    allowed = _DEFAULT_ATTEMPTS.get(failure.category or "", 1) if retry.max_attempts is None else retry.max_attempts
     if failure.category in _NEVER_RETRIED or failures + 1 >= allowed:
         return None
     if failure.retry_after_seconds is not None:
@@ -127,11 +127,11 @@ def _category(error: BaseException, message: str) -> str:
         return error.category
     if isinstance(error, ContractViolationError):
         return "bug"
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _EXHAUSTED):
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _EXHAUSTED_ERRNOS):
         return "resource"
     if not isinstance(error, Exception):
         return "error"
-    if _THROTTLED.search(message[: 2 * _MAX_MESSAGE]) or _has_status_429(error):
+    if _THROTTLED.search(message[: 2 * _MAX_MESSAGE_CHARS]) or _has_status_429(error):
         return "throttled"
     return "transient" if isinstance(error, TimeoutError | ConnectionError) else "error"
 
@@ -146,7 +146,7 @@ def _has_status_429(error: Exception) -> bool:
         return False
 
 
-def _storable(text: str, longest: int = _MAX_MESSAGE) -> str:
+def _storable(text: str, longest: int = _MAX_MESSAGE_CHARS) -> str:
     """A text as the database takes it; cut before secrets are looked for, which takes time, and behind them again."""
-    shown = hide_secrets(text[: 2 * _MAX_MESSAGE])[:longest]
+    shown = hide_secrets(text[: 2 * _MAX_MESSAGE_CHARS])[:longest]
     return shown.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")

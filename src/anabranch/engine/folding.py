@@ -1,4 +1,4 @@
-"""What a fan-in makes of the results of a fan-out."""
+"""Folds the results of a fan-out into the output of its fan-in."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -20,7 +20,7 @@ def fold_results(results: Iterable[Json], folding: Sequence[Folding]) -> JsonObj
             continue
         count += 1
         for part in folding:
-            begun[part.name] = _STEPS[part.fold](begun[part.name], _pick(ended["result"], part), count == 1, part)
+            begun[part.name] = _FOLD_STEPS[part.fold](begun[part.name], _pick(ended["result"], part), count == 1, part)
     empty: dict[Fold, Json] = {Fold.COLLECT: [], Fold.CONCAT: [], Fold.SUM: 0}
     folded = {part.name: begun[part.name] if count else empty.get(part.fold) for part in folding}
     return {**folded, "count": count, **({"failed": failed} if failed else {})}
@@ -54,7 +54,7 @@ def _sum(sofar: Json, value: Json, is_first: bool, part: Folding) -> Json:
     return value if is_first or not isinstance(sofar, int | float) else sofar + value
 
 
-_STEPS: dict[Fold, Callable[[Json, Json, bool, Folding], Json]] = {
+_FOLD_STEPS: dict[Fold, Callable[[Json, Json, bool, Folding], Json]] = {
     Fold.COLLECT: _collect,
     Fold.CONCAT: _concat,
     Fold.SUM: _sum,

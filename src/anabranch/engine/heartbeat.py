@@ -1,4 +1,4 @@
-"""The heartbeat of a session, from a thread and a connection of its own, so that no handler can stop it (W4)."""
+"""The heartbeat of a session, in a separate thread with a separate connection, so that no handler can stop it (W4)."""
 
 import threading
 import time
@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.live_session import LiveSession, Rang, SessionLost, StopAttempts
-from anabranch.engine.model import Said
+from anabranch.engine.live_session import DoorbellRang, LiveSession, SessionLost, StopAttempts
+from anabranch.engine.model import AttemptProgress
 from anabranch.engine.ports import HeartbeatConnection, Refused
 
 __all__ = ["Heartbeat"]
@@ -43,7 +43,7 @@ class Heartbeat:
         self._stop = threading.Event()
         self._connection: HeartbeatConnection | None = None
         self._has_connection = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     @property
     def silence(self) -> timedelta:
@@ -72,12 +72,12 @@ class Heartbeat:
                 if not self._beat_until_lost():
                     return
             except Exception as error:  # noqa: BLE001  # without a heartbeat the session expires, so it goes on
-                log.warning("heart.interrupted", session=self._live.session, reason=str(error))
+                log.warning("heartbeat.interrupted", session=self._live.session, reason=str(error))
                 self._stop.wait(min(1.0, self._every.total_seconds() / 4))
 
     def _beat_until_lost(self) -> bool:
         with self._open() as connection:
-            self._live.send(Rang())
+            self._live.send(DoorbellRang())
             due = reported = 0.0
             while not self._stop.is_set():
                 if time.monotonic() >= due:
@@ -87,7 +87,7 @@ class Heartbeat:
                 if time.monotonic() >= reported + PROGRESS_SECONDS and self._report_progress(connection):
                     reported = time.monotonic()
                 if connection.wait(timedelta(seconds=min(0.5, max(0.0, due - time.monotonic())))):
-                    self._live.send(Rang())
+                    self._live.send(DoorbellRang())
             return False
 
     @contextmanager
@@ -132,7 +132,9 @@ class Heartbeat:
         if not news:
             return False
         try:
-            stored = connection.progress(self._live.session, [Said(held.claim.fence, made) for held, made in news])
+            stored = connection.progress(
+                self._live.session, [AttemptProgress(held.claim.fence, made) for held, made in news]
+            )
         except Refused as error:
             log.warning("progress.refused", reason=error.message)
             stored = {held.claim.key for held, _ in news}

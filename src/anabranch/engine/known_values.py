@@ -1,11 +1,11 @@
-"""What the expressions of a job come to: its parameters and its nodes' outputs, as far as they were given."""
+"""Evaluates the expressions of a job against its parameters and the known outputs of its nodes."""
 
 from collections.abc import Mapping
 
 from anabranch.canonical import Json, JsonObject, encode
 from anabranch.engine.items import Items
 from anabranch.engine.model import NodeState
-from anabranch.engine.transitions import ABSENT, MOST_LOOKED_INTO, Absent, Facts, TooLarge, Values
+from anabranch.engine.transitions import ABSENT, MAX_OUTPUT_BYTES, Absent, Facts, TooLarge, Values
 from anabranch.workflows.expressions import (
     Condition,
     Expression,
@@ -21,7 +21,7 @@ from anabranch.workflows.expressions import (
 
 __all__ = ["KnownValues", "Unknown"]
 
-MOST_VALUES = 1_000_000
+MAX_VALUES_CHARS = 1_000_000
 
 
 class Unknown(Exception):
@@ -29,7 +29,7 @@ class Unknown(Exception):
 
 
 class KnownValues:
-    """The values of one step: `states` and `made` are what nodes become and output in it, as the step goes on."""
+    """The values of one step: `states` and `made` are the states and outputs of its nodes so far."""
 
     def __init__(
         self, facts: Facts, values: Values, states: Mapping[str, NodeState], made: Mapping[str, JsonObject]
@@ -71,9 +71,9 @@ class KnownValues:
         named = self._require(template)
         known = {str(Reference(ref.root, ref.path)): self._look_up(ref) for ref in sorted(named, key=str)}
         found = {name: value for name, value in known.items() if not isinstance(value, Absent)}
-        if (size := len(encode(found))) > MOST_VALUES:
+        if (size := len(encode(found))) > MAX_VALUES_CHARS:
             raise ExpressionError(
-                f"the outputs that its parameters name have {size:,} characters; at most {MOST_VALUES:,} fit",
+                f"the outputs that its parameters name have {size:,} characters; at most {MAX_VALUES_CHARS:,} fit",
                 hint="Write large data to storage and hand over its address.",
             )
         return found
@@ -96,7 +96,7 @@ class KnownValues:
             raise
 
     def _require(self, what: Expression | Condition | Template) -> set[Reference]:
-        """The outputs that an expression names; those that were not given are noted, and nothing goes on."""
+        """The outputs that an expression names; raises Unknown, and notes them as needs, if some are not loaded."""
         named = {reference for reference in references(what) if reference.root == "nodes"}
         unknown = {ref for ref in named if self._is_stored(ref) and ref.path not in self._values}
         if unknown:
@@ -123,7 +123,7 @@ class KnownValues:
             raise Missing(reference)
         if isinstance(found, TooLarge | Items):
             raise ExpressionError(
-                f"nodes.{name}.output has {found.size:,} bytes; expressions may look into at most {MOST_LOOKED_INTO:,}",
+                f"nodes.{name}.output has {found.size:,} bytes; expressions may look into at most {MAX_OUTPUT_BYTES:,}",
                 hint="Return what other nodes need as a small result, and write large data to storage.",
             )
         return found

@@ -24,8 +24,8 @@ from anabranch.workflows.rules import MAX_TASKS
 from anabranch.workflows.work import DEFAULT_QUEUE, HandlerWork, Retry, WorkflowWork
 
 __all__ = [
-    "CHILD_JOB",
-    "INTERNAL",
+    "CHILD_JOB_HANDLER",
+    "INTERNAL_QUEUE",
     "KeepLane",
     "OpenLane",
     "Source",
@@ -40,7 +40,7 @@ __all__ = [
 
 NO_LIMIT = 2**31 - 1
 INTERNAL_POLICY = TaskPolicy(timedelta(minutes=5), Retry(max_attempts=1))
-CHILD_JOB = "anabranch.workflow"
+CHILD_JOB_HANDLER = "anabranch.workflow"
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,17 @@ class KeepLane:
     queue: str
 
 
-INTERNAL = "plan:"  # alone, the queue that every worker serves
+INTERNAL_QUEUE = "plan:"  # alone, the queue that every worker serves
 
 
 def internal_queue(workflow_id: str) -> str:
     """The queue of a workflow's planner and of its child jobs: only processes that registered it serve it."""
-    return f"{INTERNAL}{workflow_id}"
+    return f"{INTERNAL_QUEUE}{workflow_id}"
 
 
 def is_internal_queue(queue: str) -> bool:
     """Whether a queue is the engine's own: no workflow names it, and operators need not know of it."""
-    return queue.startswith(INTERNAL)
+    return queue.startswith(INTERNAL_QUEUE)
 
 
 def work_queue(node: Node) -> str:
@@ -119,7 +119,7 @@ def aggregate_lane(workflow: Workflow, node: Node) -> OpenLane:
 
 def fan_in_lane(node: FanInNode, source: str) -> OpenLane:
     """The one task that folds the results of a fan-out; every worker can do it."""
-    return _internal(node, Purpose.AGGREGATE, INTERNAL, TaskShape(previous=source, folding=node.folding))
+    return _internal(node, Purpose.AGGREGATE, INTERNAL_QUEUE, TaskShape(previous=source, folding=node.folding))
 
 
 def work_lane(
@@ -139,7 +139,7 @@ def work_lane(
         node=node.name,
         purpose=Purpose.WORK,
         queue=work_queue(node),
-        handler=work.handler if isinstance(work, HandlerWork) else CHILD_JOB,
+        handler=work.handler if isinstance(work, HandlerWork) else CHILD_JOB_HANDLER,
         source=source,
         policy=TaskPolicy.of(work),
         shape=_shape(node, planned=planned),

@@ -1,4 +1,4 @@
-"""A session while it lives: what its process has in hand, and the events that its heartbeat sends."""
+"""A live session: the tasks and rights that its process holds, and the events that its heartbeat sends."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from anabranch.engine.model import Attempt, Claim, InHand, ProgressReport, RightId, SessionId, TaskKey
-from anabranch.engine.ports import Hands, SessionGone, TakenRight
+from anabranch.engine.ports import Holdings, SessionGone, TakenRight
 from anabranch.errors import AnabranchError
 from anabranch.workflows.definition import Workflow
 
-__all__ = ["HeldTask", "LiveSession", "Rang", "SessionEvent", "SessionLost", "StopAttempts"]
+__all__ = ["DoorbellRang", "HeldTask", "LiveSession", "SessionEvent", "SessionLost", "StopAttempts"]
 
 
 @dataclass(frozen=True)
-class Rang:
+class DoorbellRang:
     """A doorbell rang: there may be something to do."""
 
 
@@ -28,15 +28,15 @@ class StopAttempts:
 
 @dataclass(frozen=True)
 class SessionLost:
-    """The session expired: others have all that was in hand."""
+    """The session expired: other processes have all its tasks and rights."""
 
 
-SessionEvent = Rang | StopAttempts | SessionLost
+SessionEvent = DoorbellRang | StopAttempts | SessionLost
 
 
 @dataclass(eq=False, slots=True)
 class HeldTask:
-    """A task in hand, from its claim to the answer to its report."""
+    """A claimed task, until its report is answered."""
 
     claim: Claim
     taken: float
@@ -59,10 +59,9 @@ class HeldTask:
 
 
 class LiveSession:
-    """The loop changes what is in hand and reads the events; the heartbeat's thread does the reverse."""
+    """The loop changes what is held and reads the events; the heartbeat's thread does the reverse."""
 
     def __init__(self, session: SessionId) -> None:
-        """For the running loop."""
         self.session = session
         self.tasks: dict[TaskKey, HeldTask] = {}
         self.rights: set[RightId] = set()
@@ -71,19 +70,19 @@ class LiveSession:
         self._events: asyncio.Queue[SessionEvent] = asyncio.Queue()
 
     def attempts(self) -> list[InHand]:
-        """The attempts in hand."""
+        """The attempts that the process holds."""
         return [InHand(held.claim.fence, held.started) for held in list(self.tasks.values())]
 
-    def hands(self) -> Hands:
-        """All that is in hand, and what keeps the process from its work."""
-        return Hands(self.attempts(), list(self.rights), self.trouble)
+    def hands(self) -> Holdings:
+        """All that the process holds, and what blocks its work, if anything."""
+        return Holdings(self.attempts(), list(self.rights), self.trouble)
 
     def send(self, event: SessionEvent) -> None:
         """Put an event on the queue; from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
-    async def next_event(self) -> Rang | StopAttempts:
+    async def next_event(self) -> DoorbellRang | StopAttempts:
         """Wait for the next event; SessionGone when the session is lost."""
         event = await self._events.get()
         if isinstance(event, SessionLost):
@@ -91,7 +90,7 @@ class LiveSession:
         return event
 
     async def wait(self, longest: timedelta) -> None:
-        """Sleep until something happens, or no longer than this; SessionGone when the session is lost."""
+        """Sleep until an event, but at most `longest`; SessionGone when the session is lost."""
         with suppress(TimeoutError):
             async with asyncio.timeout(longest.total_seconds()):
                 await self.next_event()

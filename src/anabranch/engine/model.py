@@ -11,10 +11,11 @@ from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.enums import JobState, LimitKind, NodeState, SessionKind
 
 __all__ = [
-    "TERMINAL",
+    "TERMINAL_STATES",
     "Answer",
     "ApplyResult",
     "Attempt",
+    "AttemptProgress",
     "Checkpoint",
     "ChildJob",
     "Claim",
@@ -35,7 +36,6 @@ __all__ = [
     "RetryAnswer",
     "RightId",
     "RightView",
-    "Said",
     "Session",
     "SessionId",
     "SessionKind",
@@ -48,12 +48,12 @@ SessionId = NewType("SessionId", int)
 RightId = NewType("RightId", int)
 
 
-TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
-ACTS = frozenset({"job.submitted", "job.cancelled", "job.retried", "gate.signalled"})
+TERMINAL_STATES = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+CALLER_EVENTS = frozenset({"job.submitted", "job.cancelled", "job.retried", "gate.signalled"})
 
 
 class Purpose(StrEnum):
-    """What a lane is for: the node's own work, or the engine's small tasks around it; what has no lane waits."""
+    """The purpose of a lane: the node's tasks, or the engine's own tasks for it. Gates and waits have no lane."""
 
     START = "start"
     PLAN = "plan"
@@ -79,7 +79,7 @@ class Ended(StrEnum):
 
 
 class ApplyResult(Enum):
-    """What became of a plan."""
+    """The result of applying a plan."""
 
     APPLIED = True
     JOB_MOVED = False  # the job changed since it was read
@@ -87,7 +87,7 @@ class ApplyResult(Enum):
 
 
 class RetryAnswer(StrEnum):
-    """What became of a retry."""
+    """The result of a retry."""
 
     RETRIED = "retried"
     MISSING = "missing"
@@ -98,7 +98,7 @@ class RetryAnswer(StrEnum):
 
 
 class SignalAnswer(StrEnum):
-    """What became of a signal to a gate."""
+    """The result of a signal to a gate."""
 
     ACCEPTED = "accepted"
     MISSING = "missing"
@@ -108,7 +108,7 @@ class SignalAnswer(StrEnum):
 
 
 class Answer(StrEnum):
-    """What became of a report; refused: the store can't hold it in any form."""
+    """The result of a report; refused: the store can't hold it in any form."""
 
     APPLIED = "applied"
     DUPLICATE = "duplicate"
@@ -171,7 +171,7 @@ class Event:
     @property
     def by(self) -> str | None:
         """Who did it, where a caller did, as the engine wrote it: data of other kinds may be a caller's own (P7)."""
-        who = (self.data.get("by") or self.data.get("sender")) if self.kind in ACTS else None
+        who = (self.data.get("by") or self.data.get("sender")) if self.kind in CALLER_EVENTS else None
         return who if isinstance(who, str) else None
 
 
@@ -238,7 +238,7 @@ class Attempt(NamedTuple):
 
 
 class InHand(NamedTuple):
-    """An attempt that a worker has, as its heartbeat reports it."""
+    """An attempt that a worker holds, as its heartbeat reports it."""
 
     attempt: Attempt
     started: bool
@@ -246,15 +246,15 @@ class InHand(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgressReport:
-    """How far a handler is, in its own words."""
+    """The progress of a handler, as it reports it."""
 
     done: float
     total: float | None = None
     message: str = ""
 
 
-class Said(NamedTuple):
-    """How far a handler says that its attempt is."""
+class AttemptProgress(NamedTuple):
+    """The progress that a handler reports for its attempt."""
 
     attempt: Attempt
     progress: ProgressReport
@@ -262,7 +262,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What an attempt of a task saved for the next one: how far it was, and what is needed to go on from there."""
+    """The progress that an attempt saved for the next one: its phase, and the state to resume from."""
 
     phase: str
     state: Json
@@ -290,7 +290,7 @@ class LaneFacts:
 
 @dataclass(slots=True)  # not frozen: there is one for each task, and frozen values are slow to make
 class Claim:
-    """A task in hand: attempt, session and token fence every report of it (E3)."""
+    """A claimed task: attempt, session and token fence every report of it (E3)."""
 
     key: TaskKey
     attempt: int
@@ -316,7 +316,7 @@ class Claim:
 
     @property
     def ids(self) -> dict[str, str | int]:
-        """What a log line about this attempt carries (O3)."""
+        """The ids in a log line about this attempt (O3)."""
         lane = self.lane
         return {
             "job": lane.job_id, "task": self.task_id, "attempt": self.attempt, "correlation_id": lane.correlation_id
@@ -324,7 +324,7 @@ class Claim:
 
     @property
     def parameters(self) -> JsonObject:
-        """What a task without a template gets: the job's parameters, its own, and its index where the node counts."""
+        """The parameters of a task without a template: the job's, its own, and its index where the node counts."""
         index: JsonObject = {"index": self.index} if self.lane.shape.indexed else {}
         return {**self.lane.parameters, **(self.item if isinstance(self.item, dict) else {}), **index}
 
@@ -345,7 +345,7 @@ class Report:
 
 @dataclass(frozen=True)
 class RightView:
-    """A right to advance with all that planning needs.
+    """An advance right with all that planning needs.
 
     `failure` is why a job fails that still lets others finish; `signal` is what a gate received, in a list of one;
     `kept` are the nodes that go on with the results they have; `is_child` says that another job waits for this one.
@@ -374,7 +374,7 @@ class RightView:
 
 @dataclass(frozen=True)
 class JobEnd:
-    """Where a job stands, and how long ago it ended if it has."""
+    """The status of a job, and how long ago it ended, if it has."""
 
     state: JobState
     ended_for: timedelta | None

@@ -1,4 +1,4 @@
-"""The loop that takes the rights that nobody took, and the duties beside it."""
+"""The orchestrator: takes free advance rights, and runs the sweeper and retention."""
 
 import asyncio
 from datetime import timedelta
@@ -9,20 +9,22 @@ from anabranch.engine.advancing import Advancer
 from anabranch.engine.live_session import LiveSession
 from anabranch.engine.ports import SessionGone, Store
 from anabranch.engine.retention import Purge, Retention
-from anabranch.engine.sweeper import EVERY, Sweeper
+from anabranch.engine.sweeper import SWEEP_INTERVAL, Sweeper
 from anabranch.errors import AnabranchError
 from anabranch.storage.results import Results
 
 __all__ = ["Orchestrator"]
 
 log = structlog.get_logger()
-POLL = timedelta(seconds=1)
+POLL_INTERVAL = timedelta(seconds=1)
 
 
 class Orchestrator:
-    """Takes the rights that nobody took; beside that, each in a task of its own, it sweeps and removes what is old."""
+    """Takes advance rights that no process holds; sweeps and purges in background tasks."""
 
-    def __init__(self, store: Store, results: Results, purge: Purge, *, sweep_every: timedelta = EVERY) -> None:
+    def __init__(
+        self, store: Store, results: Results, purge: Purge, *, sweep_every: timedelta = SWEEP_INTERVAL
+    ) -> None:
         """On this store; large results are brought back from where they were put aside."""
         self._store = store
         self._results = results
@@ -49,9 +51,9 @@ class Orchestrator:
         while not stop.is_set():
             try:
                 if not await advancer.take_free(before=sweeper.latest()):
-                    await live.wait(POLL)
+                    await live.wait(POLL_INTERVAL)
             except SessionGone:
                 raise
             except (AnabranchError, OSError) as error:
                 log.warning("orchestrator.interrupted", reason=str(error))
-                await live.wait(POLL)
+                await live.wait(POLL_INTERVAL)

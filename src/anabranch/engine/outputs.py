@@ -10,36 +10,35 @@ from anabranch.engine.items import find_items
 from anabranch.engine.ports import JobStore, StoredValue
 from anabranch.engine.transitions import (
     ABSENT,
-    MOST_ITEMS,
-    MOST_LOOKED_INTO,
+    MAX_ITEMS,
+    MAX_OUTPUT_BYTES,
     Absent,
     SetJob,
     TooLarge,
     Transition,
     Value,
 )
-from anabranch.storage.results import REFERENCE, Results
+from anabranch.storage.results import REFERENCE_KEY, Results
 from anabranch.workflows.expressions import Missing, Reference, walk
 
 __all__ = ["Outputs"]
 
 
 class Outputs:
-    """Looks outputs up in the store, or in the work area where large ones were put aside."""
+    """Looks outputs up in the store, or in the work area if they are large."""
 
     def __init__(self, store: JobStore, results: Results) -> None:
-        """With these parts."""
         self._store = store
         self.results = results
 
     async def look_up(self, job_id: str, reference: Reference) -> Json | Absent | TooLarge:
-        """What a reference stands for; ABSENT when there is no such thing, and TooLarge what nobody may look into."""
+        """The value of a reference; ABSENT if it does not exist, TooLarge if it exceeds what expressions may read."""
         found = await self._store.node_value(job_id, reference)
         if found is None:
             return ABSENT
         if found.reference is None and found.many is None:
             return found.value
-        if (size := _size(found, reference)) > MOST_LOOKED_INTO:
+        if (size := _size(found, reference)) > MAX_OUTPUT_BYTES:
             return TooLarge(size)
         whole = await asyncio.to_thread(self._whole, found)
         try:
@@ -50,7 +49,7 @@ class Outputs:
     async def look_up_items(self, job_id: str, reference: Reference) -> Value:
         """The same for the source of a fan-out, which is never decoded as a whole where it is large."""
         found = await self._store.node_value(job_id, reference)
-        if found is None or _size(found, reference) <= MOST_LOOKED_INTO:
+        if found is None or _size(found, reference) <= MAX_OUTPUT_BYTES:
             return await self.look_up(job_id, reference)
         path = reference.path[2:]
         if found.reference is not None:
@@ -81,7 +80,7 @@ class Outputs:
             return await asyncio.to_thread(_find_in, file, path)
 
     def _append(self, file: BinaryIO, lines: str, separator: bytes) -> bytes:
-        """Write the results of those that completed; what stands before the next one."""
+        """Write the results of completed tasks; returns the separator for the next one."""
         for line in lines.split("\n"):
             task: Any = decode(line)  # as app.node_results makes it
             if task["status"] == "completed":
@@ -97,22 +96,22 @@ class Outputs:
     def _whole(self, found: StoredValue) -> Json:
         if found.many is not None:
             return self.results.collect(found.many)
-        return self.results.bring_back({REFERENCE: found.reference})
+        return self.results.bring_back({REFERENCE_KEY: found.reference})
 
 
 def _size(found: StoredValue, reference: Reference) -> int:
-    """How many bytes would be brought back, as far as that is known; what is answered itself is bounded already."""
+    """How many bytes would be loaded, as far as that is known; a value that is stored inline is bounded already."""
     if found.reference is not None:
         return int(str(found.reference["size"]))
     many: Any = found.many or {}  # as app.lane_output makes it
     if "items_omitted" in many and reference.path[2:3] == ("items",):
-        return MOST_LOOKED_INTO + 1
+        return MAX_OUTPUT_BYTES + 1
     return sum(int(item["reference"]["size"]) for item in many.get("items", ()) if "reference" in item)
 
 
 def _find_in(file: BinaryIO, path: Sequence[str | int]) -> Value:
     try:
-        return find_items(file, path, MOST_ITEMS)
+        return find_items(file, path, MAX_ITEMS)
     except LookupError:
         return ABSENT
     except ValueError:  # it is there, and no array

@@ -14,23 +14,23 @@ from typing import Any
 import structlog
 
 from anabranch.engine.entry_points import PLUGIN_GROUP, find_entry_points
-from anabranch.engine.lanes import INTERNAL, internal_queue, is_internal_queue
+from anabranch.engine.lanes import INTERNAL_QUEUE, internal_queue, is_internal_queue
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.first_calls import find_first_calls
 from anabranch.workflows.functions import WorkflowFunction, functions_in
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import Mistake, nearest
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.nodes import AnyNode, FanInNode, FanOutNode
 from anabranch.workflows.stages import Declaration, classes_in, declare
 from anabranch.workflows.validation import find_handler_mistakes
-from anabranch.workflows.work import DEFAULT_QUEUE, HandlerWork
+from anabranch.workflows.work import DEFAULT_QUEUE, Handler, HandlerWork
 from anabranch.workflows.yaml.load import Loaded, load_yaml
 
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
 
-CHOSEN = "PLUGIN_MODULES"
+MODULE_LIST_NAME = "PLUGIN_MODULES"
 log = structlog.get_logger()
 
 
@@ -43,14 +43,13 @@ class _Function:
 
 
 class Registry:
-    """The handlers and job types of this process. A later one of the same name takes the place of an earlier.
+    """The handlers and workflows of this process. A later one replaces an earlier one of the same name.
 
     `refused` says why something can't be used: a plugin, a file or a job type; `broken` names the file of a workflow.
     What was taken once is not taken again: a module that only imports another's handler doesn't bring it.
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self.handlers: dict[str, Handler] = {}
         self.declarations: dict[str, Declaration] = {}
         self.refused: dict[str, str] = {}
@@ -78,7 +77,7 @@ class Registry:
         self._brought += [_Function(f"{module.__name__}.{found.id}", found) for found in functions]
 
     def refuse(self, name: str, reason: str) -> None:
-        """Note that a plugin or job type can't be used; the others go on (G5)."""
+        """Note that a plugin or workflow can't be used; the others are not affected (G5)."""
         self.refused[name] = reason
         log.error("plugin.refused", name=name, reason=reason)
 
@@ -87,7 +86,7 @@ class Registry:
         self._brought.append(folder)
 
     def resolve(self) -> None:
-        """Give nodes what their handlers decide; a workflow that doesn't fit its handlers is refused alone (G5)."""
+        """Resolve nodes by their handlers; only a workflow that does not match its handlers is refused (G5)."""
         before = set(self.refused)
         for brought in self._brought:
             for declared in self._load(brought):
@@ -99,7 +98,9 @@ class Registry:
                 del self.declarations[name]
                 continue
             nodes = tuple(self._resolve_node(node) for node in declared.workflow.nodes)
-            self.declarations[name] = replace(declared, workflow=replace(declared.workflow, nodes=nodes))
+            workflow = replace(declared.workflow, nodes=nodes)
+            first_calls = find_first_calls(workflow, self.handlers)
+            self.declarations[name] = replace(declared, workflow=workflow, first_calls=first_calls)
         nested = nest(self.declarations, self.broken)
         for name, found in nested.refused.items():
             self._refuse_nested(name, found)
@@ -108,7 +109,7 @@ class Registry:
         self._misfits = set(self.refused) - before
 
     def reread(self) -> "Registry":
-        """The same code with the workflow files as they are now.
+        """A registry of the same code with the current workflow files.
 
         While one of them is refused, nothing is taken away: what is gone may have been in it, and is `kept`.
         """
@@ -143,7 +144,7 @@ class Registry:
         """Every queue that a registered workflow names, and the engine's own."""
         working = [node if isinstance(node, FanInNode) else node.work for flow in self.workflows for node in flow.nodes]
         named = {work.queue for work in working if isinstance(work, FanInNode | HandlerWork) and work.queue}
-        internal = {INTERNAL, *(internal_queue(workflow.id) for workflow in self.workflows)}
+        internal = {INTERNAL_QUEUE, *(internal_queue(workflow.id) for workflow in self.workflows)}
         return sorted(named | {DEFAULT_QUEUE} | internal)
 
     def serve(self, chosen: Sequence[str]) -> list[str]:
@@ -260,7 +261,7 @@ def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
 def _submodules(plugin: str) -> list[str]:
     """Those that a package says it brings handlers in, else all."""
     package = sys.modules.get(plugin)
-    if (named := getattr(package, CHOSEN, None)) is not None:
+    if (named := getattr(package, MODULE_LIST_NAME, None)) is not None:
         return [f"{plugin}.{name}" for name in named]
     return [found.name for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{plugin}.")]
 

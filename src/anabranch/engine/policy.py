@@ -62,7 +62,7 @@ class TaskPolicy:
 
 @dataclass(frozen=True)
 class TaskShape:
-    """What the tasks of a lane are given besides their own parameters, and what they are.
+    """The inputs of a lane's tasks besides their parameters, and the kind of the tasks.
 
     `lineage` names the node whose result of the same index a task gets, `previous` the one whose results it gets all;
     `workflow` is the hash of the workflow that each task runs as a job; `folding` is what a fan-in makes of results.

@@ -11,6 +11,7 @@ from anabranch.engine.model import (
     Answer,
     ApplyResult,
     Attempt,
+    AttemptProgress,
     ChildJob,
     Claim,
     InHand,
@@ -22,13 +23,12 @@ from anabranch.engine.model import (
     RetryAnswer,
     RightId,
     RightView,
-    Said,
     SessionId,
     SessionKind,
     SignalAnswer,
     TaskKey,
 )
-from anabranch.engine.retry import Again
+from anabranch.engine.retry import RetryPlan
 from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.transitions import Transition
 from anabranch.errors import AnabranchError, Conflict
@@ -38,8 +38,9 @@ from anabranch.workflows.expressions import Reference
 __all__ = [
     "AnswerT",
     "Applied",
-    "Hands",
+    "ClaimRequest",
     "HeartbeatConnection",
+    "Holdings",
     "JobStore",
     "KeyTaken",
     "Refused",
@@ -58,7 +59,6 @@ __all__ = [
     "TaskQueue",
     "Turn",
     "Verdict",
-    "Wanted",
 ]
 
 AnswerT = TypeVar("AnswerT", RetryAnswer, SignalAnswer)
@@ -88,13 +88,17 @@ class Refused(AnabranchError):
 
 @dataclass(frozen=True)
 class Submitted:
-    """The job of a submission and the rights to go on with it, if it is new; or, replayed, an earlier answer."""
+    """The job of a submission with the rights to advance it if it is new; or, replayed, an earlier answer.
+
+    `failed_before` is the job of the same parameters that failed, if it is new for that reason.
+    """
 
     job_id: str
     state: JobState
     created: bool
     rights: "tuple[TakenRight, ...]" = ()
     replayed: bool = False
+    failed_before: str | None = None
 
     @property
     def is_new(self) -> bool:
@@ -104,7 +108,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Verdict(Generic[AnswerT]):
-    """What became of a retry or a signal, and the right to go on if there is one."""
+    """The result of a retry or a signal, with the right to advance the job, if there is one."""
 
     answer: AnswerT
     right: "TakenRight | None"
@@ -112,7 +116,7 @@ class Verdict(Generic[AnswerT]):
 
 @dataclass(frozen=True)
 class Spawned:
-    """The job that a task was traded for, and the rights to go on with it if it is new."""
+    """The child job of a task, with the rights to advance it if it is new."""
 
     job_id: str
     rights: "tuple[TakenRight, ...]" = ()
@@ -120,7 +124,7 @@ class Spawned:
 
 @dataclass(frozen=True)
 class TakenRight:
-    """A right in hand; `takes` fences it like an attempt."""
+    """A right that a process holds; `takes` fences it, as the number of an attempt does."""
 
     id: RightId
     takes: int
@@ -128,15 +132,15 @@ class TakenRight:
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of a plan, and new rights."""
+    """The result of applying a plan, with new rights."""
 
     result: ApplyResult
     rights: tuple[TakenRight, ...]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a worker asks for: at most `limit` tasks of these queues, but of a fast handler as many as `fast` says."""
+class ClaimRequest:
+    """The claims that a worker wants: `limit` tasks of these queues, but `fast[handler]` of a fast handler."""
 
     queues: Sequence[str]
     limit: int
@@ -154,7 +158,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class StoredValue:
-    """A part of a node's output; or what stands for the whole: a reference, or the results of many tasks."""
+    """A part of a node's output; or, for the whole: a reference, or the results of many tasks."""
 
     value: Json
     reference: dict[str, Json] | None
@@ -181,7 +185,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class ClockReading:
-    """What the server's clock shows, and how far steps that were noted have moved it."""
+    """The server's time, and by how much noted steps have moved its clock."""
 
     at: datetime
     shifted: timedelta
@@ -206,8 +210,8 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class Hands:
-    """What a process has in hand: attempts, and rights to advance; and what keeps it from its work, if anything."""
+class Holdings:
+    """All that a process holds: attempts and advance rights; and what blocks its work, if anything."""
 
     attempts: Sequence[InHand] = ()
     rights: Sequence[RightId] = ()
@@ -241,7 +245,7 @@ class JobStore(Protocol):
         self, job_id: str, node: str, payload: JsonObject, by: str, session: SessionId
     ) -> Verdict[SignalAnswer]: ...
     async def retry(
-        self, job_id: str, version: int, again: Again, session: SessionId, by: str | None = None
+        self, job_id: str, version: int, again: RetryPlan, session: SessionId, by: str | None = None
     ) -> Verdict[RetryAnswer]: ...
     async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]: ...
     async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]: ...
@@ -259,7 +263,7 @@ class TaskQueue(Protocol):
     async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool: ...
     async def drain(self, session: SessionId, *, draining: bool) -> bool: ...
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None: ...
-    async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn: ...
+    async def turn(self, session: SessionId, reports: Sequence[Report], wanted: ClaimRequest) -> Turn: ...
     async def claim_apart(self, session: SessionId, queues: Sequence[str]) -> list[Claim]: ...
     async def reconcile(self, session: SessionId, in_hand: Sequence[InHand]) -> int: ...
     async def renew(self) -> None: ...
@@ -274,7 +278,7 @@ class TaskQueue(Protocol):
 
 
 class RetentionStore(Protocol):
-    """What is kept for a time, and removed in batches; each of them commits by itself, soon."""
+    """Removes old rows in batches, each in a short transaction."""
 
     async def has_turn(self, session: SessionId, every: timedelta) -> bool:
         """Whether no other process does it."""
@@ -283,10 +287,10 @@ class RetentionStore(Protocol):
         """Note that it is done; False when another does it."""
 
     async def purge(self, age: timedelta, after: int) -> tuple[int, int | None]:
-        """Turn some jobs that ended so long ago into tombstones; how many, and where to go on, or None at the end."""
+        """Turn some jobs that ended this long ago into tombstones; how many, and the last id, or None at the end."""
 
     async def survey(self, age: timedelta, after: int) -> tuple[Survey, int | None]:
-        """What `purge` would do, and where to go on."""
+        """What `purge` would remove, and the last id read, or None at the end."""
 
     async def remains(self, after: int) -> list[Remains]:
         """Some purged jobs that have left something, after one of them."""
@@ -295,20 +299,20 @@ class RetentionStore(Protocol):
         """Remove some of the rows that they left; how many, and 0 at the end."""
 
     async def remove_tombstones(self, age: timedelta) -> int:
-        """Remove some that are so old; how many, and 0 at the end. So do the two below."""
+        """Remove some tombstones of at least this age; how many, and 0 at the end."""
 
     async def remove_sessions(self, age: timedelta) -> int: ...
     async def remove_workflows(self, age: timedelta) -> int: ...
 
 
 class HeartbeatConnection(Protocol):
-    """A connection of its own for beats, progress and doorbells; used from one thread, blocking; others may wake it."""
+    """A blocking connection for beats, progress and doorbells; one thread uses it, and others may wake it."""
 
-    def beat(self, session: SessionId, hands: Hands) -> list[Attempt] | None:
-        """Renew the lease, and that of the rights in hand; the attempts to stop, or None when the session is gone."""
+    def beat(self, session: SessionId, hands: Holdings) -> list[Attempt] | None:
+        """Renew the leases of the session and its rights; returns the attempts to stop, or None when it expired."""
 
-    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
-        """Note how far tasks are; those that were noted: of others the attempt has ended, or somebody is at them."""
+    def progress(self, session: SessionId, said: Sequence[AttemptProgress]) -> set[TaskKey]:
+        """Store the progress of tasks; returns those stored: the others have ended, or are locked."""
 
     def wait(self, timeout: timedelta) -> bool:
         """True when a doorbell rang before the timeout; a wait that was woken ends early."""
@@ -317,7 +321,7 @@ class HeartbeatConnection(Protocol):
         """End this wait, and every later one at once; from any thread."""
 
     def close(self) -> None:
-        """Give the connection up; nobody may wake it any more."""
+        """Close the connection; it can't be woken any more."""
 
 
 class Store(JobStore, TaskQueue, Protocol):
@@ -327,4 +331,4 @@ class Store(JobStore, TaskQueue, Protocol):
         """A new connection for beats and doorbells."""
 
     def retention(self) -> RetentionStore:
-        """What is kept for a time."""
+        """The store of retention."""

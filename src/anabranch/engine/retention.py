@@ -1,4 +1,4 @@
-"""Retention: what was kept long enough goes, in batches, while the system runs (O5)."""
+"""Retention: removes old jobs and rows in batches, while the system runs (O5)."""
 
 import asyncio
 import time
@@ -14,21 +14,21 @@ from anabranch.engine.ports import Remains, RetentionStore, Survey
 from anabranch.errors import AnabranchError
 from anabranch.storage.results import Results
 
-__all__ = ["Keep", "Purge", "Purged", "Remove", "Retention"]
+__all__ = ["Purge", "Purged", "Remove", "Retention", "RetentionPeriods"]
 
 # Removes up to so many of the objects that a job left; how many, and 0 when there are none.
 Remove = Callable[[str, int], int]
 
 log = structlog.get_logger()
-EVERY = timedelta(seconds=60)
-WATCH = timedelta(seconds=5)  # how soon another takes over from one that died
+PURGE_INTERVAL = timedelta(seconds=60)
+TAKEOVER_INTERVAL = timedelta(seconds=5)  # how soon another takes over from one that died
 DEFINITION_AGE = timedelta(days=1)
-FILES = 1_000
+MAX_BATCH_FILES = 1_000
 
 
 @dataclass(frozen=True)
-class Keep:
-    """How long things are kept; jobs without a time stay for ever."""
+class RetentionPeriods:
+    """How long rows are kept; without a time, jobs are kept forever."""
 
     jobs: timedelta | None
     tombstones: timedelta
@@ -37,7 +37,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Purged:
-    """What is gone: jobs, the rows and files that their tasks left, and what else was old."""
+    """How much was removed: jobs, rows and files of their tasks, and other old rows."""
 
     jobs: int = 0
     rows: int = 0
@@ -51,16 +51,19 @@ class Purged:
 
 
 class Purge:
-    """Removes what is older than it is to be kept.
+    """Removes what is past its retention period.
 
-    A job first becomes a tombstone, in one commit: from then on nobody finds it. Then its files go, then the rows of
-    its tasks. After a crash, the next purge finds what remains by the tombstone, and goes on.
+    A job first becomes a tombstone, in one commit: it can't be found any more. Then its files are removed, then the
+    rows of its tasks. After a crash, the next purge finds the rest by the tombstone.
     """
 
     def __init__(
-        self, store: RetentionStore, results: Results, keep: Keep, remove_objects: Remove = lambda _job, _most: 0
+        self,
+        store: RetentionStore,
+        results: Results,
+        keep: RetentionPeriods,
+        remove_objects: Remove = lambda _job, _most: 0,
     ) -> None:
-        """With these parts."""
         self._store = store
         self._removes = (results.remove, remove_objects)
         self._keep = keep
@@ -74,7 +77,7 @@ class Purge:
         return total
 
     async def batches(self) -> AsyncGenerator[Purged, None]:
-        """Do it all; each batch is reported when it is done, and the callback may rest, or stop."""
+        """Purge everything; yields after each batch, so that the caller may pause or stop."""
         async for done in self._finish():
             yield done
         if self._keep.jobs is not None:
@@ -112,7 +115,7 @@ class Purge:
                     async for files in self._remove_files(left):
                         yield Purged(files=files)
                 except (OSError, AnabranchError) as error:  # one that can't go keeps no other
-                    log.warning("retention.files_kept", job=left.job_id, reason=str(error))
+                    log.warning("retention.files_failed", job=left.job_id, reason=str(error))
                 else:
                     bare.append(left)
             async for rows in _repeat(self._store.clear, bare):
@@ -120,7 +123,7 @@ class Purge:
 
     async def _remove_files(self, left: Remains) -> AsyncGenerator[int, None]:
         for remove in self._removes:
-            while files := await asyncio.to_thread(remove, left.job_id, FILES):
+            while files := await asyncio.to_thread(remove, left.job_id, MAX_BATCH_FILES):
                 yield files
 
 
@@ -128,40 +131,39 @@ class Retention:
     """The duty to purge, done by one process at a time; its heartbeat shows that rounds go well (O2)."""
 
     def __init__(self, store: RetentionStore, session: SessionId) -> None:
-        """For the process of this session."""
         self._store = store
         self._session = session
 
     async def run(self, purge: Purge) -> None:
         """Purge now and then until cancelled."""
         while True:
-            pause = EVERY
+            pause = PURGE_INTERVAL
             try:
                 if not await self.turn(purge):
-                    pause = WATCH
+                    pause = TAKEOVER_INTERVAL
             except AnabranchError as error:
                 log.warning("retention.interrupted", reason=error.message)
-                pause = WATCH
+                pause = TAKEOVER_INTERVAL
             except Exception:  # the loop must go on; without its heartbeat, health shows it
                 log.exception("retention.failed")
             await asyncio.sleep(pause.total_seconds())
 
     async def turn(self, purge: Purge) -> bool:
         """Do one round, if no other process does; whether it was done to its end."""
-        if not await self._store.has_turn(self._session, EVERY):
+        if not await self._store.has_turn(self._session, PURGE_INTERVAL):
             return False
         total, began = Purged(), time.monotonic()
         async with aclosing(purge.batches()) as batches:
             async for done in batches:
                 total += done
-                if not await self._store.note_turn(self._session, EVERY):
+                if not await self._store.note_turn(self._session, PURGE_INTERVAL):
                     return False
                 # Half of the time is for others.
                 await asyncio.sleep(time.monotonic() - began)
                 began = time.monotonic()
         if total != Purged():
             log.info("retention.purged", **asdict(total))
-        return await self._store.note_turn(self._session, EVERY)
+        return await self._store.note_turn(self._session, PURGE_INTERVAL)
 
 
 async def _repeat(

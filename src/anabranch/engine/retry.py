@@ -8,28 +8,28 @@ from anabranch.errors import Conflict, InputError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.mistakes import nearest
 
-__all__ = ["Again", "choose_again"]
+__all__ = ["RetryPlan", "choose_retry"]
 
-BROKEN = (NodeState.FAILED, NodeState.CANCELLED)
+BROKEN_STATES = (NodeState.FAILED, NodeState.CANCELLED)
 
 
 @dataclass(frozen=True)
-class Again:
+class RetryPlan:
     """The nodes that run again, in order; those of `kept` only for the tasks that did not complete."""
 
     nodes: tuple[str, ...]
     kept: frozenset[str]
 
 
-def choose_again(
+def choose_retry(
     workflow: Workflow,
     states: Mapping[str, NodeState],
     failed: Mapping[str, int],
     *,
     nodes: Collection[str] = (),
     from_node: str | None = None,
-) -> Again:
-    """What a retry runs: the failed tasks of the job, or of these nodes; or a node whole; and all that is behind them.
+) -> RetryPlan:
+    """The nodes that a retry runs: the failed ones, or these, or all from one node on; and all nodes after them.
 
     `failed` counts the failed tasks of each node. Without a choice it is what failed the job, or, in a job that
     completed in spite of failures, those.
@@ -41,7 +41,7 @@ def choose_again(
         raise InputError(
             "retry.choice", "either failed tasks of nodes are retried, or a node whole", remedy="Give one of both."
         )
-    broken = {name for name, state in states.items() if state in BROKEN}
+    broken = {name for name, state in states.items() if state in BROKEN_STATES}
     chosen = broken | set(nodes)
     if not chosen and not from_node:
         chosen = {name for name, count in failed.items() if count}
@@ -58,7 +58,7 @@ def choose_again(
     behind = workflow.behind(chosen | whole)
     skipped = {name for name, state in states.items() if state is NodeState.SKIPPED}
     again = chosen | whole | behind | skipped
-    return Again(
+    return RetryPlan(
         nodes=tuple(node.name for node in workflow.nodes if node.name in again),
         kept=frozenset(chosen - whole - behind),
     )

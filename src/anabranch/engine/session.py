@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from anabranch.engine.heartbeat import Heartbeat
-from anabranch.engine.live_session import LiveSession, Rang
+from anabranch.engine.live_session import DoorbellRang, LiveSession
 from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.ports import Refused, SessionGone, Store
 from anabranch.errors import Unavailable
@@ -17,7 +17,7 @@ from anabranch.errors import Unavailable
 __all__ = ["Part", "keep_session"]
 
 log = structlog.get_logger()
-PARTING_SECONDS = 5.0
+END_SECONDS = 5.0
 
 
 class Part(Protocol):
@@ -76,22 +76,22 @@ async def _watch(serving: "asyncio.Task[None]", session: SessionId, heartbeat: H
         await asyncio.wait([serving], timeout=lease.total_seconds() / 12)
         heartbeat.tick()
         if not serving.done() and heartbeat.silence > lease * 2 / 3:
-            log.error("session.unheard", session=session)
+            log.error("session.unanswered", session=session)
             raise SessionGone(session)
     await serving
 
 
 async def _ring_at_stop(live: LiveSession, stop: asyncio.Event) -> None:
     await stop.wait()
-    live.send(Rang())
+    live.send(DoorbellRang())
 
 
 async def _end(store: Store, session: SessionId) -> None:
     try:
-        async with asyncio.timeout(PARTING_SECONDS):
+        async with asyncio.timeout(END_SECONDS):
             await store.end_session(session, "stopped")
     except (Unavailable, Refused, TimeoutError) as error:
-        log.warning("session.end_unsaid", session=session, reason=str(error) or "no answer")
+        log.warning("session.end_unreported", session=session, reason=str(error) or "no answer")
 
 
 async def _unless(stop: asyncio.Event, opening: Coroutine[None, None, SessionId]) -> SessionId | None:

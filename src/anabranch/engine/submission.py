@@ -31,7 +31,7 @@ class IdempotencyKey:
 
 @dataclass(frozen=True)
 class Order:
-    """What a caller asks for, as it came: it is not checked yet."""
+    """A caller's request for a job, not checked yet."""
 
     workflow_id: str
     parameters: Mapping[str, Json]
@@ -44,7 +44,7 @@ class Order:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, keep: timedelta) -> IdempotencyKey | None:
-        """Its key, if it has one, and the hash of what is asked for.
+        """Its idempotency key, if it has one, with the hash of the request.
 
         That is what the caller said and not what the workflow made of it: with a new default or without the workflow,
         the same request is still the same. How it was written is left out, and so are its labels, its correlation id
@@ -88,7 +88,7 @@ class Submission:
 
     @cached_property
     def identity(self) -> tuple[str, str]:
-        """The canonical JSON of its identity, cut where the ordinal stands: the store knows the ordinal."""
+        """The canonical JSON of its identity, before and after the ordinal, which the store knows."""
         head = f'{{"job_type":{canonical(self.workflow.id)},"ordinal":'
         return head, f',"parameters":{self.parameters_text},"scope":{canonical(self.scope)}}}'
 

@@ -1,4 +1,4 @@
-"""Submissions gathered: those that come while a call to the store is under way go together in the next."""
+"""Batches submissions: those that arrive during a call to the store go together in the next."""
 
 import asyncio
 from collections import deque
@@ -17,14 +17,14 @@ from anabranch.errors import AnabranchError
 __all__ = ["Answer", "SubmitBatcher"]
 
 log = structlog.get_logger()
-MOST = 100
-MOST_CHARACTERS = 1_000_000
+MAX_BATCH_JOBS = 100
+MAX_BATCH_CHARS = 1_000_000
 Answer = Submitted | AnabranchError
 Waiting = tuple[Submission, "asyncio.Future[Submitted]"]
 
 
 class SubmitBatcher:
-    """Submits under one session. Nobody waits for others to come; but under load, many jobs share a commit."""
+    """Submits under one session. No submission waits for others, but under load many share a commit."""
 
     def __init__(self, store: JobStore, session: SessionId) -> None:
         """For this session only: a new session needs a new one."""
@@ -67,11 +67,11 @@ class SubmitBatcher:
                 log.exception("submit.crashed")
                 answers = [AnabranchError("internal", "something went wrong inside the API")] * len(batch)
             for (_, waiting), answer in zip(batch, answers, strict=True):
-                _tell(waiting, answer)
+                _resolve(waiting, answer)
 
     def _take(self) -> list[Waiting]:
         batch, size = [self._waiting.popleft()], 0
-        while self._waiting and len(batch) < MOST and size < MOST_CHARACTERS:
+        while self._waiting and len(batch) < MAX_BATCH_JOBS and size < MAX_BATCH_CHARS:
             batch.append(self._waiting.popleft())
             size += len(batch[-1][0].parameters_text)
         return batch
@@ -84,7 +84,7 @@ def _opened(submission: Submission, answer: Answer) -> list[str]:
     return [change.queue for change in submission.start or () if isinstance(change, OpenLane)]
 
 
-def _tell(waiting: "asyncio.Future[Submitted]", answer: Answer) -> None:
+def _resolve(waiting: "asyncio.Future[Submitted]", answer: Answer) -> None:
     if waiting.done():  # the caller is gone
         return
     if isinstance(answer, Submitted):

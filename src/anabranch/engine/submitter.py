@@ -1,4 +1,4 @@
-"""From what callers ask for to jobs: orders checked against their workflow, and submitted."""
+"""Checks callers' orders against their workflows, and submits them."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -31,7 +31,7 @@ class Submitter:
         return await self._batcher.submit(prepared) if isinstance(prepared, Submission) else prepared
 
     async def submit_batch(self, orders: Sequence[Order]) -> list[Answer]:
-        """The jobs of many orders, in one commit; what is wrong with one hurts no other."""
+        """The jobs of many orders, in one commit; a wrong order does not affect the others."""
         prepared = [await self._try(order) for order in orders]
         submissions = [one for one in prepared if isinstance(one, Submission)]
         answers = iter(await self._batcher.submit_batch(submissions) if submissions else [])

@@ -1,4 +1,4 @@
-"""The sweeper: takes over what dead sessions hold, and ends what is over by the clock."""
+"""The sweeper: returns the tasks of dead sessions, and ends what has timed out."""
 
 import asyncio
 import time
@@ -12,37 +12,39 @@ from anabranch.engine.model import SessionId
 from anabranch.engine.ports import ClockReading, TaskQueue
 from anabranch.errors import AnabranchError
 
-__all__ = ["EVERY", "Sweeper"]
+__all__ = ["SWEEP_INTERVAL", "Sweeper"]
 
 log = structlog.get_logger()
-EVERY = timedelta(seconds=5)
+SWEEP_INTERVAL = timedelta(seconds=5)
 GRACE = timedelta(seconds=30)
-LOOKS_AHEAD = 6  # in how many rounds it is looked once for what was noted by a clock that was ahead between two rounds
-STEP = timedelta(seconds=20)  # less is drift, or an answer that was slow
+LEAD_CHECK_ROUNDS = (
+    6  # in how many rounds it is looked once for what was noted by a clock that was ahead between two rounds
+)
+CLOCK_TOLERANCE = timedelta(seconds=20)  # less is drift, or an answer that was slow
 
 
 def _read_steady_clock() -> float:
-    """Seconds by a clock that nobody sets and that goes on while the machine sleeps, where there is one."""
+    """Seconds of a clock that can't be set, and that includes sleep where the system has one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Sweeper:
-    """A loop over state in bounded rounds; any number of them may run at once."""
+    """Sweeps in bounded rounds; several may run at once."""
 
     def __init__(
         self,
         queue: TaskQueue,
         session: SessionId,
         *,
-        every: timedelta = EVERY,
+        every: timedelta = SWEEP_INTERVAL,
         now: Callable[[], float] = _read_steady_clock,
     ) -> None:
-        """For the process of this session; `now` are seconds by a clock that nobody sets."""
+        """For the process of this session; `now` returns seconds of a clock that can't be set."""
         self._queue = queue
         self._session = session
         self._every = every
         self._now = now
-        self._seen: _Read | None = None
+        self._seen: _ClockSample | None = None
         self._rounds = 0
 
     async def run(self) -> None:
@@ -67,27 +69,27 @@ class Sweeper:
         """The latest time that the server's clock can show, unless it has stepped; None before it was ever read."""
         return self._seen.latest(self._now()) if self._seen else None
 
-    async def _follow_clock(self) -> "_Read":
-        """See whether the server's clock stepped since the last round: it goes on as ours, which nobody sets, does."""
+    async def _follow_clock(self) -> "_ClockSample":
+        """Check whether the server's clock stepped since the last round, by comparison with our monotonic clock."""
         read = await self._read_clock()
         last = self._seen or read
         elapsed = timedelta(seconds=read.answered - last.answered)
         step = read.reading.at - last.reading.at - elapsed
         noted = read.reading.shifted - last.reading.shifted
-        slack = STEP + timedelta(seconds=max(read.took, last.took))
+        slack = CLOCK_TOLERANCE + timedelta(seconds=max(read.took, last.took))
         if abs(step) > slack and abs(step - noted) > slack:
             await self._step_clock(step - noted, read.reading, elapsed)
             self._seen = await self._read_clock()  # which knows of the step
             return self._seen
-        if self._rounds % LOOKS_AHEAD == 0 and (lead := await self._queue.find_lead()) > STEP:
+        if self._rounds % LEAD_CHECK_ROUNDS == 0 and (lead := await self._queue.find_lead()) > CLOCK_TOLERANCE:
             await self._step_clock(-lead, read.reading, None)
         self._rounds += 1
         self._seen = read  # not before the step is noted: what fails is tried again with the next round
         return read
 
-    async def _read_clock(self) -> "_Read":
+    async def _read_clock(self) -> "_ClockSample":
         asked = self._now()
-        return _Read(await self._queue.read_clock(), asked, self._now())
+        return _ClockSample(await self._queue.read_clock(), asked, self._now())
 
     async def _step_clock(self, step: timedelta, reading: ClockReading, elapsed: timedelta | None) -> None:
         if await self._queue.step_clock(self._session, step, reading.shifted, elapsed):
@@ -95,8 +97,8 @@ class Sweeper:
 
 
 @dataclass(frozen=True)
-class _Read:
-    """What the server's clock showed, and ours before and after."""
+class _ClockSample:
+    """A reading of the server's clock, and our clock before and after it."""
 
     reading: ClockReading
     asked: float
@@ -104,9 +106,9 @@ class _Read:
 
     @property
     def took(self) -> float:
-        """How many seconds the answer took: it may be as old."""
+        """How many seconds the answer took, which is its uncertainty."""
         return self.answered - self.asked
 
     def latest(self, now: float) -> datetime:
         """The latest time that the server's clock can show, unless it has stepped since."""
-        return self.reading.at + timedelta(seconds=now - self.asked) + STEP
+        return self.reading.at + timedelta(seconds=now - self.asked) + CLOCK_TOLERANCE

@@ -1,4 +1,4 @@
-"""What the evaluator gets to know of a job, and what it answers: facts and events in, transitions or needs out."""
+"""The inputs and outputs of the evaluator: facts and events in, transitions or needs out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from anabranch.workflows.expressions import Reference
 
 __all__ = [
     "ABSENT",
-    "MOST_ITEMS",
-    "MOST_LOOKED_INTO",
+    "MAX_ITEMS",
+    "MAX_OUTPUT_BYTES",
     "Absent",
     "Event",
     "Facts",
@@ -32,17 +32,17 @@ __all__ = [
 ]
 
 
-MOST_LOOKED_INTO = 16_000_000
-MOST_ITEMS = 1_000_000
+MAX_OUTPUT_BYTES = 16_000_000
+MAX_ITEMS = 1_000_000
 
 
 class Absent:
-    """What a value is that was looked for and is not there."""
+    """The value of a reference to something that does not exist."""
 
 
 @dataclass(frozen=True)
 class TooLarge:
-    """What a value is that is in an output with more bytes than expressions may look into."""
+    """The value of a reference into an output with more bytes than expressions may read."""
 
     size: int
 
@@ -54,7 +54,7 @@ Values = Mapping[tuple[str | int, ...], Value]
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a job: the branches its conditionals took, and why it fails if it already does.
+    """A job as the evaluator sees it: the branches its conditionals took, and its failure, if it has one.
 
     `kept` are the nodes that were retried and go on with the results they have.
     """
@@ -94,7 +94,7 @@ class Signalled:
 
 @dataclass(frozen=True)
 class TimeUp:
-    """A wait is over, or a gate waited for as long as it may."""
+    """The time of a wait or a gate is up."""
 
     node: str
 
@@ -114,7 +114,7 @@ class SetNode:
 
 @dataclass(frozen=True)
 class OpenWait:
-    """Wait for a signal, for so many seconds, or until a time; the store knows the time."""
+    """Wait for a signal, for a number of seconds, or until a time."""
 
     node: str
     is_gate: bool

@@ -9,6 +9,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
+from anabranch.enums import NodeStatus
 from anabranch.workflows.nodes import GateNode
 
 __all__ = [
@@ -32,17 +33,24 @@ __all__ = [
 class NodeDetail:
     """A node with the count of its tasks by state; a node that isn't open yet has none.
 
-    `said` is how far the running ones are that said so, where few run; `gate` is what a gate that waits declares.
+    `said` is how far the running ones are that said so, where few run; `is_waiting` for a gate or a wait that is open,
+    `gate` is what such a gate declares.
     """
 
     name: str
     state: NodeState
+    is_waiting: bool
     tasks: TaskCounts
     said: tuple[Progress, ...]
     error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
     gate: GateNode | None = None
+
+    @property
+    def status(self) -> NodeStatus:
+        """The status that is shown."""
+        return NodeStatus.WAITING if self.is_waiting else NodeStatus(self.state)
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class LabelledJob(Job):
 
 
 class JobHead(NamedTuple):
-    """Where a job stands, and the number of its last event."""
+    """The status of a job, and the number of its last event."""
 
     job: int
     state: JobState
@@ -159,7 +167,7 @@ class Horizon:
 
 @dataclass(frozen=True)
 class Vitals:
-    """What health is judged by: live processes, duties, rights that nobody took, ready tasks and workers by queue,
+    """The figures that health is judged by: live processes, duties, free rights, ready tasks and workers by queue,
     tasks by the handler that no worker has, what keeps processes and jobs from going on, connections to this database
     and to all of the server's, the release of the schema that was deployed, and of ours, what holds the horizon of
     vacuums, and the last step of the server's clock."""
@@ -184,7 +192,7 @@ class Vitals:
 
 @dataclass(frozen=True)
 class Gauges:
-    """What the database knows for metrics: counts by state, queue, kind and duty, sizes and ages.
+    """The figures for metrics: counts by state, queue, kind and duty, sizes and ages.
 
     `ended` are workflow, state and jobs; a workflow without a name stands for those that have no series of their own.
     """

@@ -36,7 +36,6 @@ class TierObjects:
     """Objects of the tiers that handlers write to."""
 
     def __init__(self, storage: Storage) -> None:
-        """Nothing is opened yet."""
         self._storage = storage
 
     async def size(self, address: str) -> int:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from anabranch.errors import InputError
 
-__all__ = ["RESERVED", "Address", "can_be_shown", "check_path", "parse_address", "parse_folder"]
+__all__ = ["RESERVED_FOLDER", "Address", "can_be_shown", "check_path", "parse_address", "parse_folder"]
 
-LONGEST_BYTES = 1_024
-RESERVED = ".anabranch"  # a folder of each tier that holds what is the engine's own
+MAX_PATH_BYTES = 1_024
+RESERVED_FOLDER = ".anabranch"  # a folder of each tier that holds what is the engine's own
 _TIER = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 # Controls, half characters and breaks of lines; and what turns the reading direction, which shows what is not there.
-_REFUSED = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_TURNS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_DIRECTION_MARKS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class Address:
 
 def can_be_shown(text: str) -> bool:
     """Whether a text is one line in which every character is what it looks like."""
-    return not any(unicodedata.category(character) in _REFUSED or character in _TURNS for character in text)
+    return not any(
+        unicodedata.category(character) in _REFUSED_CATEGORIES or character in _DIRECTION_MARKS for character in text
+    )
 
 
 def parse_address(text: str) -> Address:
@@ -79,10 +81,10 @@ def _fault(path: str) -> str:
     if "\\" in path:
         return "it has a backslash"
     segments = path.split("/")
-    if segments[0] == RESERVED:
-        return f"{RESERVED} is reserved for the engine"
+    if segments[0] == RESERVED_FOLDER:
+        return f"{RESERVED_FOLDER} is reserved for the engine"
     if not all(segments):
         return "a segment of it is empty"
     if {".", ".."} & set(segments):
         return "a segment of it is a step to another folder"
-    return f"it is longer than {LONGEST_BYTES} bytes" if len(path.encode()) > LONGEST_BYTES else ""
+    return f"it is longer than {MAX_PATH_BYTES} bytes" if len(path.encode()) > MAX_PATH_BYTES else ""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from anabranch.canonical import sha256
 from anabranch.storage.addresses import check_path
 
-__all__ = ["ROOT", "AttemptKey", "attempt_key", "parse_key", "segment"]
+__all__ = ["JOBS_FOLDER", "AttemptKey", "attempt_key", "parse_key", "segment"]
 
-ROOT = "jobs"
+JOBS_FOLDER = "jobs"
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _ATTEMPT = re.compile(r"([0-9]+)-([0-9a-f]{8})")
 
@@ -29,7 +29,7 @@ class AttemptKey:
     name: str
 
     def __str__(self) -> str:
-        return "/".join((ROOT, self.job, self.node, self.index, f"{self.attempt}-{self.token}", self.name))
+        return "/".join((JOBS_FOLDER, self.job, self.node, self.index, f"{self.attempt}-{self.token}", self.name))
 
 
 def attempt_key(job_id: str, node: str, index: int | str, attempt: int, name: str) -> AttemptKey:
@@ -43,7 +43,7 @@ def attempt_key(job_id: str, node: str, index: int | str, attempt: int, name: st
 def parse_key(key: str) -> AttemptKey | None:
     """The parts of a key that an attempt wrote; None where it is none."""
     parts = key.split("/", 5)
-    if len(parts) < 6 or parts[0] != ROOT or not all(parts) or not (tried := _ATTEMPT.fullmatch(parts[4])):
+    if len(parts) < 6 or parts[0] != JOBS_FOLDER or not all(parts) or not (tried := _ATTEMPT.fullmatch(parts[4])):
         return None
     return AttemptKey(parts[1], parts[2], parts[3], int(tried[1]), tried[2], parts[5])
 

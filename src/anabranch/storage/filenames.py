@@ -6,9 +6,9 @@ from anabranch.errors import InputError
 
 __all__ = ["check_file_name"]
 
-LONGEST_BYTES = 255
+MAX_NAME_BYTES = 255
 # Control and format characters, half characters, separators of lines and paragraphs, and what has no meaning yet.
-REFUSED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co"})
+REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co"})
 
 
 def check_file_name(given: str) -> str:
@@ -28,10 +28,10 @@ def _fault(name: str) -> str:
         return "it is a step in a path"
     if "/" in name or "\\" in name:
         return "it has a slash"
-    if any(unicodedata.category(character) in REFUSED for character in name) or "\ufffd" in name:
+    if any(unicodedata.category(character) in REFUSED_CATEGORIES for character in name) or "\ufffd" in name:
         return "it has a character that can't be shown"
     if name != name.strip():
         return "it begins or ends with a blank"
-    if len(name.encode()) > LONGEST_BYTES:
-        return f"it is longer than {LONGEST_BYTES} bytes"
+    if len(name.encode()) > MAX_NAME_BYTES:
+        return f"it is longer than {MAX_NAME_BYTES} bytes"
     return ""

@@ -7,15 +7,15 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, SecretStr, TypeAdapter, ValidationError, field_validator
 
-from anabranch.storage.addresses import RESERVED
+from anabranch.storage.addresses import RESERVED_FOLDER
 from anabranch.strict_model import StrictModel
 
 __all__ = ["AREAS", "TIERS", "StorageLocations"]
 
 TIERS = ("bronze", "silver", "gold")
 AREAS = (*TIERS, "work")
-WORK_IN_SILVER = f"{RESERVED}/work"
-CLOUDS = ("az", "s3", "gs")
+WORK_IN_SILVER = f"{RESERVED_FOLDER}/work"
+CLOUD_SCHEMES = ("az", "s3", "gs")
 _OPTIONS: TypeAdapter[dict[str, bool | str | dict[str, bool | str]]] = TypeAdapter(
     dict[str, bool | str | dict[str, bool | str]], config=ConfigDict(strict=True)
 )
@@ -41,7 +41,7 @@ class StorageLocations(StrictModel, hide_input_in_errors=True):
         if parts.scheme == "file":
             if parts.netloc or not parts.path.startswith("/"):
                 raise ValueError("write it as file:///folder")
-        elif parts.scheme not in CLOUDS or not parts.netloc:
+        elif parts.scheme not in CLOUD_SCHEMES or not parts.netloc:
             raise ValueError("write it as file:///folder, az://container, s3://bucket or gs://bucket")
         return url
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from anabranch.errors import Conflict, NotFound
-from anabranch.storage.addresses import RESERVED
+from anabranch.storage.addresses import RESERVED_FOLDER
 from anabranch.storage.tiers import Storage, Tier
 
 __all__ = ["Mark", "Marks", "adopt_storage", "check_storage", "join_storage"]
 
-KEY = f"{RESERVED}/mark"
+MARK_KEY = f"{RESERVED_FOLDER}/mark"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def adopt_storage(storage: Storage, urls: Mapping[str, str], marks: Marks) -> di
             done[area] = "unchanged"
             continue
         if found is None:
-            tier.put(KEY, (known[area].text if area in known else _draw()).encode(), if_absent=True)
+            tier.put(MARK_KEY, (known[area].text if area in known else _draw()).encode(), if_absent=True)
         noted[area] = Mark(_write(tier), urls[area])
         done[area] = "marked" if found is None else "adopted"
     if noted:
@@ -96,7 +96,7 @@ def _require(area: str, tier: Tier, url: str, known: Mark) -> None:
 
 def _read(tier: Tier) -> str | None:
     try:
-        return b"".join(tier.stream(KEY)).decode()
+        return b"".join(tier.stream(MARK_KEY)).decode()
     except NotFound:
         return None
 
@@ -106,8 +106,8 @@ def _write(tier: Tier) -> str:
     if (found := _read(tier)) is not None:
         return found
     with suppress(Conflict):  # another was faster
-        tier.put(KEY, _draw().encode(), if_absent=True)
-    return b"".join(tier.stream(KEY)).decode()
+        tier.put(MARK_KEY, _draw().encode(), if_absent=True)
+    return b"".join(tier.stream(MARK_KEY)).decode()
 
 
 def _draw() -> str:

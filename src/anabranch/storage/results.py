@@ -1,4 +1,4 @@
-"""Large results live in the work area, and a reference takes their place; readers don't notice (E20)."""
+"""Stores large results in the work area, with a reference in the database; readers get the result (E20)."""
 
 import hashlib
 import secrets
@@ -10,21 +10,21 @@ from typing import Any, BinaryIO
 
 from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.errors import Conflict, Permanent
-from anabranch.storage.attempt_keys import ROOT as FILES
+from anabranch.storage.attempt_keys import JOBS_FOLDER as FILES
 from anabranch.storage.attempt_keys import segment
 from anabranch.storage.tiers import Tier
 
-__all__ = ["REFERENCE", "Results", "is_reference"]
+__all__ = ["REFERENCE_KEY", "Results", "is_reference"]
 
-REFERENCE = "anabranch:reference"
-OUTPUTS = "anabranch:outputs"
-FOLDER = "results"
-JOB = "~job"  # where a node's name would be; none looks like this
+REFERENCE_KEY = "anabranch:reference"
+OUTPUTS_KEY = "anabranch:outputs"
+RESULTS_FOLDER = "results"
+JOB_NODE = "~job"  # where a node's name would be; none looks like this
 MEDIA_TYPE = "application/json"
 
 
 class Results:
-    """Puts results over the inline limit into the work area, and brings them back. Methods block."""
+    """Stores results over the inline limit in the work area, and loads them again. Methods block."""
 
     def __init__(
         self, work: Tier, *, inline: int = 1_000_000, largest: int = 256_000_000, spool: Path | None = None
@@ -53,7 +53,9 @@ class Results:
     def put_job_aside(self, job_id: str, result: JsonObject) -> JsonObject:
         """A job's result as it is stored: itself, or a reference where it is large. No workflow's output looks so."""
         text = encode(result)
-        return {REFERENCE: decode(self.put_aside(job_id, JOB, "result", text))} if self.is_large(text) else result
+        return (
+            {REFERENCE_KEY: decode(self.put_aside(job_id, JOB_NODE, "result", text))} if self.is_large(text) else result
+        )
 
     def put_pieces_aside(self, job_id: str, node: str, attempt: str, pieces: Iterable[bytes]) -> str:
         """Write a result that comes in pieces, as JSON, under a key of its own; the reference, as JSON."""
@@ -83,35 +85,35 @@ class Results:
 
     def remove(self, job_id: str, limit: int) -> int:
         """Remove up to `limit` of the objects that a job has in the work area, its tasks' files too; how many."""
-        for folder in (FOLDER, FILES):
+        for folder in (RESULTS_FOLDER, FILES):
             if found := self.work.list(f"{folder}/{segment(job_id)}", limit=limit):
                 self.work.delete([stat.key for stat in found])
                 return len(found)
         return 0
 
     def bring_back(self, value: Any) -> Json:  # JSON from the database
-        """A task's result, or what its reference stands for. Values inside it are never looked at (G7)."""
+        """A task's result, loaded if it is a reference. Values inside it are never resolved (G7)."""
         if is_reference(value):
-            return decode(b"".join(self._stream(value[REFERENCE])))
+            return decode(b"".join(self._stream(value[REFERENCE_KEY])))
         return value  # type: ignore[no-any-return]  # JSON
 
     def bring_all_back(self, result: Any) -> Json:  # what a workflow gave, or what app.job_result made
         """A job's result: as its workflow's output says, or the outputs of its last nodes by name."""
-        if not isinstance(result, dict) or set(result) != {OUTPUTS}:
+        if not isinstance(result, dict) or set(result) != {OUTPUTS_KEY}:
             return self.bring_back(result)
-        return {node: self._output(output) for node, output in result[OUTPUTS].items()}
+        return {node: self._output(output) for node, output in result[OUTPUTS_KEY].items()}
 
     def pieces(self, result: Any) -> Iterator[bytes]:  # as bring_all_back takes it
         """The same as JSON, piece by piece: what was put aside is not decoded, however large it is."""
         if is_reference(result):
-            yield from self._stream(result[REFERENCE])
-        elif not isinstance(result, dict) or set(result) != {OUTPUTS}:
+            yield from self._stream(result[REFERENCE_KEY])
+        elif not isinstance(result, dict) or set(result) != {OUTPUTS_KEY}:
             yield encode(result).encode()
         else:
-            for place, (node, output) in enumerate(result[OUTPUTS].items()):
+            for place, (node, output) in enumerate(result[OUTPUTS_KEY].items()):
                 yield f"{',' if place else '{'}{encode(node)}:".encode()
                 yield from self._output_pieces(output)
-            yield b"}" if result[OUTPUTS] else b"{}"
+            yield b"}" if result[OUTPUTS_KEY] else b"{}"
 
     def collect(self, many: Any) -> JsonObject:  # as app.lane_output makes it
         """The output of a node with many tasks, with the results that were put aside in their place."""
@@ -163,26 +165,26 @@ class Results:
             yield b"]}"
 
     def _one(self, stored: Any) -> Json:  # {"value"} or {"reference"}
-        return self.bring_back({REFERENCE: stored["reference"]}) if "reference" in stored else stored["value"]
+        return self.bring_back({REFERENCE_KEY: stored["reference"]}) if "reference" in stored else stored["value"]
 
     def _one_pieces(self, stored: Any) -> Iterator[bytes]:  # {"value"} or {"reference"}
         return self._stream(stored["reference"]) if "reference" in stored else iter((encode(stored["value"]).encode(),))
 
     def task_pieces(self, value: Any) -> Iterator[bytes]:  # JSON from the database
         """A task's result as JSON, piece by piece, with what was put aside in its place."""
-        return self._stream(value[REFERENCE]) if is_reference(value) else iter((encode(value).encode(),))
+        return self._stream(value[REFERENCE_KEY]) if is_reference(value) else iter((encode(value).encode(),))
 
 
 def is_reference(value: object) -> bool:
     """Whether a value is a reference, or looks like one: handlers may not return such."""
-    return isinstance(value, dict) and set(value) == {REFERENCE}
+    return isinstance(value, dict) and set(value) == {REFERENCE_KEY}
 
 
 def _key(job_id: str, node: str, attempt: str) -> str:
     """A new key, with a token of its own: a database that was restored to an earlier point gives numbers of attempts
     twice, and what another history refers to must not be overwritten."""
-    name = node if node == JOB else segment(node)
-    return f"{FOLDER}/{segment(job_id)}/{name}/{attempt}-{secrets.token_hex(8)}.json"
+    name = node if node == JOB_NODE else segment(node)
+    return f"{RESULTS_FOLDER}/{segment(job_id)}/{name}/{attempt}-{secrets.token_hex(8)}.json"
 
 
 def _reference(key: str, size: int, digest: str) -> str:

@@ -1,4 +1,4 @@
-"""Sources on this machine: each object is brought here once, into a read-only cache by SHA-256 that processes share."""
+"""A read-only cache of source files by SHA-256, shared by the processes of a machine."""
 
 import errno
 import fcntl
@@ -18,12 +18,12 @@ from anabranch.storage.tiers import Downloaded, Stat, Storage
 __all__ = ["Sources"]
 
 # Every file of the cache has this time of change: one that was written to by a link to it shows another.
-SEALED = 946_684_800 * 10**9
-NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+SEALED_MTIME_NS = 946_684_800 * 10**9
+NO_LINK_ERRNOS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
 
 
 class Sources:
-    """A cache of at most so many bytes; the least recently used goes first. It may be deleted at any time."""
+    """A least-recently-used cache of bounded size. It may be deleted at any time."""
 
     def __init__(self, folder: Path, most: int) -> None:
         """In this folder, which is made when it is needed; 0 keeps nothing."""
@@ -46,7 +46,7 @@ class Sources:
         return got.sha256
 
     def clear(self) -> None:
-        """Remove what killed processes had begun to fetch."""
+        """Remove unfinished downloads of killed processes."""
         for left in (self._folder / "incoming").glob("*"):
             with suppress(BlockingIOError), self._lock(left.name, wait=False) as aside:
                 aside.unlink(missing_ok=True)
@@ -71,7 +71,7 @@ class Sources:
             _move(aside, target)
             return
         fsync(aside)  # a crash of the machine must not leave a sealed file that is not whole
-        os.utime(aside, ns=(time.time_ns(), SEALED))
+        os.utime(aside, ns=(time.time_ns(), SEALED_MTIME_NS))
         place = self._place(got.sha256)
         place.parent.mkdir(parents=True, exist_ok=True)
         _link(aside, target)
@@ -81,10 +81,10 @@ class Sources:
         """Put a file of the cache at a path; False when it is not there, or not as it was put there."""
         place = self._place(digest)
         try:
-            if place.stat().st_mtime_ns != SEALED:
+            if place.stat().st_mtime_ns != SEALED_MTIME_NS:
                 place.unlink()
                 return False
-            os.utime(place, ns=(time.time_ns(), SEALED))
+            os.utime(place, ns=(time.time_ns(), SEALED_MTIME_NS))
             _link(place, target)
         except FileNotFoundError:  # another process evicted it
             return False
@@ -150,7 +150,7 @@ def _link(place: Path, target: Path) -> None:
     try:
         os.link(place, target)
     except OSError as error:
-        if error.errno not in NO_LINK:
+        if error.errno not in NO_LINK_ERRNOS:
             raise
         shutil.copyfile(place, target)
         target.chmod(0o444)

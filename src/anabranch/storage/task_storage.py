@@ -1,4 +1,4 @@
-"""Storage as a handler has it: sources come to its scratch, and what it makes goes under a key of its attempt."""
+"""`ctx.storage`: fetches sources into scratch, and writes outputs under keys of the attempt."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from anabranch.storage.tiers import Page, Stat, Storage
 
 __all__ = ["Output", "Staged", "TaskStorage", "Writer"]
 
-LONGEST_NAME = 200
-ANY_BYTES = "application/octet-stream"
+MAX_NAME_BYTES = 200
+DEFAULT_MEDIA_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,6 @@ class TaskStorage:
     """`ctx.storage`; its methods block, so an async handler calls them in a thread."""
 
     def __init__(self, storage: Storage, sources: Sources, writer: Writer, scratch: Callable[[], Path]) -> None:
-        """Made by the context."""
         self._storage = storage
         self._sources = sources
         self._writer = writer
@@ -69,7 +68,9 @@ class TaskStorage:
         found = self._sources.fetch(self._storage, at, place, sha256.lower() if sha256 else None)
         return Staged(place, place.stat().st_size, found)
 
-    def put(self, path: Path, *, tier: str = "silver", name: str | None = None, media_type: str = ANY_BYTES) -> Output:
+    def put(
+        self, path: Path, *, tier: str = "silver", name: str | None = None, media_type: str = DEFAULT_MEDIA_TYPE
+    ) -> Output:
         """Write a file to a tier under a key of this attempt; where it is, its size and its SHA-256."""
         task = self._writer
         key = attempt_key(task.job_id, task.node, task.index, task.attempt, name or path.name)
@@ -78,7 +79,7 @@ class TaskStorage:
         return Output(str(at), stored.size, stored.sha256, media_type)
 
     def stat(self, address: str) -> Stat:
-        """What there is at an address."""
+        """The metadata of an object."""
         return self._storage.stat(address)
 
     def list(self, folder: str, *, after: str = "", limit: int = 1_000) -> Page:
@@ -97,6 +98,6 @@ class TaskStorage:
 def _place(at: Address) -> Path:
     """A folder for each address, so that equal names don't meet and nothing lies beside a source."""
     name = at.name
-    if len(name.encode()) > LONGEST_NAME:
+    if len(name.encode()) > MAX_NAME_BYTES:
         name = hash_text(name) + Path(name).suffix[:20]
     return Path(hash_text(str(at))[:16]) / name

@@ -12,12 +12,12 @@ from anabranch.storage.addresses import Address, parse_address, parse_folder
 
 __all__ = ["Downloaded", "Intake", "Page", "Stat", "Storage", "Stored", "Tier"]
 
-PAGE = 1_000
+PAGE_KEYS = 1_000
 
 
 @dataclass(frozen=True)
 class Stat:
-    """What a store knows of an object; its tag is another one whenever the object is."""
+    """The metadata of an object; its tag changes whenever the object does."""
 
     key: str
     size: int
@@ -45,7 +45,7 @@ Page = tuple[Stat, ...]
 
 
 class Intake(Protocol):
-    """A file that is being written; nobody sees it before it is kept. Methods block."""
+    """A file that is being written, invisible until it is kept. Methods block."""
 
     def write(self, data: bytes) -> None:
         """Append to it."""
@@ -54,7 +54,7 @@ class Intake(Protocol):
         """Make it durable and put it under a key, whole; False when there was one already, which stays."""
 
     def discard(self) -> None:
-        """Leave nothing of it that was not kept."""
+        """Remove it, unless it was kept."""
 
 
 class Tier(Protocol):
@@ -65,9 +65,9 @@ class Tier(Protocol):
     """
 
     def stat(self, key: str) -> Stat:
-        """What there is under a key."""
+        """The metadata of an object."""
 
-    def list(self, folder: str = "", *, after: str = "", limit: int = PAGE) -> Page:
+    def list(self, folder: str = "", *, after: str = "", limit: int = PAGE_KEYS) -> Page:
         """The first objects below a folder whose keys come after one, in the order of their keys."""
 
     def walk(self, folder: str = "") -> Iterator[Stat]:
@@ -97,7 +97,7 @@ class Tier(Protocol):
         """Begin an object that comes in pieces."""
 
     def clear(self) -> None:
-        """Remove what killed processes had begun."""
+        """Remove unfinished files of killed processes."""
 
 
 class Storage:
@@ -126,11 +126,11 @@ class Storage:
         return self.tier(at.tier), at.path
 
     def stat(self, address: str | Address) -> Stat:
-        """What there is at an address."""
+        """The metadata of an object."""
         tier, key = self.find(address)
         return tier.stat(key)
 
-    def list(self, folder: str, *, after: str = "", limit: int = PAGE) -> Page:
+    def list(self, folder: str, *, after: str = "", limit: int = PAGE_KEYS) -> Page:
         """The first objects below `tier://folder` whose keys come after one."""
         at = parse_folder(folder)
         return self.tier(at.tier).list(at.path, after=after, limit=limit)
@@ -175,6 +175,6 @@ class Storage:
             self.tier(name).delete([at.path for at in group])
 
     def clear(self) -> None:
-        """Remove what killed processes had begun to write."""
+        """Remove unfinished files of killed processes."""
         for area in self.areas.values():
             area.clear()

@@ -1,4 +1,4 @@
-"""Files that callers send: hashed while they come, written aside, and kept whole under their hash (W7)."""
+"""Uploads: hashed while they arrive, staged, and stored whole under their hash (W7)."""
 
 import asyncio
 import errno
@@ -14,12 +14,12 @@ from anabranch.storage.tiers import Intake, Tier
 __all__ = ["Upload", "Uploads"]
 
 PIECE_BYTES = 2**20
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that is kept: where it is, and whether it is new there."""
+    """A stored file: its address, and whether it is new."""
 
     address: str
     sha256: str
@@ -45,9 +45,9 @@ class Uploads:
             )
 
     async def receive(self, name: str, pieces: AsyncIterator[bytes], wanted: str | None = None) -> Upload:
-        """Keep a file; where it breaks, is too large or has another hash than the one wanted, nothing is left."""
+        """Store a file; nothing is left if the transfer breaks, it is too large or its hash is not `wanted`."""
         name = check_file_name(name)
-        with _told():
+        with _translate_errors():
             intake = await asyncio.to_thread(self._bronze.begin)
             try:
                 return await self._receive(intake, name, pieces, wanted)
@@ -62,7 +62,7 @@ class Uploads:
             digest.update(piece)
             intake.write(piece)
 
-        async for piece in _gathered(pieces):
+        async for piece in _join_pieces(pieces):
             size += len(piece)
             self.check_size(size)
             await asyncio.to_thread(write, piece)
@@ -78,7 +78,7 @@ class Uploads:
         return Upload(f"bronze://{key}", found, size, created)
 
 
-async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _join_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The same bytes in larger pieces: each one is a turn of a thread."""
     held = bytearray()
     async for piece in pieces:
@@ -91,12 +91,12 @@ async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
         message = f"the file can't be written: {error.strerror}"
-        if error.errno in FULL:
+        if error.errno in FULL_ERRNOS:
             remedy = "Make room where the bronze tier is."
             raise Unavailable("storage.full", message, remedy=remedy) from error
         remedy = "See that the bronze tier can be written to."

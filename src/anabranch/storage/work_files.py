@@ -1,4 +1,4 @@
-"""Work files of tasks: they outlive an attempt, the next one finds them on any machine, and they go after the job."""
+"""Work files of tasks: later attempts find them on any machine; they are removed after the job."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,6 @@ class WorkFiles:
     """`ctx.work`; its methods block, so an async handler calls them in a thread."""
 
     def __init__(self, storage: Storage, writer: Writer, scratch: Callable[[], Path]) -> None:
-        """Made by the context."""
         self._area = storage.work
         self._writer = writer
         self._scratch = scratch
@@ -40,7 +39,7 @@ class WorkFiles:
         return place if found.sha256 == digest else None
 
     def remove(self, file: Json) -> None:
-        """Remove a file that nobody needs any more; one that is not there is no error."""
+        """Remove a file; a missing one is no error."""
         self._area.delete([self._read(file)[0]])
 
     def _read(self, file: Json) -> tuple[str, str]:

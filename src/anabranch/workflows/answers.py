@@ -20,7 +20,9 @@ def check_answer(gate: GateNode, given: Mapping[str, Json]) -> JsonObject:
     checked, mistakes = find_input_mistakes(gate.answer, given, "a field of the answer")
     if mistakes:
         takes = spell_answer(gate.answer) or "no fields"
-        raise InputError("gate.answer", f"{gate.name}: {'; '.join(mistakes)}", remedy=f"The gate takes {takes}.")
+        raise InputError(
+            "gate.answer", f"{gate.name}: {'; '.join(map(str, mistakes))}", remedy=f"The gate takes {takes}."
+        )
     return checked
 
 

@@ -19,7 +19,7 @@ Names = Annotated[tuple[str, ...], Check(values.read_names, values.NAMES_SCHEMA)
 
 @dataclass(frozen=True)
 class Branch(Model):
-    """A way out of a conditional: the first whose condition holds is taken; the default has none."""
+    """A branch of a conditional: the first whose condition holds is taken; the default has none."""
 
     nullable: ClassVar[tuple[str, ...]] = ("condition",)
 
@@ -47,7 +47,7 @@ class Branch(Model):
 
 @dataclass(frozen=True)
 class DependsOn(Model):
-    """Which nodes it waits for."""
+    """The nodes that a node waits for."""
 
     all_of: Names = declared((), "It waits for all of these.")
     any_of: Names = declared((), "It waits for the first of these.")
@@ -62,7 +62,7 @@ class DependsOn(Model):
 
 @dataclass(frozen=True)
 class Edges(Model):
-    """What a file says about the order of nodes; the reader turns it into `after` and `after_any`."""
+    """The order of nodes in a file; the reader turns it into `after` and `after_any`."""
 
     next: Names = declared((), "What comes after it: a node, or a list.")
     depends_on: Annotated[DependsOn, Check(values.read_dependencies, {})] = declared(

@@ -1,17 +1,19 @@
 """The inputs a workflow declares, and the check every job's parameters pass before the job exists (G9)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AliasChoices, PlainSerializer, StrictBool, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import ErrorDetails
 
 from anabranch.canonical import Json, JsonObject, encode
 from anabranch.errors import DefinitionError, InputError
 from anabranch.storage.addresses import can_be_shown, parse_address
-from anabranch.workflows.mistakes import article, nearest, refuse, show
+from anabranch.workflows.mistakes import article, guess, nearest, refuse, said_by_model, show
 from anabranch.workflows.reading import read
 from anabranch.workflows.rules import DECLARED, FILLED, Check, Model, declared, declared_values, filled
 from anabranch.workflows.values import read_any
@@ -20,6 +22,8 @@ __all__ = [
     "FORMATS",
     "Input",
     "InputType",
+    "InvalidParameters",
+    "ParameterMistake",
     "check_inputs",
     "declare_input",
     "find_input_mistakes",
@@ -50,6 +54,34 @@ _SPELLINGS: dict[str, InputType] = {
     "dict": "object",
     **{name: name for name in _TYPES},
 }
+
+
+class ParameterMistake(NamedTuple):
+    """What is wrong with a job's parameter, as the end of a sentence; without a name, with several together."""
+
+    name: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.message}".strip()
+
+    @classmethod
+    def of_model(cls, found: ErrorDetails, *at: str | int) -> "ParameterMistake":
+        """What a pydantic model says of the value at a place."""
+        known = {"missing": "is required", "extra_forbidden": "is not an input"}
+        said = said_by_model(found)
+        return cls(".".join(map(str, at)), known.get(found["type"], f"is refused: {said}") if at else said)
+
+
+LookFurther = Callable[[JsonObject, AbstractSet[str]], Iterable[ParameterMistake]]
+
+
+class InvalidParameters(InputError):
+    """Parameters that a workflow refuses, with every mistake in them."""
+
+    def __init__(self, mistakes: Sequence[ParameterMistake], *, remedy: str = "") -> None:
+        super().__init__("job.parameters", "; ".join(map(str, mistakes)), remedy=remedy)
+        self.mistakes = tuple(mistakes)
 
 
 def _find_address_mistake(text: str) -> str | None:
@@ -180,28 +212,39 @@ def declare_input(wanted: Input) -> JsonObject:
     return {**declared_values(wanted), **({"default": wanted.default} if wanted.has_default else {})}
 
 
-def check_inputs(declared: Mapping[str, Input], given: Mapping[str, Json]) -> JsonObject:
-    """The parameters with defaults applied; every mistake is reported at once."""
+def check_inputs(
+    declared: Mapping[str, Input], given: Mapping[str, Json], look_further: LookFurther = lambda _, __: ()
+) -> JsonObject:
+    """The parameters with defaults applied; every mistake is reported at once.
+
+    `look_further` is given these parameters and the names of the wrong ones, and returns further mistakes.
+    """
     checked, mistakes = find_input_mistakes(declared, given, "an input")
+    mistakes += look_further(checked, {mistake.name for mistake in mistakes})
     if mistakes:
-        raise InputError("job.parameters", "; ".join(mistakes), remedy=_remedy(declared))
+        raise InvalidParameters(mistakes, remedy=_remedy(declared))
     return checked
 
 
 def find_input_mistakes(
     declared: Mapping[str, Input], given: Mapping[str, Json], what: str
-) -> tuple[JsonObject, list[str]]:
+) -> tuple[JsonObject, list[ParameterMistake]]:
     """The values with defaults applied, and what is wrong with them; `what` is what one that is declared is."""
-    mistakes = [f"{name} is not {what}" for name in given if name not in declared]
+    mistakes = [
+        ParameterMistake(name, f"is not {what}; did you mean {close!r}?" if close else f"is not {what}")
+        for name in given
+        if name not in declared
+        for close in [guess(name, list(declared))]
+    ]
     checked: JsonObject = {}
     for name, wanted in declared.items():
         if name in given:
             checked[name] = given[name]
-            mistakes += [f"{name} {mistake}" for mistake in find_value_mistakes(wanted, given[name])]
+            mistakes += [ParameterMistake(name, mistake) for mistake in find_value_mistakes(wanted, given[name])]
         elif wanted.has_default:
             checked[name] = wanted.default
         elif wanted.required:
-            mistakes.append(f"{name} is required")
+            mistakes.append(ParameterMistake(name, "is required"))
     return checked, mistakes
 
 

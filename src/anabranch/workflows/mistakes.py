@@ -1,19 +1,20 @@
-"""A mistake in a definition: what, where, and what may have been meant."""
+"""Mistakes in definitions, and hints at what was meant."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from anabranch.workflows.yaml.scalars import shorten
 
-__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote", "refuse", "show"]
+__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote", "refuse", "said_by_model", "show"]
 
 MAX_MISTAKES = 100
 Path = tuple[str | int, ...]
-_MOST_GUESSES = 500  # words that one is compared with: each takes some microseconds
+_MAX_COMPARED_WORDS = 500  # each comparison takes some microseconds
 
 
 @dataclass(frozen=True)
@@ -38,16 +39,21 @@ def refuse(message: str, hint: str = "", *at: str | int, of_value: bool = True) 
     return ValidationError.from_exception_data("", [{"type": error, "loc": at, "input": None}])
 
 
+def said_by_model(found: ErrorDetails) -> str:
+    """What a pydantic model says of a value."""
+    return re.sub("^Input", "it", found["msg"].removeprefix("Value error, "))
+
+
 def guess(word: str, known: Sequence[str]) -> str | None:
-    """What may have been meant."""
+    """The closest known word, if one is close."""
     if len(word) > 63:
         return None
     same = [other for other in known if other.lower() == word.lower()]
-    return next(iter(same or get_close_matches(word, known[:_MOST_GUESSES], 1, 0.6)), None)
+    return next(iter(same or get_close_matches(word, known[:_MAX_COMPARED_WORDS], 1, 0.6)), None)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """A hint at what may have been meant."""
+    """ "Did you mean …?" with the closest known word, or ""."""
     close = guess(word, known)
     return f"Did you mean {str(close)!r}?" if close else ""
 

@@ -19,7 +19,7 @@ from anabranch.workflows.work import WorkflowWork
 __all__ = ["MAX_DEPTH", "Nested", "nest"]
 
 MAX_DEPTH = 8
-_SHOWN = 8  # workflows of a ring
+_MAX_SHOWN_WORKFLOWS = 8  # of a cycle
 
 
 @dataclass
@@ -34,13 +34,13 @@ class Nested:
 def nest(declared: Mapping[str, Declaration], broken: Mapping[str, str] | None = None) -> Nested:
     """Pin every workflow to the definitions of those it runs; one that runs itself, in the end, is refused.
 
-    `broken` are workflows that are known to have mistakes of their own, each with the place where it is written.
+    `broken` are workflows with mistakes of their own, each with its file.
     """
     return _Nest(declared, broken or {}).build()
 
 
 class _Nest:
-    """All workflows, settled one after another: each after those it runs."""
+    """Settles all workflows, each after those that it runs."""
 
     def __init__(self, declared: Mapping[str, Declaration], broken: Mapping[str, str]) -> None:
         self.declared = declared
@@ -53,8 +53,8 @@ class _Nest:
     def build(self) -> Nested:
         left = self._settle({name: {to for to in runs if to in self.declared} for name, runs in self.runs.items()})
         for name in left:
-            if ring := self._ring(name, left):
-                self.nested.refused[name] = tuple(self._ring_mistakes(name, ring))
+            if ring := self._find_cycle(name, left):
+                self.nested.refused[name] = tuple(self._cycle_mistakes(name, ring))
         self._settle({name: runs - self.nested.refused.keys() for name, runs in left.items()})
         order = [name for name in self.declared if name in self.nested.declarations]
         self.nested.declarations = {name: self.nested.declarations[name] for name in order}
@@ -62,7 +62,7 @@ class _Nest:
         return self.nested
 
     def _settle(self, waits: dict[str, set[str]]) -> dict[str, set[str]]:
-        """Settle what waits for nothing, and so on; answers what is left, in or before a ring."""
+        """Settle every workflow whose parts are settled; returns those that are left, in or before a cycle."""
         parents: dict[str, list[str]] = {}
         for name, runs in waits.items():
             for one in runs:
@@ -105,8 +105,8 @@ class _Nest:
             case _:
                 return node
 
-    def _ring(self, name: str, left: Mapping[str, set[str]]) -> list[str] | None:
-        """The shortest way from a workflow to itself."""
+    def _find_cycle(self, name: str, left: Mapping[str, set[str]]) -> list[str] | None:
+        """The shortest path from a workflow to itself."""
         came: dict[str, str] = {}
         ahead = deque([name])
         while ahead:
@@ -122,9 +122,9 @@ class _Nest:
                     ahead.append(to)
         return None
 
-    def _ring_mistakes(self, name: str, ring: Sequence[str]) -> Iterator[Mistake]:
-        more = len(ring) - 1 - _SHOWN
-        shown = ring if more <= 0 else [*ring[: _SHOWN - 1], f"({more:,} more)", *ring[-2:]]
+    def _cycle_mistakes(self, name: str, ring: Sequence[str]) -> Iterator[Mistake]:
+        more = len(ring) - 1 - _MAX_SHOWN_WORKFLOWS
+        shown = ring if more <= 0 else [*ring[: _MAX_SHOWN_WORKFLOWS - 1], f"({more:,} more)", *ring[-2:]]
         message = "a workflow can't run itself" + (
             "" if len(ring) == 2 else f", and this one would: {' → '.join(shown)}"
         )
@@ -151,13 +151,13 @@ class _Nest:
         at = _at(node, "workflow")
         if name in self.declared or name in self.broken:
             origin = self.broken.get(name) or self.declared[name].origin
-            return Mistake(at, f"the workflow {quote(name)} was refused", _mend(origin), of_value=True)
+            return Mistake(at, f"the workflow {quote(name)} was refused", _fix_first(origin), of_value=True)
         hint = nearest(name, list(self.declared)) or "List them with `anabranch workflows list`."
         return Mistake(at, f"there is no workflow {quote(name)}", hint, of_value=True)
 
 
-def _mend(origin: str) -> str:
-    return f"Mend {origin.rsplit('/', 1)[-1]} first." if origin else "Mend it first."
+def _fix_first(origin: str) -> str:
+    return f"Fix {origin.rsplit('/', 1)[-1]} first." if origin else "Fix it first."
 
 
 def _running_jobs(workflow: Workflow) -> Iterator[tuple[AnyNode, WorkflowWork]]:
@@ -193,7 +193,7 @@ def _input_mistakes(node: AnyNode, work: WorkflowWork, child: Declaration, scope
 
 
 def _value_mistake(value: Json, wanted: Input, scope: Scope) -> str:
-    """What is wrong with a value, as far as that is known before any job."""
+    """What is wrong with a value, as far as it is known at load."""
     try:
         template = read_template(value)
         if isinstance(template.part, Fixed):
@@ -205,10 +205,10 @@ def _value_mistake(value: Json, wanted: Input, scope: Scope) -> str:
 
 
 def _limit_mistakes(node: AnyNode, work: WorkflowWork, child: Declaration) -> Iterator[Mistake]:
-    """A task that runs as a job holds its limit's place while the tasks of that job wait for one."""
+    """A task that runs as a job holds a slot of its limit while the tasks of that job wait for one."""
     inner = (one.work.limit for part in (child.workflow, *child.parts) for one in part.nodes if one.work is not None)
     if work.limit is not None and work.limit in inner:
         message = (
-            f"nodes inside {child.workflow.id} have this limit too, and would wait for the place that this one holds"
+            f"nodes inside {child.workflow.id} have this limit too, and would wait for the slot that this one holds"
         )
         yield Mistake(_at(node, "limit"), message, "Limit one of them.", of_value=True)

@@ -56,7 +56,7 @@ NAME = f"{FILLED}name"  # the alias of a node's name, which is a key of the file
 
 
 class Kind(StrEnum):
-    """What a node is. Those without tasks are settled as soon as they are reached."""
+    """The type of a node. Nodes without tasks are settled as soon as they are reached."""
 
     TASK = "task"
     START = "start"
@@ -70,7 +70,7 @@ class Kind(StrEnum):
 
     @property
     def has_tasks(self) -> bool:
-        """Whether workers have anything to do for it."""
+        """Whether it has tasks."""
         return self in (Kind.TASK, Kind.FAN_OUT, Kind.FAN_IN, Kind.WORKFLOW)
 
     @property
@@ -118,7 +118,7 @@ class Tolerance(Model):
     percent: float = 0
 
     def of(self, width: int) -> int:
-        """How many that are of so many tasks."""
+        """The number of tasks that may fail, of `width` tasks."""
         return max(self.count, int(Fraction(str(self.percent)) * width / 100)) if self.percent else self.count
 
 
@@ -194,7 +194,7 @@ class ConditionalNode(Node):
         None, "What the short conditions of the branches are about: an expression.", "condition_field"
     )
     branches: tuple[Branch, ...] = Field(
-        description="The ways out; the first whose condition holds is taken, and the last is the default.",
+        description="The branches; the first whose condition holds is taken, and the last is the default.",
         json_schema_extra={"minItems": 1},
     )
 
@@ -263,7 +263,7 @@ class FanOutNode(Node):
     )
     max_items: Count = declared(None, "How many items there may be; more fail the node.")
     max_running: Count = declared(None, "How many of its tasks may run at once.", "concurrency")
-    batch_size: Count = declared(None, "How many items one task is given, as a list.")
+    batch_size: Count = declared(None, "How many items one task gets, as a list.")
     tolerate: Annotated[Tolerance, Check(values.read_tolerance, values.TOLERANCE_SCHEMA)] = declared(
         Tolerance(), "How many of its tasks may fail: a number, or a share such as 5 %."
     )

@@ -12,7 +12,15 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from anabranch.canonical import Json, JsonObject, encode
 from anabranch.errors import ContractViolationError, DefinitionError, InputError
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.inputs import Input, check_inputs, inputs_schema, read_input
+from anabranch.workflows.first_calls import FirstCall
+from anabranch.workflows.inputs import (
+    Input,
+    InvalidParameters,
+    ParameterMistake,
+    check_inputs,
+    inputs_schema,
+    read_input,
+)
 from anabranch.workflows.nodes import NAME, Node, Spread, StageNode
 from anabranch.workflows.reading import read
 from anabranch.workflows.rules import FILLED, MAX_TASKS, Model, Whole, declared_keys
@@ -61,7 +69,7 @@ class Stage(Model):
 class Declaration:
     """A registered job type: its workflow, and the functions of its class that the engine calls, if it has one.
 
-    `parts` are the workflows that its nodes run jobs of, and those below them.
+    `parts` are the workflows that its nodes run jobs of, and those below them; `first_calls` check what jobs are given.
     """
 
     workflow: Workflow
@@ -71,6 +79,7 @@ class Declaration:
     ignored: tuple[str, ...] = ()
     origin: str = ""
     parts: tuple[Workflow, ...] = ()
+    first_calls: tuple[FirstCall, ...] = ()
 
     @property
     def inputs_schema(self) -> JsonObject:
@@ -99,7 +108,11 @@ class Declaration:
         if self.model is not None:
             checked = _check_model(self.model, checked)
         elif self.workflow.inputs is not None:
-            checked = check_inputs(self.workflow.inputs, checked)
+            checked = check_inputs(
+                self.workflow.inputs,
+                checked,
+                lambda known, wrong: [one for call in self.first_calls for one in call.find_mistakes(known, wrong)],
+            )
         validate = getattr(self.instance, "validate_job_parameters", None)
         if validate is None:
             return checked
@@ -251,7 +264,7 @@ def _stages(job_type: str, given: Sequence[Mapping[str, Any]], instance: object)
         if placed.value and found.value:
             stages.append((placed.value, replace(found.value, name=placed.value.name)))
     numbers = [stage.number for stage, _ in stages]
-    mistakes += [f"stage number {n} stands twice" for n in sorted(set(numbers)) if numbers.count(n) > 1]
+    mistakes += [f"duplicate stage number {n}" for n in sorted(set(numbers)) if numbers.count(n) > 1]
     if mistakes:
         raise DefinitionError("workflow.invalid", f"job {job_type!r}: " + "; ".join(mistakes))
     return sorted(stages, key=lambda stage: stage[0].number)
@@ -284,8 +297,7 @@ def _check_model(model: type[BaseModel], given: JsonObject) -> JsonObject:
     try:
         return model.model_validate(given).model_dump(mode="json", by_alias=True)
     except ValidationError as error:
-        mistakes = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'parameters'}: {e['msg']}" for e in error.errors())
-        raise InputError("job.parameters", mistakes) from error
+        raise InvalidParameters([ParameterMistake.of_model(one, *one["loc"]) for one in error.errors()]) from error
 
 
 def _items(tasks: Sequence[object], node: Node, job_id: str, stage: int) -> list[Json]:

@@ -14,19 +14,18 @@ from anabranch.errors import DefinitionError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError, read_template
 from anabranch.workflows.expressions.templates import Fixed
-from anabranch.workflows.handlers import Handler, Runs
-from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote
+from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote, said_by_model
 from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, GateNode, Kind, Node, Spread, StageNode
 from anabranch.workflows.rules import find_number_mistakes
 from anabranch.workflows.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
 from anabranch.workflows.values import ID, ID_HINT
-from anabranch.workflows.work import HandlerWork
+from anabranch.workflows.work import Handler, HandlerWork, Runs
 
 __all__ = ["find_handler_mistakes", "find_model_mistakes", "find_workflow_mistakes", "in_order", "require_sound"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 NAME_HINT = "Begin with a letter or _, go on with letters, digits and _; at most 63."
-_SHOWN = 8  # nodes of a cycle
+_MAX_SHOWN_NODES = 8  # of a cycle
 
 N = TypeVar("N", bound=Node)
 
@@ -108,7 +107,7 @@ def _naming(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
         yield Mistake(("workflow_id",), f"{quote(workflow.id)} can't be a workflow's id", ID_HINT, of_value=True)
     for name, times in names.items():
         if times > 1:
-            yield Mistake(("nodes", name), f"the name {quote(name)} stands twice")
+            yield Mistake(("nodes", name), f"duplicate name {quote(name)}")
         if not NAME.fullmatch(name):
             yield Mistake(("nodes", name), f"{quote(name)} can't be a node's name", NAME_HINT)
     for name in workflow.inputs or ():
@@ -141,8 +140,8 @@ def _cycle_mistake(around: list[str]) -> Mistake:
     at: Path = ("nodes", around[0])
     if len(around) == 1:
         return Mistake(at, f"{quote(around[0])} waits for itself", "Remove it from its own next or depends_on.")
-    more = len(around) - _SHOWN
-    shown = around if more <= 0 else [*around[: _SHOWN - 1], f"({more:,} more)", around[-1]]
+    more = len(around) - _MAX_SHOWN_NODES
+    shown = around if more <= 0 else [*around[: _MAX_SHOWN_NODES - 1], f"({more:,} more)", around[-1]]
     way = " → ".join([*shown, around[0]])
     return Mistake(at, f"these nodes wait for each other: {way}", "Remove one of these steps.")
 
@@ -206,7 +205,9 @@ def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[M
 def _fan_in_mistakes(node: Node, workflow: Workflow, known: set[str]) -> Iterator[Mistake]:
     found = [name for name in dict.fromkeys(node.parents) if name in known and workflow.node(name).kind is Kind.FAN_OUT]
     if len(found) != 1:
-        said = f"there are {len(found)}: {', '.join(map(quote, found[:_SHOWN]))}" if found else "there is none"
+        said = (
+            f"there are {len(found)}: {', '.join(map(quote, found[:_MAX_SHOWN_NODES]))}" if found else "there is none"
+        )
         hint = "Name it in the next of one fan_out; nodes that only join need no type."
         yield Mistake(("nodes", node.name), f"a fan_in collects the one fan_out right before it, and {said}", hint)
     elif found[0] in node.after_any:
@@ -288,7 +289,7 @@ def _value_mistakes(given: Mapping[str, Json], model: type[BaseModel]) -> Iterat
     except ValidationError as error:
         for found in error.errors(include_url=False, include_context=False):
             if found["type"] != "missing" and found["loc"][:1] and found["loc"][0] in known:
-                yield str(found["loc"][0]), re.sub("^Input", "it", found["msg"])
+                yield str(found["loc"][0]), said_by_model(found)
     except Exception:  # noqa: BLE001, S110  # a validator of the model that needs what is not known yet
         pass
 

@@ -1,12 +1,13 @@
-"""What the tasks of a node do: call a handler, or run a job of another workflow; and how often they are tried."""
+"""The work of nodes: what their tasks run, how often they are tried, and the handlers that they call."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import BaseModel, Field, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
@@ -30,9 +31,11 @@ __all__ = [
     "DEFAULT_QUEUE",
     "DEFAULT_TIMEOUT",
     "Backoff",
+    "Handler",
     "HandlerWork",
     "Mapped",
     "Retry",
+    "Runs",
     "Text",
     "Time",
     "Timeouts",
@@ -160,3 +163,28 @@ class WorkflowWork(Work):
     def runs(self) -> str:
         """The name of what is run."""
         return self.workflow
+
+
+class Runs(StrEnum):
+    """Where a handler runs."""
+
+    IN_LOOP = "in the worker's loop"
+    QUICKLY = "in the worker's thread for short ones"
+    IN_CHILD = "in a child that is kept"
+    HEAVILY = "in a fresh child with limits"
+
+
+@dataclasses.dataclass(frozen=True)
+class Handler:
+    """A function that tasks call, under the name that workflows use."""
+
+    name: str
+    function: Callable[..., Any]  # called with what `arguments` names
+    arguments: tuple[str, ...]
+    model: type[BaseModel] | None
+    queue: str = DEFAULT_QUEUE
+    timeout: timedelta = DEFAULT_TIMEOUT
+    retry: Retry = dataclasses.field(default_factory=Retry)
+    runs: Runs = Runs.IN_CHILD
+    summary: str = ""
+    result: type[BaseModel] | None = None

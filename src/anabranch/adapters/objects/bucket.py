@@ -1,4 +1,4 @@
-"""A tier in a container of a cloud, on obstore: streamed both ways, in parts where it is large."""
+"""A tier in a cloud container, by obstore: streamed, and uploaded in parts if it is large."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.adapters.objects.faults import changed, exists, explain
 from anabranch.adapters.objects.options import Options, open_store
-from anabranch.adapters.objects.staging import Aside, clear_asides
+from anabranch.adapters.objects.staging import StagedFile, clear_staged
 from anabranch.errors import Conflict, NotFound
-from anabranch.storage.addresses import RESERVED
+from anabranch.storage.addresses import RESERVED_FOLDER
 from anabranch.storage.tiers import Downloaded, Page, Stat, Stored
 
 if TYPE_CHECKING:
@@ -21,12 +21,14 @@ __all__ = ["Bucket"]
 
 PIECE_BYTES = 2**20
 PART_BYTES = 16 * 2**20
-PARTS = 9_000
-PARTS_AT_ONCE = 4
-BATCH = 256
-PAGE = 1_000
-BEHIND_THE_END = ("status code: 416", "Wanted range starting at")
-OPEN = ("allow_http", "region", "endpoint", "account_name", "credential_type", "use_emulator", "skip_signature")
+MAX_PARTS = 9_000
+CONCURRENT_PARTS = 4
+DELETE_BATCH_KEYS = 256
+PAGE_KEYS = 1_000
+RANGE_ERRORS = ("status code: 416", "Wanted range starting at")
+OPEN_OPTIONS = (
+    "allow_http", "region", "endpoint", "account_name", "credential_type", "use_emulator", "skip_signature",
+)  # fmt: skip
 
 
 class Bucket:
@@ -36,7 +38,9 @@ class Bucket:
         """Open it, without asking it anything; what comes in pieces is spooled in a local folder."""
         self._name = name
         self._store = open_store(name, url, options)
-        self._secrets = [str(value) for key, value in options.items() if key not in OPEN and len(str(value)) > 3]
+        self._secrets = [
+            str(value) for key, value in options.items() if key not in OPEN_OPTIONS and len(str(value)) > 3
+        ]
         self._spool = spool
 
     def stat(self, key: str) -> Stat:
@@ -46,10 +50,10 @@ class Bucket:
             return _stat(obstore.head(self._store, key))
 
     def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
-        return tuple(islice(self._walk(folder, after, min(limit, PAGE)), limit))
+        return tuple(islice(self._walk(folder, after, min(limit, PAGE_KEYS)), limit))
 
     def walk(self, folder: str = "") -> Iterator[Stat]:
-        return self._walk(folder, "", PAGE)
+        return self._walk(folder, "", PAGE_KEYS)
 
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         if length == 0:
@@ -79,7 +83,7 @@ class Bucket:
             return self.put(key, source.read_bytes(), if_absent=if_absent, media_type=media_type)
         if if_absent and self._has(key):
             raise exists(self._name, key)
-        return self._upload_parts(key, source, max(PART_BYTES, size // PARTS), media_type)
+        return self._upload_parts(key, source, max(PART_BYTES, size // MAX_PARTS), media_type)
 
     def put(self, key: str, data: bytes, *, if_absent: bool = False, media_type: str | None = None) -> Stored:
         import obstore
@@ -90,17 +94,17 @@ class Bucket:
         return Stored(len(data), sha256(data).hexdigest())
 
     def delete(self, keys: Sequence[str]) -> None:
-        for start in range(0, len(keys), BATCH):
-            self._delete(keys[start : start + BATCH])
+        for start in range(0, len(keys), DELETE_BATCH_KEYS):
+            self._delete(keys[start : start + DELETE_BATCH_KEYS])
 
     def locate(self, key: str) -> Path | None:
         return None
 
-    def begin(self) -> Aside:
-        return Aside(self._spool, self._keep)
+    def begin(self) -> StagedFile:
+        return StagedFile(self._spool, self._keep)
 
     def clear(self) -> None:
-        clear_asides(self._spool)
+        clear_staged(self._spool)
 
     def _walk(self, folder: str, after: str, page: int) -> Iterator[Stat]:
         import obstore
@@ -109,10 +113,12 @@ class Bucket:
             for found in obstore.list(self._store, folder or None, offset=after or None, chunk_size=page):
                 # Not every store knows an offset.
                 shown = (each for each in found if each["path"] > after)
-                yield from (_stat(each) for each in shown if folder or not each["path"].startswith(f"{RESERVED}/"))
+                yield from (
+                    _stat(each) for each in shown if folder or not each["path"].startswith(f"{RESERVED_FOLDER}/")
+                )
 
     def _get(self, key: str, options: Any) -> "GetResult | None":
-        """What a store answers; None where the range begins behind the end."""
+        """The object or range; None when the range begins after the end."""
         import obstore
         from obstore.exceptions import GenericError
 
@@ -120,7 +126,7 @@ class Bucket:
             try:
                 return obstore.get(self._store, key, options=options)
             except GenericError as error:
-                if any(words in str(error) for words in BEHIND_THE_END):
+                if any(words in str(error) for words in RANGE_ERRORS):
                     return None
                 raise
 
@@ -147,7 +153,7 @@ class Bucket:
                 key,
                 pieces(),
                 chunk_size=part,
-                max_concurrency=PARTS_AT_ONCE,
+                max_concurrency=CONCURRENT_PARTS,
                 attributes=_attributes(media_type),
             )
         if self.stat(key).size != size:

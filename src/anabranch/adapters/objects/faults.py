@@ -1,4 +1,4 @@
-"""What goes wrong in a store, in our words and by our codes; nothing that a store said is passed on unread (S5)."""
+"""Translates the errors of stores into ours; secrets in their messages are removed (S5)."""
 
 import errno
 import re
@@ -9,11 +9,11 @@ from anabranch.errors import AnabranchError, Changed, Conflict, Denied, Full, In
 
 __all__ = ["changed", "exists", "explain", "leads_out", "no_container", "not_found", "translate"]
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
-PATH = (errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.EISDIR)
+FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DENIED_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
+PATH_ERRNOS = (errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.EISDIR)
 # What a store may answer when it has too much to do; all other refusals stay what they are.
-AGAIN = ("408", "425", "429")
+RETRYABLE_STATUSES = ("408", "425", "429")
 
 
 def not_found(tier: str, key: str) -> NotFound:
@@ -63,13 +63,13 @@ def _of_system(tier: str, key: str, error: OSError) -> AnabranchError:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return not_found(tier, key)
     reason = error.strerror or type(error).__name__
-    if error.errno in FULL:
+    if error.errno in FULL_ERRNOS:
         return Full(
             "storage.full", f"{tier}: there is no room: {reason}", remedy=f"Make room where the {tier} tier is."
         )
-    if error.errno in DENIED:
+    if error.errno in DENIED_ERRNOS:
         return _denied(tier, key, reason)
-    if error.errno in PATH:
+    if error.errno in PATH_ERRNOS:
         return InputError(
             "storage.path", f"{tier}://{key} can't be in this tier: {reason}", remedy="Choose another name."
         )
@@ -97,7 +97,7 @@ def explain(tier: str, key: str, error: Exception, secrets: Iterable[str]) -> An
     if kind in ("PreconditionError", "NotModifiedError"):
         return changed(tier, key)
     refused = re.match(r"[34]\d\d", reason)
-    if kind in ("PermissionDeniedError", "UnauthenticatedError") or (refused and refused[0] not in AGAIN):
+    if kind in ("PermissionDeniedError", "UnauthenticatedError") or (refused and refused[0] not in RETRYABLE_STATUSES):
         return _denied(tier, key, reason)
     return _unreachable(tier, key, reason)
 

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, translate
-from anabranch.adapters.objects.staging import Aside, clear_asides
-from anabranch.storage.addresses import RESERVED
+from anabranch.adapters.objects.staging import StagedFile, clear_staged
+from anabranch.storage.addresses import RESERVED_FOLDER
 from anabranch.storage.fsync import fsync
 from anabranch.storage.tiers import Downloaded, Page, Stat, Stored
 
 __all__ = ["Folder"]
 
-INCOMING = ".incoming"
+INCOMING_FOLDER = ".incoming"
 PIECE_BYTES = 2**20
-TRIES = 100
-NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+MAX_TRIES = 100
+NO_LINK_ERRNOS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class Folder:
@@ -78,12 +78,12 @@ class Folder:
         self.stat(key)
         return self._path(key)
 
-    def begin(self) -> Aside:
+    def begin(self) -> StagedFile:
         self._require()
-        return Aside(self._root / INCOMING, self._place_new)
+        return StagedFile(self._root / INCOMING_FOLDER, self._place_new)
 
     def clear(self) -> None:
-        clear_asides(self._root / INCOMING)
+        clear_staged(self._root / INCOMING_FOLDER)
 
     def _below(self, folder: str, after: str) -> Iterator[Stat]:
         with translate(
@@ -91,9 +91,9 @@ class Folder:
         ):  # now, and not with the first object: what can't be listed is reported at once
             self._require()
             path, prefix = (self._path(folder), f"{folder}/") if folder else (self._root, "")
-        return self._tell_of(folder, _walk(path, prefix, after))
+        return self._translate_all(folder, _walk(path, prefix, after))
 
-    def _tell_of(self, folder: str, found: Iterator[Stat]) -> Iterator[Stat]:
+    def _translate_all(self, folder: str, found: Iterator[Stat]) -> Iterator[Stat]:
         with translate(self._name, folder):
             yield from found
 
@@ -102,7 +102,7 @@ class Folder:
             path, digest, size = self._path(key), sha256(), 0
             if if_absent and path.exists():
                 raise exists(self._name, key)
-            aside = Aside(self._root / INCOMING, self._place_new if if_absent else self._place)
+            aside = StagedFile(self._root / INCOMING_FOLDER, self._place_new if if_absent else self._place)
             try:
                 for piece in pieces:
                     digest.update(piece)
@@ -128,7 +128,7 @@ class Folder:
         except FileExistsError:
             return False
         except OSError as error:
-            if error.errno not in NO_LINKS:
+            if error.errno not in NO_LINK_ERRNOS:
                 raise
             return not path.exists() and self._place(aside, key)
         return True
@@ -141,7 +141,7 @@ class Folder:
                 act()
                 break
             except FileNotFoundError:
-                if tries == TRIES:
+                if tries == MAX_TRIES:
                     raise
         for folder in path.parents:
             fsync(folder)
@@ -189,7 +189,7 @@ class Folder:
         self._require()
         root = self._root.resolve()
         path = root / key
-        inside = path.is_relative_to(root) and path != root and path.relative_to(root).parts[0] != INCOMING
+        inside = path.is_relative_to(root) and path != root and path.relative_to(root).parts[0] != INCOMING_FOLDER
         if not inside or path.resolve() != path:
             raise leads_out(self._name, key)
         return path
@@ -197,7 +197,7 @@ class Folder:
 
 def _container(root: Path) -> Path:
     """The folder that an operator makes: a root in the reserved folder of a tier is below it."""
-    outer = [folder.parent for folder in (root, *root.parents) if folder.name == RESERVED]
+    outer = [folder.parent for folder in (root, *root.parents) if folder.name == RESERVED_FOLDER]
     return outer[-1] if outer else root
 
 
@@ -228,7 +228,7 @@ def _name(entry: os.DirEntry[str], prefix: str) -> str | None:
         entry.name.encode()
     except UnicodeEncodeError:
         return None
-    if prefix + entry.name in (INCOMING, RESERVED):
+    if prefix + entry.name in (INCOMING_FOLDER, RESERVED_FOLDER):
         return None
     if entry.is_dir(follow_symlinks=False):
         return f"{entry.name}/"

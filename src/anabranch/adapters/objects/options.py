@@ -1,4 +1,4 @@
-"""How a store of a cloud is opened: by what was said explicitly, and nothing that it could find by itself."""
+"""Opens cloud stores with the configured options only; nothing is read from the environment or the machine."""
 
 import os
 import threading
@@ -17,8 +17,8 @@ __all__ = ["Options", "open_store"]
 
 Options = Mapping[str, str | bool]
 
-# Of each scheme: what names who we are. Where none of it is given, obstore would ask the machine it runs on.
-IDENTITY: Mapping[str, tuple[frozenset[str], ...]] = {
+# The credentials of each scheme. Where none are given, obstore would ask the machine it runs on.
+CREDENTIAL_OPTIONS: Mapping[str, tuple[frozenset[str], ...]] = {
     "s3": (
         frozenset({"access_key_id", "secret_access_key"}),
         frozenset({"web_identity_token_file", "role_arn"}),
@@ -42,15 +42,15 @@ IDENTITY: Mapping[str, tuple[frozenset[str], ...]] = {
         frozenset({"application_credentials"}),
     ),
 }
-CLIENT = ("allow_http", "allow_invalid_certificates", "proxy_url", "root_certificate")
-FOREIGN = ("AWS_", "AZURE_", "GOOGLE_", "MSI_", "IDENTITY_")
+CLIENT_OPTIONS = ("allow_http", "allow_invalid_certificates", "proxy_url", "root_certificate")
+FOREIGN_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "MSI_", "IDENTITY_")
 _LOCK = threading.Lock()
 
 
 def open_store(tier: str, url: str, options: Options) -> "ObjectStore":
-    """The store at a URL; InputError when the options do not say who we are, or are not known."""
+    """The store at a URL; InputError when the options have no credentials, or are unknown."""
     scheme = urlsplit(url).scheme
-    _require_identity(tier, scheme, options)
+    _require_credentials(tier, scheme, options)
     try:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
@@ -61,42 +61,44 @@ def open_store(tier: str, url: str, options: Options) -> "ObjectStore":
             remedy="Install anabranch[storage].",
         ) from None
     open_url: Any = from_url  # its overloads want the type of a store's own options
-    config = {name: value for name, value in options.items() if name not in CLIENT}
-    client = {name: value for name, value in options.items() if name in CLIENT}
+    config = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS}
+    client = {name: value for name, value in options.items() if name in CLIENT_OPTIONS}
     try:
         with _without_foreign():
-            opened: ObjectStore = open_url(url, config=config, client_options={**TIMES, **client}, retry_config=RETRY)
+            opened: ObjectStore = open_url(
+                url, config=config, client_options={**TIMEOUTS, **client}, retry_config=RETRIES
+            )
             return opened
     except (BaseError, ValueError, TypeError) as error:
         names = ", ".join(sorted(options))
         raise InputError(
             "storage.options",
             f"the tier {tier} can't be opened with the options {names or 'that there are'} ({type(error).__name__})",
-            remedy="Mend ANABRANCH_STORAGE__OPTIONS; its names are those of obstore's configuration.",
+            remedy="Correct ANABRANCH_STORAGE__OPTIONS; its names are those of obstore's configuration.",
         ) from None
 
 
-TIMES: Mapping[str, Any] = {
+TIMEOUTS: Mapping[str, Any] = {
     "connect_timeout": timedelta(seconds=10),
     "read_timeout": timedelta(minutes=3),  # of a silence; a part of an upload must be through in it, too
     "timeout": timedelta(hours=12),  # of a whole request: a large object may take hours
 }
 # The engine tries again later; here only what passes in a moment.
-RETRY: Any = {
+RETRIES: Any = {
     "max_retries": 4,
     "retry_timeout": timedelta(seconds=30),
     "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
 }
 
 
-def _require_identity(tier: str, scheme: str, options: Options) -> None:
+def _require_credentials(tier: str, scheme: str, options: Options) -> None:
     given = {name for name, value in options.items() if value not in ("", False, "auto")}
-    if "skip_signature" in given or any(needed <= given for needed in IDENTITY[scheme]):
+    if "skip_signature" in given or any(needed <= given for needed in CREDENTIAL_OPTIONS[scheme]):
         return
-    ways = "; or ".join(" and ".join(sorted(needed)) for needed in IDENTITY[scheme][:2])
+    ways = "; or ".join(" and ".join(sorted(needed)) for needed in CREDENTIAL_OPTIONS[scheme][:2])
     raise InputError(
         "storage.options",
-        f"the tier {tier} is at {scheme}://, and its options don't say who we are",
+        f"the tier {tier} is at {scheme}://, and its options have no credentials",
         remedy=f"Give {ways} in ANABRANCH_STORAGE__OPTIONS, or skip_signature for what is public.",
     )
 
@@ -105,7 +107,7 @@ def _require_identity(tier: str, scheme: str, options: Options) -> None:
 def _without_foreign() -> Iterator[None]:
     """Hide variables that obstore would read by itself: only our own settings count."""
     with _LOCK:
-        held = {name: value for name, value in os.environ.items() if name.upper().startswith(FOREIGN)}
+        held = {name: value for name, value in os.environ.items() if name.upper().startswith(FOREIGN_PREFIXES)}
         for name in held:
             del os.environ[name]
         try:

@@ -1,4 +1,4 @@
-"""Files that are written aside until they are whole; each is locked, so that its writer is known to live (W7)."""
+"""Staged files: written in a separate folder until they are whole; a lock shows that their writer lives (W7)."""
 
 import fcntl
 import os
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["Aside", "clear_asides"]
+__all__ = ["StagedFile", "clear_staged"]
 
 
-class Aside:
-    """A file in a folder of its own until it is kept."""
+class StagedFile:
+    """A file in the staging folder, until it is kept."""
 
     def __init__(self, folder: Path, keep: Callable[[Path, str], bool]) -> None:
         """Begin it; `keep` puts the whole file under a key, or reports that there is one already."""
@@ -38,14 +38,14 @@ class Aside:
         return self._keep(self._path, key)
 
     def discard(self) -> None:
-        """Leave nothing of it that was not kept."""
+        """Remove it, unless it was kept."""
         self._path.unlink(missing_ok=True)
         with suppress(OSError):  # what is still held back is of no use any more
             self._file.close()
 
 
-def clear_asides(folder: Path) -> None:
-    """Remove what killed processes had begun; what others write now is locked, and stays."""
+def clear_staged(folder: Path) -> None:
+    """Remove unfinished files of killed processes; those that are being written are locked, and stay."""
     try:
         gate = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:  # there is none, or it is for others to clear

@@ -154,7 +154,7 @@ def _parse(url: str) -> dict[str, str]:
 
 
 def without_secrets(url: str, text: str) -> str:
-    """What a server said, as it may be shown."""
+    """A server's message without secrets."""
     given = _parse(url)
     secrets = sorted({given.get("password", ""), given.get("sslpassword", "")} - {""}, key=len, reverse=True)
     for secret in secrets:

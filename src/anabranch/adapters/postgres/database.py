@@ -22,7 +22,7 @@ from anabranch.errors import Unavailable
 
 __all__ = ["Database", "call_text", "query_text", "translate"]
 
-GONE = "AN001"
+SESSION_GONE = "AN001"
 # The server itself gives up after a minute; a server that is silent for longer is gone.
 ANSWER_SECONDS = 75.0
 RENEW_SECONDS = 2.0
@@ -163,7 +163,7 @@ def translate(url: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        if error.sqlstate == GONE:
+        if error.sqlstate == SESSION_GONE:
             raise SessionGone(SessionId(int(re.sub(r"\D", "", error.diag.message_primary or "0")))) from None
         if error.sqlstate is not None and error.sqlstate.startswith(DATA_ERRORS):
             raise Refused("database.refused", str(error)) from error

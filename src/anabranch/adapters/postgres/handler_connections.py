@@ -1,4 +1,4 @@
-"""Short bursts of the database for handlers; few of a worker at once, so that connections stay counted (E19)."""
+"""Database connections for handlers: short transactions, few per worker at once (E19)."""
 
 import fcntl
 import random
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.rows import TupleRow
 
-__all__ = ["BURSTS", "HANDLER_CONNECTIONS", "KEPT_SECONDS", "HandlerConnections"]
+__all__ = ["ACTIVE_CONNECTIONS", "HANDLER_CONNECTIONS", "IDLE_SECONDS", "HandlerConnections"]
 
 # How many handlers of one worker use a connection at the same time.
-BURSTS = 2
+ACTIVE_CONNECTIONS = 2
 # How many more stay open for the next burst: a new session takes several times as long to publish an item.
-KEPT = 2
-KEPT_SECONDS = 5.0  # less than the idle_session_timeout of handlers
-HANDLER_CONNECTIONS = BURSTS + KEPT
+IDLE_CONNECTIONS = 2
+IDLE_SECONDS = 5.0  # less than the idle_session_timeout of handlers
+HANDLER_CONNECTIONS = ACTIVE_CONNECTIONS + IDLE_CONNECTIONS
 
 
-class Kept(NamedTuple):
-    """A connection between two bursts, with the lock that counts it."""
+class IdleConnection(NamedTuple):
+    """An open connection between two uses, with the lock that counts it."""
 
     connection: "Connection[TupleRow]"
     lock: BinaryIO
@@ -36,7 +36,7 @@ class Kept(NamedTuple):
         """Whether it is young, and the server has said nothing since: that would be its last word."""
         poll = select.poll()
         poll.register(self.connection.fileno(), select.POLLIN)
-        return time.monotonic() < self.since + KEPT_SECONDS and not poll.poll(0)
+        return time.monotonic() < self.since + IDLE_SECONDS and not poll.poll(0)
 
     def close(self) -> None:
         """Give it up."""
@@ -51,7 +51,7 @@ class HandlerConnections:
         """On this database; a folder of the worker's own holds the locks."""
         self._url = url
         self._folder = folder
-        self._kept: list[Kept] = []
+        self._kept: list[IdleConnection] = []
 
     def __repr__(self) -> str:
         return "HandlerConnections()"
@@ -107,11 +107,11 @@ class HandlerConnections:
         """Leave it open for a while, if few others are, with nothing in it of the task that had it."""
         import psycopg
 
-        lock = self._lock("kept", KEPT)
+        lock = self._lock("kept", IDLE_CONNECTIONS)
         if lock is None:
             connection.close()
             return
-        kept = Kept(connection, lock, time.monotonic())
+        kept = IdleConnection(connection, lock, time.monotonic())
         try:
             connection.autocommit = True
             connection.execute("discard all")
@@ -123,9 +123,9 @@ class HandlerConnections:
 
     def _take_turn(self) -> BinaryIO:
         """One of a few locks; a process that dies frees its own."""
-        if lock := self._lock("burst", BURSTS):
+        if lock := self._lock("burst", ACTIVE_CONNECTIONS):
             return lock
-        lock = self._open("burst", random.randrange(BURSTS))  # noqa: S311  # any of them
+        lock = self._open("burst", random.randrange(ACTIVE_CONNECTIONS))  # noqa: S311  # any of them
         fcntl.flock(lock, fcntl.LOCK_EX)
         return lock
 

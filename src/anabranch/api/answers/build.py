@@ -32,6 +32,7 @@ from anabranch.engine import model, views
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.ports import Submitted
+from anabranch.enums import NodeStatus
 from anabranch.workflows.answers import spell_command
 from anabranch.workflows.drawing import Layout
 from anabranch.workflows.inputs import inputs_schema
@@ -55,8 +56,7 @@ __all__ = [
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-OPEN_NODE = (NodeState.RUNNING, NodeState.WAITING)
-ENDED_NODE = frozenset(NodeState) - {NodeState.PENDING, *OPEN_NODE}
+ENDED_NODE = frozenset(NodeStatus) - {NodeStatus.PENDING, NodeStatus.RUNNING, NodeStatus.WAITING}
 
 
 def build_page(
@@ -90,7 +90,8 @@ def _make_adapter(kind: type[Answer]) -> TypeAdapter[Any]:
 def build_submitted(job_type: str, submitted: Submitted) -> SubmittedJob:
     """The job of a submission."""
     job_id = submitted.job_id
-    return SubmittedJob(job_id, job_type, submitted.state, submitted.created, _job_links(job_id))
+    links, before = _job_links(job_id), submitted.failed_before
+    return SubmittedJob(job_id, job_type, submitted.state, submitted.created, links, before)
 
 
 def build_summary(job: views.LabelledJob) -> JobSummary:
@@ -138,7 +139,7 @@ def build_event(event: model.Event) -> Event:
     return build(Event, event, data={k: v for k, v in event.data.items() if k != "by" or event.by is None})
 
 
-def build_graph(job: model.Job, layout: Layout, status: Mapping[str, NodeState]) -> Graph:
+def build_graph(job: model.Job, layout: Layout, status: Mapping[str, NodeStatus]) -> Graph:
     """A job's graph."""
     nodes = (
         build(GraphNode, box.vertex, status=status[box.vertex.id], x=box.x, y=box.y, width=box.width, height=box.height)
@@ -200,13 +201,13 @@ def _build_node(node: views.NodeDetail, job_id: str) -> Node:
     answer = None if gate is None or gate.answer is None else inputs_schema(gate.answer)
     command = None if gate is None else spell_command(job_id[:12], gate)
     return build(
-        Node, node, status=node.state, progress=said, answer=answer, command=command, error=_build_error(node.error)
+        Node, node, status=node.status, progress=said, answer=answer, command=command, error=_build_error(node.error)
     )
 
 
 def _current_stage(detail: views.JobDetail) -> int:
     numbered = list(enumerate(detail.nodes, 1))
-    running = [number for number, node in numbered if node.state in OPEN_NODE]
+    running = [number for number, node in numbered if node.state is NodeState.RUNNING]
     opened = [number for number, node in numbered if node.opened_at is not None]
     return running[0] if running else max(opened, default=1)
 

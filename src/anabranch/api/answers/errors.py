@@ -19,6 +19,7 @@ from anabranch.api.security.root_path import at_root
 from anabranch.codes import code_of, status_of
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, InputError, Kind, NotFound, Unavailable
+from anabranch.workflows.inputs import InvalidParameters
 
 __all__ = [
     "InvalidRequest",
@@ -28,6 +29,7 @@ __all__ = [
     "add_handlers",
     "describe",
     "for_anonymous",
+    "list_mistakes",
     "respond",
 ]
 
@@ -69,7 +71,7 @@ class Problem(BaseModel):
     """What went wrong, under a stable code, and what to do about it."""
 
     model_config = ConfigDict(frozen=True)
-    type: str = Field(description="The page of this code, relative to the API.")
+    type: str = Field(description="The page of this code, relative to the API; below /ogc, the URI that OGC gives it.")
     title: str = Field(description="What the code means; the same for every problem of this type.")
     status: int
     detail: str = Field(description="What is wrong this time.")
@@ -95,11 +97,11 @@ class InvalidRequest(InputError):
         return cls([Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in errors])
 
 
-def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Problem:
-    """The problem document of an error."""
+def describe(error: AnabranchError, *, path: str, correlation_id: str, uri: str | None = None) -> Problem:
+    """An error as callers see it; its type is the page of its code, or a URI that a standard names."""
     status, known = status_of(error), code_of(error)
     return Problem(
-        type=at_root(f"/errors/{quote(error.code)}"),
+        type=uri or at_root(f"/errors/{quote(error.code)}"),
         title=known.meaning.removesuffix(".") or HTTPStatus(status).phrase,
         status=status,
         detail=_detail(error),
@@ -108,13 +110,23 @@ def describe(error: AnabranchError, *, path: str, correlation_id: str) -> Proble
         remedy=error.remedy or known.remedy or None,
         retryable=known.retryable,
         correlation_id=correlation_id,
-        errors=error.mistakes if isinstance(error, InvalidRequest) else None,
+        errors=list_mistakes(error) or None,
     )
 
 
-def respond(error: AnabranchError, *, path: str, correlation_id: str) -> Response:
+def list_mistakes(error: AnabranchError) -> tuple[Mistake, ...]:
+    """Each of the mistakes that an error is about, if it says them one by one."""
+    if isinstance(error, InvalidParameters):
+        return tuple(
+            Mistake(where=f"parameters.{name}" if name else "parameters", detail=message)
+            for name, message in error.mistakes
+        )
+    return error.mistakes if isinstance(error, InvalidRequest) else ()
+
+
+def respond(error: AnabranchError, *, path: str, correlation_id: str, uri: str | None = None) -> Response:
     """The response for an error."""
-    problem = describe(error, path=path, correlation_id=correlation_id)
+    problem = describe(error, path=path, correlation_id=correlation_id, uri=uri)
     body = json.dumps(problem.model_dump(exclude_none=True))  # in ASCII: a message may hold what UTF-8 can't
     headers = {**HEADERS.get(problem.status, {}), **HEADERS.get(error.code, {})}
     if isinstance(error, TooManyRequests):

@@ -43,7 +43,7 @@ class Monitor:
         self._stuck: dict[int, tuple[str, ...]] = {}
         self._measuring: asyncio.Future[dict[str, int]] | None = None
         self._vitals = SharedQuery(self._take_vitals, "the database", patience=QUERY_TIMEOUT_SECONDS)
-        self._pings = SharedQuery(self._gateway.signs.ping, "the database", patience=QUERY_TIMEOUT_SECONDS)
+        self._pings = SharedQuery(self._gateway.vitals.ping, "the database", patience=QUERY_TIMEOUT_SECONDS)
         self._jobs = SharedQuery(
             self._look_for_stuck, "the database", patience=QUERY_TIMEOUT_SECONDS, fresh=STUCK_FRESH_SECONDS
         )
@@ -51,7 +51,7 @@ class Monitor:
             self._take_gauges, "the database", patience=QUERY_TIMEOUT_SECONDS, fresh=GAUGES_FRESH_SECONDS
         )
         self._catalog = SharedQuery(
-            self._gateway.signs.catalog, "the database", patience=QUERY_TIMEOUT_SECONDS, fresh=CATALOG_FRESH_SECONDS
+            self._gateway.vitals.catalog, "the database", patience=QUERY_TIMEOUT_SECONDS, fresh=CATALOG_FRESH_SECONDS
         )
         self._disks = SharedQuery(self._measure_disks, "the disk", patience=QUERY_TIMEOUT_SECONDS)
 
@@ -104,15 +104,15 @@ class Monitor:
 
     async def _take_vitals(self) -> tuple[Vitals, float]:
         began = time.monotonic()
-        return await self._gateway.signs.vitals(), time.monotonic() - began
+        return await self._gateway.vitals.read_vitals(), time.monotonic() - began
 
     async def _take_gauges(self) -> Gauges:
-        return await self._gateway.signs.gauges()
+        return await self._gateway.vitals.gauges()
 
     async def _look_for_stuck(self) -> StuckJobs:
         """Check the next open jobs, all of them in turn; a stuck one is remembered until it is checked again."""
         after = self._looked_at
-        found = await self._gateway.signs.stuck_jobs(after)
+        found = await self._gateway.vitals.stuck_jobs(after)
         elsewhere = {start: jobs for start, jobs in self._stuck.items() if start < after or 0 < found.last <= start}
         self._stuck = {**elsewhere, after: found.job_ids}
         self._looked_at = found.last

@@ -13,7 +13,18 @@ from pydantic import BaseModel
 from anabranch.api.answers.errors import MEDIA_TYPE
 from anabranch.codes import Code, find_code
 
-__all__ = ["BODY_CODES", "COMMON_CODES", "JOB_CODES", "REFERENCE", "Responses", "Schema", "body", "keyed", "problems"]
+__all__ = [
+    "BODY_CODES",
+    "COMMON_CODES",
+    "JOB_CODES",
+    "REFERENCE",
+    "SUBMIT_CODES",
+    "Responses",
+    "Schema",
+    "body",
+    "keyed",
+    "problems",
+]
 
 Schema = dict[str, Any]  # OpenAPI's own shape
 Responses = dict[int | str, Schema]
@@ -30,6 +41,9 @@ COMMON_CODES = (
     *("session.gone", "internal"),
 )
 JOB_CODES = ("job.not_found", "job.ambiguous", "job.purged")  # of a path with a job's id
+SUBMIT_CODES = (
+    *("workflow.not_found", "job.parameters", "node.count", "idempotency.key", "idempotency.conflict", "quota.jobs"),
+)
 BODY_CODES = ("request.json", "request.media_type", "request.too_large")
 REFERENCE = "#/components/schemas/{model}"
 RETRY_AFTER = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}

@@ -7,12 +7,12 @@ from typing import Any
 
 import structlog
 from fastapi import APIRouter, Request, Response
-from pydantic import ValidationError
 
 from anabranch.access import Scope
-from anabranch.api.answers.errors import InvalidRequest, describe
+from anabranch.api.answers.errors import describe
 from anabranch.api.body import check_media_type, parse_object, too_large
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
+from anabranch.api.job_bodies import read_job
 from anabranch.api.openapi.declare import body, keyed, problems
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
@@ -108,9 +108,7 @@ class _Bulk:
         try:
             if line.text is None:
                 raise too_large(self.longest, "ANABRANCH_MAX_BODY_BYTES", what="the line")
-            wanted = JobRequest.model_validate(parse_object(line.text))
-        except ValidationError as error:
-            return InvalidRequest.of(error.errors(), "body")
+            wanted = read_job(parse_object(line.text), self.gateway)
         except InputError as error:
             return error
         return Order(

@@ -23,6 +23,7 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["control"])
 NEEDS_OPERATE = needs(Scope.OPERATE)
+GATE_CODES = ("gate.answer", "gate.not_found", "gate.ended", "gate.other", "job.busy")
 RETRY_CODES = (
     *JOB_CODES,
     *("retry.child", "retry.choice", "retry.nothing_failed", "retry.older", "retry.open"),
@@ -71,7 +72,7 @@ async def retry_job(
 @router.post(
     "/jobs/{job_id}/signal/{node}",
     dependencies=[NEEDS_OPERATE],
-    responses=problems(*BODY_CODES, *JOB_CODES, "gate.not_found", "gate.ended", "gate.other", "job.busy"),
+    responses=problems(*BODY_CODES, *JOB_CODES, *GATE_CODES),
     openapi_extra=body({"type": "object"}, required=False),
 )
 async def signal_gate(

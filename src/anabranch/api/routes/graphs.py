@@ -12,7 +12,8 @@ from anabranch.api.drawing import SVG_RESPONSES, answer_svg
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
 from anabranch.contract.jobs import Graph
-from anabranch.engine.model import Job, NodeState
+from anabranch.engine.model import Job
+from anabranch.enums import NodeStatus
 from anabranch.gateway import Gateway
 from anabranch.workflows.drawing.diagram import draw_workflow, workflow_svg
 
@@ -30,7 +31,7 @@ async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     """The nodes and edges of the workflow that a job was pinned to, with positions and the status of each node."""
     job = await gateway.reads.find(job_id)
     layout = await asyncio.to_thread(draw_workflow, await gateway.reads.workflow(job))
-    return build_graph(job, layout, await _states(gateway, job))
+    return build_graph(job, layout, await _statuses(gateway, job))
 
 
 @router.get(
@@ -42,9 +43,9 @@ async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
 async def draw_job(job_id: JobId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """The same as SVG, each node in the colour of its status."""
     job = await gateway.reads.find(job_id)
-    workflow, states = await gateway.reads.workflow(job), await _states(gateway, job)
+    workflow, states = await gateway.reads.workflow(job), await _statuses(gateway, job)
     return answer_svg(await asyncio.to_thread(workflow_svg, workflow, states), if_none_match)
 
 
-async def _states(gateway: Gateway, job: Job) -> dict[str, NodeState]:
-    return {node.name: node.state for node in await gateway.reads.nodes(job.id)}
+async def _statuses(gateway: Gateway, job: Job) -> dict[str, NodeStatus]:
+    return {node.name: node.status for node in await gateway.reads.nodes(job.id)}

@@ -9,28 +9,26 @@ from fastapi import APIRouter, Query, Request, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, not_modified
-from anabranch.api.body import JsonBody, check_body
+from anabranch.api.body import JsonBody
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
-from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, Responses, body, keyed, problems
+from anabranch.api.job_bodies import check_job, read_job
+from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
+from anabranch.api.submission import accept_job
 from anabranch.contract.answer import Page
-from anabranch.contract.jobs import JobStatus, JobSummary, SubmittedJob, Task
-from anabranch.engine.model import TERMINAL
+from anabranch.contract.jobs import CheckedJob, JobStatus, JobSummary, SubmittedJob, Task
+from anabranch.engine.model import TERMINAL_STATES
 from anabranch.engine.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
 
 __all__ = ["router"]
 
-log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-SUBMIT_PROBLEMS = problems(
-    *BODY_CODES,
-    *("workflow.not_found", "job.parameters", "node.count", "idempotency.key", "idempotency.conflict", "quota.jobs"),
-)
+SUBMIT_PROBLEMS = problems(*BODY_CODES, *SUBMIT_CODES)
 REPLAYED_HEADER = "Idempotency-Replayed"
 EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The job already existed"}}
 
@@ -76,12 +74,23 @@ async def submit_job(
     request: Request,
 ) -> Response:
     """Submit a job. The same workflow and parameters return the same job."""
-    wanted = check_body(JobRequest, given)
+    wanted = read_job(given, gateway)
     if wanted.correlation_id:
         caller = replace(caller, correlation_id=wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
         structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
     return await _submit(gateway, limits, caller, wanted, key)
+
+
+@router.post(
+    "/validate",
+    dependencies=[needs(Scope.SUBMIT)],
+    responses=problems(*BODY_CODES, "workflow.not_found", "job.parameters", "node.count"),
+    openapi_extra=body(JobRequest, required=True),
+)
+async def validate_job(given: JsonBody, gateway: CurrentGateway) -> CheckedJob:
+    """Check a job without submitting it: the body of a submission; every mistake in it is reported at once."""
+    return check_job(given, gateway)
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
@@ -113,7 +122,7 @@ async def show_status(
     Once it has ended, the response has an ETag.
     """
     job = await gateway.reads.find(job_id)
-    if job.state in TERMINAL:
+    if job.state in TERMINAL_STATES:
         tag = tag_of(job.job_id, job.last_event)
         if has(if_none_match, tag):
             return not_modified(tag)
@@ -162,19 +171,7 @@ async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobR
         caller.name,
         wanted.labels,
     )
-    with limits.counting_jobs(caller.principal) as count:
-        (refused,) = await count.admit([order], gateway.find_repeats)
-        if refused:
-            raise refused
-        submitted = await gateway.submit(order)
-        count.made += submitted.is_new
-    log.info(
-        "job.accepted",
-        job=submitted.job_id,
-        job_type=wanted.workflow,
-        created=submitted.created,
-        replayed=submitted.replayed,
-    )
+    submitted = await accept_job(gateway, limits, caller.principal, order)
     # As it is: the framework would check and copy it once more, and this is the busiest route.
     body = to_text(build_submitted(wanted.workflow, submitted))
     headers = {REPLAYED_HEADER: "true"} if submitted.replayed else None

@@ -9,9 +9,9 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from anabranch.access import is_loopback
 from anabranch.api.security.forwarding import HEADERS, Forwarded, Proxies
 from anabranch.api.security.root_path import ROOT
-from anabranch.embedded.listener import is_loopback
 from anabranch.errors import AnabranchError
 from anabranch.settings import Settings
 

@@ -12,14 +12,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anabranch.access import LOCAL, Principal, holds_key
+from anabranch.access import LOCAL, Principal, holds_key, is_address, is_loopback
 from anabranch.api.answers.errors import for_anonymous, respond
 from anabranch.api.security.address import AllowedHosts, route_path
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.framing import is_ambiguous, refuse_ambiguous
 from anabranch.api.security.hang_guard import HangGuard, database_silent
 from anabranch.api.security.limits import Limits
-from anabranch.embedded.listener import is_address, is_loopback
 from anabranch.errors import AnabranchError, InputError, Unavailable
 
 __all__ = ["CORRELATION_ID", "Admission"]

@@ -39,7 +39,7 @@ class Authenticator:
         self._limits.check_guesses(address, credential.digest if credential else b"")
         known = await self._look_up(credential) if credential else None
         # Unknown or wrong: the answer is the same, so nobody learns which keys there are.
-        if credential is None or known is None or not known.fits(credential):
+        if credential is None or known is None or not known.matches(credential):
             self._limits.note_wrong(address)
             raise NotAuthenticated("auth.invalid", "this is no key of this API", remedy=REMEDY)
         self._limits.note_right(credential.digest)

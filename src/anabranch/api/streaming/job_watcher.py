@@ -10,7 +10,7 @@ import structlog
 
 from anabranch.api.answers.build import count_tasks
 from anabranch.contract.jobs import TaskCounts
-from anabranch.engine.model import TERMINAL, Event
+from anabranch.engine.model import TERMINAL_STATES, Event
 from anabranch.engine.views import JobHead, NodeDetail
 from anabranch.errors import AnabranchError, Unavailable
 
@@ -44,7 +44,7 @@ class WatchedJob:
     @property
     def ended(self) -> bool:
         """Whether the job has ended."""
-        return self.head.state in TERMINAL
+        return self.head.state in TERMINAL_STATES
 
     def notify(self) -> None:
         """Wake all streams that wait for a change."""

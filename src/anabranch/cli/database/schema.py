@@ -8,7 +8,7 @@ import typer
 from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.migrate import Applied, Status, migrate, redeploy, reset, status
 from anabranch.adapters.postgres.schema.pgstac import Catalog, drop_catalog, find_catalog, migrate_catalog
-from anabranch.adapters.postgres.schema.table_values import ROWS
+from anabranch.adapters.postgres.schema.table_values import ROW_TYPES
 from anabranch.adapters.postgres.store.audit import audit
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
@@ -63,7 +63,7 @@ def redeploy_functions(json: Json = False) -> None:
 def check_schema(json: Json = False) -> None:
     """Check that the schema matches the files and the models."""
     url = _url()
-    differences = check(url, ROWS)
+    differences = check(url, ROW_TYPES)
     _warn_if_no_catalog(find_catalog(url))
     print_findings(differences, json=json)
     if differences:

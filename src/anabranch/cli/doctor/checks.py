@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.migrate import status
 from anabranch.adapters.postgres.schema.pgstac import find_catalog
-from anabranch.adapters.postgres.schema.table_values import ROWS
+from anabranch.adapters.postgres.schema.table_values import ROW_TYPES
 from anabranch.adapters.postgres.store.budget import check_budget
 from anabranch.adapters.postgres.store.clock import measure_skew
 from anabranch.app import connections_needed, load_registry, open_marks
@@ -156,7 +156,7 @@ def _migrations(settings: Settings) -> Finding:
 def _schema(settings: Settings) -> Finding:
     if status(database_url(settings)).is_later:
         return Finding("schema", "ok", "of a later release; its files are not on this machine")
-    differences = check(database_url(settings), ROWS)
+    differences = check(database_url(settings), ROW_TYPES)
     if differences:
         what = f"it differs from the files in {len(differences)} places"
         return Finding("schema", "fail", what, "See `anabranch db check`.")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from anabranch.canonical import encode
-from anabranch.cli.jobs.parameters import parse_object
+from anabranch.cli.jobs.parameters import any_upload, parse_object
 from anabranch.cli.jobs.uploads import Uploads, find_file
 from anabranch.cli.terminal.output import escape, note, print_json, print_line
 from anabranch.client import Client
-from anabranch.errors import AnabranchError, InputError, Unavailable
+from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 
 __all__ = ["submit_lines"]
 
@@ -29,6 +29,7 @@ class _File:
 
     stream: BinaryIO
     body: Body
+    client: Client
     uploads: Uploads
     numbers: dict[int, int] = field(default_factory=dict)
     wrong: dict[int, InputError] = field(default_factory=dict)
@@ -41,21 +42,32 @@ class _File:
             try:
                 parameters = parse_object(line.decode(), "it")
                 encode(parameters)  # a value that JSON can't hold would abort the whole request
-                parameters = {name: self._expand(name, value) for name, value in parameters.items()}
+                parameters = self._send_files(parameters)
             except InputError as error:
                 self.wrong[number] = error
+            except NotFound as error:
+                self.wrong[number] = InputError(error.code, error.message, remedy=error.remedy)
             except ValueError as error:
                 self.wrong[number] = InputError("parameters.invalid", f"it can't be used: {error}")
             else:
                 self.numbers[next(places)] = number
                 yield {**self.body, "parameters": parameters}
 
-    def _expand(self, name: str, value: Any) -> Any:  # JSON
-        """The address of the file that a value names after its @; other values as they are, with @ for a leading @@."""
-        if not isinstance(value, str) or not value.startswith("@"):
-            return value
-        text = value.removeprefix("@")
-        return text if text.startswith("@") else self.uploads.send(find_file(name, text))
+    def _send_files(self, parameters: Body) -> Body:
+        """The parameters with the addresses of files, which are sent once nothing else is wrong with the line.
+
+        A value names a file after its @; @@ is text that begins with @.
+        """
+        named = {name: value[1:] for name, value in parameters.items() if isinstance(value, str) and value[:1] == "@"}
+        parameters = {**parameters, **named}
+        files = {name: find_file(name, text) for name, text in named.items() if not text.startswith("@")}
+        if not files:
+            return parameters
+        checked = {**parameters, **{name: any_upload(file) for name, file in files.items()}}
+        self.client.validate(
+            self.body["workflow"], checked, priority=self.body.get("priority"), labels=self.body.get("labels")
+        )
+        return {**parameters, **{name: self.uploads.send(file) for name, file in files.items()}}
 
     def wrong_before(self, number: float) -> Iterator[tuple[int, InputError]]:
         """The invalid lines before a line, each of them once."""
@@ -68,7 +80,7 @@ def submit_lines(client: Client, file: Path, body: Body, *, json: bool) -> None:
     """Submit a job for each line and print its id, or the API's answer; InputError at the end if a line was refused."""
     made, refused = 0, 0
     with _open(file) as stream:
-        lines = _File(stream, body, Uploads(client, quiet=json))
+        lines = _File(stream, body, client, Uploads(client, quiet=json))
         try:
             for answer in client.submit_many(lines.bodies()):
                 number = lines.numbers.pop(answer.line)

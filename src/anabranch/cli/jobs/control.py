@@ -8,6 +8,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.jobs.follow import follow, print_end
 from anabranch.cli.jobs.parameters import read_parameters
+from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
 from anabranch.cli.terminal.output import (
     age,
@@ -79,14 +80,15 @@ def signal(
     json: Json = False,
 ) -> None:
     """Signal a gate; the parameters become its output, and only the first signal counts."""
-    answer = read_parameters(param or (), params)
+    given = read_parameters(param or (), params)
+    given.require_readable()
     with connect() as client:
+        answer = given.send_files(Uploads(client, quiet=json))
         try:
             accepted = client.signal(job, node, answer.values)
         except InputError:  # `-p why=5` was read as a number
             fields = next((one.answer for one in client.job(job).nodes if one.name == node), None) or {}
-            declared = fields.get("properties", {}).items()
-            meant = answer.with_texts({name for name, field in declared if field.get("type") == "string"})
+            meant = answer.as_declared(fields)
             if meant == answer.values:
                 raise
             accepted = client.signal(job, node, meant)

@@ -1,18 +1,19 @@
 """Submits a job, follows it to its end, and derives the result of the command."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from anabranch.cli.connection import find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
-from anabranch.cli.jobs.parameters import Parameters
+from anabranch.cli.jobs.parameters import Parameters, raise_together
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.output import note, print_json, span
 from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Client, JobStatus, JobSummary, SubmittedJob, TimedOut
 from anabranch.codes import find_code
-from anabranch.errors import InputError, Unavailable
+from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 
 __all__ = [
     "explain_unavailable",
@@ -26,6 +27,9 @@ __all__ = [
     "watch",
 ]
 
+Answer = TypeVar("Answer")
+Values = dict[str, Any]  # JSON
+
 
 def submit_job(
     client: Client,
@@ -37,22 +41,48 @@ def submit_job(
     rerun: bool,
     labels: Mapping[str, str],
 ) -> SubmittedJob:
-    """Upload the files of a job, then submit it; the accepted job."""
+    """Submit a job; its files are uploaded once nothing else is wrong with it."""
+    if parameters.files or parameters.mistakes:
+        check = partial(client.validate, workflow, priority=priority, labels=labels)
+        _check(check, client, workflow, parameters)
     parameters = parameters.send_files(uploads)
+    submit = partial(client.submit, workflow, priority=priority, rerun=rerun, labels=labels)
+    return _call_as_declared(submit, client, workflow, parameters)
+
+
+def _check(check: Callable[[Values], object], client: Client, workflow: str, parameters: Parameters) -> None:
+    mistakes: list[AnabranchError] = [*parameters.mistakes]
     try:
-        return client.submit(workflow, parameters.values, priority=priority, rerun=rerun, labels=labels)
-    except InputError:
-        # `-p message=5` was read as a number. Loading the workflow's declaration is slow, so it is done only now.
-        declared = parameters.as_declared(workflow)
+        _call_as_declared(check, client, workflow, parameters)
+    except (InputError, NotFound) as error:
+        mistakes.append(error)
+    raise_together(mistakes)
+
+
+def _call_as_declared(
+    call: Callable[[Values], Answer], client: Client, workflow: str, parameters: Parameters
+) -> Answer:
+    """Call with the values; if they are refused, `-p message=5` may have been read as a number where text is wanted."""
+    try:
+        return call(parameters.values)
+    except InputError as error:
+        try:
+            declared = parameters.as_declared(client.workflow(workflow).inputs)
+        except NotFound:
+            raise error from None
         if declared == parameters.values:
             raise
-        return client.submit(workflow, declared, priority=priority, rerun=rerun, labels=labels)
+        return call(declared)
 
 
 def note_existing(submitted: SubmittedJob) -> None:
-    """Say that the job is not new, if it is not."""
+    """Say that a job with the same parameters exists, or failed before, if it is so."""
     if not submitted.created:
         note("this job was already submitted with the same parameters; --rerun creates a new one")
+    if submitted.failed_before:
+        start = submitted.failed_before[:12]
+        note(f"job {start} with the same parameters failed; this is a new job, which does all of the work again")
+        note(f"instead of submitting it again, `anabranch retry {start}` would have kept the work that was completed")
 
 
 def follow(client: Client, job_id: str, timeout: float | None, *, json: bool) -> JobStatus:

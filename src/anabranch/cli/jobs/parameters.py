@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.uploads import Uploads, find_file
 from anabranch.errors import AnabranchError, InputError
 
-__all__ = ["Parameters", "parse_object", "read_labels", "read_parameters"]
+__all__ = ["Parameters", "any_upload", "parse_object", "raise_together", "read_labels", "read_parameters"]
 
 JsonValue = Any  # JSON of any shape; the server checks it against the workflow's inputs
 
@@ -20,32 +20,60 @@ class HugeInteger(ValueError):
 
 
 class Parameters:
-    """Values by name, the original text of those given as text, and the files that are still to be uploaded."""
+    """Values by name, the original text of those given as text, the files to upload, and what can't be read.
+
+    Until a file is sent, its value is an address like that of its upload, so that all can be checked before.
+    """
 
     def __init__(
-        self, values: dict[str, JsonValue], texts: dict[str, str], files: Mapping[str, Path] | None = None
+        self,
+        values: dict[str, JsonValue],
+        texts: dict[str, str],
+        files: Mapping[str, Path] | None = None,
+        mistakes: Sequence[InputError] = (),
     ) -> None:
-        self.values = values
+        self.files = files or {}
+        self.values = {**values, **{name: any_upload(file) for name, file in self.files.items()}}
+        self.mistakes = mistakes
         self._texts = texts
-        self._files = files or {}
+
+    def require_readable(self) -> None:
+        """Raise what can't be read, all at once."""
+        raise_together(self.mistakes)
 
     def with_file(self, name: str, file: Path) -> "Parameters":
         """The parameters with one more file to upload."""
-        return Parameters(self.values, self._texts, {**self._files, name: file})
+        return Parameters(self.values, self._texts, {**self.files, name: file}, self.mistakes)
 
     def send_files(self, uploads: Uploads) -> "Parameters":
         """Upload the files; the parameters with their addresses."""
-        addresses = {name: uploads.send(file) for name, file in self._files.items()}
+        addresses = {name: uploads.send(file) for name, file in self.files.items()}
         return Parameters({**self.values, **addresses}, self._texts)
 
-    def as_declared(self, workflow: str) -> dict[str, JsonValue]:
-        """The values, with the original text where the workflow (if known on this machine) declares a string."""
-        has_others = any(not isinstance(self.values[name], str) for name in self._texts)
-        return self.with_texts(_text_inputs(workflow) if has_others else ())
+    def as_declared(self, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """The values, with the original text of those that are strings by their schema."""
+        declared = schema.get("properties", {})
+        texts = {name: text for name, text in self._texts.items() if _takes_text(declared.get(name, {}))}
+        return {**self.values, **texts}
 
-    def with_texts(self, names: Collection[str]) -> dict[str, JsonValue]:
-        """The values, with the original text of these names."""
-        return {**self.values, **{name: text for name, text in self._texts.items() if name in names}}
+
+def raise_together(errors: Sequence[AnabranchError]) -> None:
+    """Raise one error as it is, several as one that says them all; do nothing without any."""
+    if not errors:
+        return
+    if len(errors) == 1:
+        raise errors[0]
+    remedies = dict.fromkeys(error.remedy for error in errors if error.remedy)
+    raise InputError("parameters.invalid", "; ".join(error.message for error in errors), remedy=" ".join(remedies))
+
+
+def any_upload(file: Path) -> str:
+    """An address like that of a file's upload; which one it is, its bytes decide."""
+    return f"bronze://uploads/{'0' * 64}/{file.name}"
+
+
+def _takes_text(declared: Mapping[str, JsonValue]) -> bool:
+    return any(each.get("type") == "string" for each in (declared, *declared.get("anyOf", ())))
 
 
 def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
@@ -53,18 +81,23 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
     values = _read_file(file) if file else {}
     texts: dict[str, str] = {}
     files: dict[str, Path] = {}
+    mistakes: list[InputError] = []
     for pair in given:
         name, equals, text = pair.partition("=")
-        if not equals or not name:
-            raise InputError("parameters.invalid", f"{pair!r} is not KEY=VALUE", remedy="Write `-p n=5`.")
-        if name in texts or name in files:
-            raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
-        if text.startswith("@"):
-            files[name] = find_file(name, text.removeprefix("@"))
-            continue
-        texts[name] = text
-        values[name] = _read_value(name, text)
-    return Parameters(values, texts, files)
+        try:
+            if not equals or not name:
+                raise InputError("parameters.invalid", f"{pair!r} is not KEY=VALUE", remedy="Write `-p n=5`.")
+            if name in texts or name in files:
+                raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
+            if text.startswith("@"):
+                files[name] = Path(text.removeprefix("@"))  # known also if it is not there
+                files[name] = find_file(name, text.removeprefix("@"))
+            else:
+                texts[name] = text
+                values[name] = _read_value(name, text)
+        except InputError as error:
+            mistakes.append(error)
+    return Parameters(values, {name: text for name, text in texts.items() if name in values}, files, mistakes)
 
 
 def read_labels(given: Sequence[str] | None) -> dict[str, str]:
@@ -139,14 +172,3 @@ def _read_integer(digits: str) -> int:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _text_inputs(workflow: str) -> set[str]:
-    """The inputs that are declared as strings; none if the workflow is not known on this machine."""
-    from anabranch.cli.workflows.registry import load  # plugins take long to load, and few jobs need them here
-
-    try:
-        declared = load().declaration(workflow).workflow.inputs
-    except AnabranchError:
-        return set()
-    return {name for name, wanted in (declared or {}).items() if wanted.type == "string"}

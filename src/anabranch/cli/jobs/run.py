@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from anabranch.cli.connection import connect, find_home, find_remote
+from anabranch.cli.connection import connect, has_stack
 from anabranch.cli.jobs.files import find_file_set, submit_files
 from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_labels, read_parameters
@@ -36,6 +36,8 @@ def run(
     """Run a job to its end, on a temporary stack if none is up."""
     files = find_file_set(param or ())
     parameters = read_parameters(files.others if files else param or (), params)
+    if files or not has_stack():
+        parameters.require_readable()
     labels = read_labels(label)
     with use_stack(), connect() as client:
         uploads = Uploads(client, quiet=json)
@@ -51,7 +53,7 @@ def run(
 @contextmanager
 def use_stack() -> Iterator[None]:
     """The running stack, or a temporary one."""
-    if find_remote().url or find_home().read_stack():
+    if has_stack():
         yield
         return
     from anabranch.cli.stack.start import temporary_stack  # a running stack needs none of it

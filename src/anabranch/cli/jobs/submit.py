@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.connection import connect
+from anabranch.cli.connection import connect, has_stack
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.bulk import submit_lines
 from anabranch.cli.jobs.files import find_file_set, submit_files
@@ -45,7 +45,7 @@ def submit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Submit a job; the same parameters return the existing job."""
+    """Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues it)."""
     labels = read_labels(label)
     if bulk:
         if param or params or wait or timeout is not None:
@@ -54,6 +54,8 @@ def submit(
         return
     files = find_file_set(param or ())
     parameters = read_parameters(files.others if files else param or (), params)
+    if files or not has_stack():
+        parameters.require_readable()
     wait = wait or timeout is not None
     with connect() as client:
         uploads = Uploads(client, quiet=json)

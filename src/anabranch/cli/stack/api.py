@@ -5,9 +5,10 @@ import socket
 
 from uvicorn import Config, Server
 
+from anabranch.access import asks_for_keys
 from anabranch.cli.connection import database_url
 from anabranch.cli.setup import prepare
-from anabranch.embedded.listener import asks_for_keys, listen
+from anabranch.embedded.listener import listen
 from anabranch.embedded.supervisor import LISTEN_FD
 from anabranch.settings import Settings
 

@@ -38,14 +38,14 @@ class StackDatabase:
         try:
             ended = asyncio.run(self._end_sessions(f"{self._home.stack_id}/{pid}"))
         except AnabranchError as error:
-            log.warning("session.not_buried", role=role, pid=pid, reason=error.message)
+            log.warning("session.not_ended", role=role, pid=pid, reason=error.message)
         else:
-            log.info("session.buried", role=role, pid=pid, sessions=ended)
+            log.info("session.ended", role=role, pid=pid, sessions=ended)
 
     async def _end_sessions(self, members: str) -> int:
         store = PostgresStore(self._url, name="anabranch supervisor", connections=1)
         await store.open()
         try:
-            return await store.bury(members)
+            return await store.end_member_sessions(members)
         finally:
             await store.close()

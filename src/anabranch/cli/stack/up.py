@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from anabranch.access import asks_for_keys
 from anabranch.app import connections_needed, join
 from anabranch.cli.connection import is_ready
 from anabranch.cli.setup import prepare, warn_of_unknown
@@ -18,7 +19,6 @@ from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import note, print_json, print_line
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home, Stack
-from anabranch.embedded.listener import asks_for_keys
 from anabranch.embedded.supervisor import ChildSpec, Supervisor
 from anabranch.settings import Settings, forget
 

@@ -8,7 +8,6 @@ import typer
 
 from anabranch.adapters.postgres.store.records import PostgresRecords
 from anabranch.app import open_marks, open_tiers
-from anabranch.audit import Audit, Finding
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
@@ -17,6 +16,7 @@ from anabranch.cli.terminal.options import All, Json, Yes
 from anabranch.cli.terminal.output import note, print_json, print_result, print_row, print_table
 from anabranch.errors import Conflict, NotFound
 from anabranch.storage.addresses import parse_address, parse_folder
+from anabranch.storage.audit import Audit, Finding
 from anabranch.storage.marks import adopt_storage
 from anabranch.storage.tiers import Stat, Storage
 
@@ -120,7 +120,7 @@ def _report(found: list[Finding], swept: int, *, json: bool) -> None:
         print_table(("fault", "size", "address"), ([one.fault, one.size, one.address] for one in found))
     if not json:
         note(f"{len(found)} findings, {swept} swept" if found else "the database and the tiers agree")
-    lost = sum(not one.can_go for one in found)
+    lost = sum(not one.is_unreferenced for one in found)
     if lost:
         raise Conflict("storage.lost", f"published objects or task results that are missing or damaged: {lost}")
 

@@ -52,7 +52,9 @@ LabelList = Annotated[
 ParametersFile = Annotated[
     Path | None, typer.Option("--params", metavar="FILE", help="Parameters as JSON or YAML; - is stdin.")
 ]
-Priority = Annotated[int | None, typer.Option(min=1, max=9, help="1 is the highest, 9 the lowest.")]
+Priority = Annotated[
+    int | None, typer.Option(metavar="1-9", help="1 is the highest, 9 the lowest; by default the workflow's own.")
+]
 Rerun = Annotated[bool, typer.Option("--rerun", help="Create a new job even if the same one exists.")]
 Timeout = Annotated[
     float | None, typer.Option(min=0, metavar="SECONDS", help="How long to wait for the job; by default without limit.")

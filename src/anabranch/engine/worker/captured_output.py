@@ -1,4 +1,4 @@
-"""What an attempt printed, as much of it as is worth keeping."""
+"""The captured output of an attempt, bounded."""
 
 import os
 from multiprocessing.connection import Connection
@@ -9,7 +9,7 @@ __all__ = ["Printed"]
 
 
 class Printed:
-    """Reads what comes out of a pipe and keeps the beginning and the end of it."""
+    """Reads a pipe, and keeps the beginning and the end of the output."""
 
     KEPT = 32 * 1024
     MOST = 256 * 2**20
@@ -22,7 +22,7 @@ class Printed:
         self._size = 0
 
     def read(self) -> bool:
-        """Take what is there; False when it was more than anybody should print."""
+        """Read what is there; False when the output exceeds the limit."""
         try:
             chunk = os.read(self._output.fileno(), 1 << 20)
         except OSError:
@@ -34,7 +34,7 @@ class Printed:
         return self._size <= self.MOST
 
     def text(self, more: str | None = None) -> str | None:
-        """What is kept, with more behind it; None if nothing was printed and there is no more."""
+        """The captured text, followed by `more`; None if both are empty."""
         while self._output.poll() and self._size <= self.MOST:
             before = self._size
             self.read()

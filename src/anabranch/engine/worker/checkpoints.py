@@ -1,4 +1,4 @@
-"""What a running handler reports to its worker: progress, and checkpoints kept under the attempt's token."""
+"""Progress and checkpoints of running handlers, stored under the attempt's token."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,11 +16,11 @@ from anabranch.errors import Interrupted, TaskError, Transient, Unavailable
 __all__ = ["CheckpointWriter", "HandlerLine"]
 
 log = structlog.get_logger()
-LONGEST_PAUSE_SECONDS = 1.0
+MAX_PAUSE_SECONDS = 1.0
 
 
 class CheckpointWriter:
-    """Keeps the checkpoints of one session's attempts."""
+    """Stores the checkpoints of one session's attempts."""
 
     def __init__(self, queue: TaskQueue, session: SessionId) -> None:
         """For this session only: it is part of the token (E3)."""
@@ -28,8 +28,8 @@ class CheckpointWriter:
         self._session = session
 
     async def keep(self, attempt: Attempt, number: int, phase: str, state: str) -> TaskError | None:
-        """Keep a checkpoint, however long the store is away; the error that the handler gets, if it can't be kept."""
-        pause = LONGEST_PAUSE_SECONDS / 16
+        """Store a checkpoint, however long the store is unavailable; returns the error for the handler, if any."""
+        pause = MAX_PAUSE_SECONDS / 16
         while True:
             try:
                 if await self._queue.checkpoint(self._session, attempt, number, phase, state):
@@ -41,7 +41,7 @@ class CheckpointWriter:
             else:
                 return Interrupted("the task was cancelled, or others have it now", code="task.lost")
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
 
 class HandlerLine:

@@ -20,7 +20,7 @@ from anabranch.errors import ContractViolationError, Interrupted, TaskError
 
 __all__ = ["Answer", "Begun", "Saved", "serve"]
 
-FORWARDED = {signal.SIGTERM, signal.SIGUSR1}
+FORWARDED_SIGNALS = {signal.SIGTERM, signal.SIGUSR1}
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Saved:
 
 @dataclass(slots=True)
 class Answer:
-    """What became of the checkpoint with this number: it is kept, or the handler gets an error."""
+    """The answer to a checkpoint, by its number: it is stored, or the handler gets an error."""
 
     number: int
     error: TaskError | None
@@ -59,14 +59,14 @@ class Line:
         self.stopping = False
 
     def progress(self, progress: ProgressReport) -> None:
-        """Tell how far the handler is."""
+        """Report the handler's progress."""
         if self.is_mine:
             with self._speaking:
                 if self._in_call:
                     self._connection.send(progress)
 
     def save(self, phase: str, state: str) -> None:
-        """Have a checkpoint kept, and wait until it is."""
+        """Send a checkpoint, and wait until it is stored."""
         if not self.is_mine:
             raise ContractViolationError("ctx.checkpoint was called in a process that the handler forked")
         with self._speaking:
@@ -81,7 +81,7 @@ class Line:
             raise error
 
     def _hear_answer(self, number: int) -> TaskError | None:
-        """The answer to this checkpoint, after those that nobody waited for: a signal may have ended the waiting."""
+        """The answer to this checkpoint; skips earlier ones, whose wait a signal may have ended."""
         while True:
             answer = self._connection.recv()
             if isinstance(answer, Answer) and answer.number == number:
@@ -119,7 +119,7 @@ def serve(
     line = Line(connection)
     signal.signal(signal.SIGTERM, line.hear)
     signal.signal(signal.SIGUSR1, line.hear)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*FORWARDED, signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*FORWARDED_SIGNALS, signal.SIGCHLD})
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     hold_lines()
@@ -149,14 +149,14 @@ def serve(
 
 
 def _begin_behind_guard(*lines: Connection) -> None:
-    """Go on in a process whose parent is its own: a handler that kills its parent kills nobody else's.
+    """Continue in a grandchild: a handler that kills its parent process affects no other handler.
 
     The guard leads the group that the worker kills, passes signals on, and ends as the process behind it did.
     """
     die_with_parent()
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED_SIGNALS, signal.SIGCHLD})
     guard = os.getpid()
     guarded = os.fork()
     if not guarded:
@@ -166,7 +166,7 @@ def _begin_behind_guard(*lines: Connection) -> None:
         return
     for line in lines:
         line.close()
-    while (signum := signal.sigwait({*FORWARDED, signal.SIGCHLD})) in FORWARDED:
+    while (signum := signal.sigwait({*FORWARDED_SIGNALS, signal.SIGCHLD})) in FORWARDED_SIGNALS:
         os.kill(guarded, signum)
     code = os.waitstatus_to_exitcode(os.waitpid(guarded, 0)[1])
     if code >= 0:

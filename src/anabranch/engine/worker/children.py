@@ -22,17 +22,17 @@ from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.captured_output import Printed
 from anabranch.engine.worker.child import Answer, Begun, Saved, serve
 from anabranch.engine.worker.perform import Call, Outcome
-from anabranch.engine.worker.resources import BARE, HandlerResources
+from anabranch.engine.worker.resources import NO_RESOURCES, HandlerResources
 from anabranch.errors import TaskError, Transient, Unavailable
 
 __all__ = ["Child", "ChildDied", "Children", "Listener", "Overdue"]
 
-LOADING_SECONDS = 120
-GLANCE_SECONDS = 0.5
+LOAD_TIMEOUT_SECONDS = 120
+MAX_POLL_SECONDS = 0.5
 FORKS, FORK_PAUSE_SECONDS = 3, 0.1
 FORK_DESCRIPTORS = 8  # a connection and two pipes, and some for what other threads open meanwhile
-FORKING = threading.Lock()
-ORPHANED = 255  # as multiprocessing says when the server that would know is gone
+FORK_LOCK = threading.Lock()
+ORPHANED_EXIT_CODE = 255  # as multiprocessing says when the server that would know is gone
 CallId = tuple[str, int]
 
 
@@ -54,7 +54,7 @@ class Listener(Protocol):
         """Note how far it is."""
 
     def keep(self, saved: Saved) -> "Future[TaskError | None]":
-        """Begin to keep a checkpoint; in the end, the error that the handler gets, if any."""
+        """Start to store a checkpoint; the future has the error for the handler, if any."""
 
 
 Message = Outcome | Begun | Saved | ProgressReport
@@ -83,22 +83,24 @@ class Overdue(Exception):
 
     @property
     def failure(self) -> Failure:
-        """What is stored of it."""
+        """The failure to store."""
         return Failure(code=self.code, message=str(self), category="permanent" if self.permanent else "transient")
 
 
 class Child:
     """One process that runs calls, one after the other. Its methods block; `send_signal` and `kill` fit any thread."""
 
-    def __init__(self, plugins: Sequence[str], memory: int, resources: HandlerResources = BARE) -> None:
+    def __init__(self, plugins: Sequence[str], memory: int, resources: HandlerResources = NO_RESOURCES) -> None:
         """Fork it from the preloaded server, and wait until its plugins are loaded."""
         self.process, self._connection, self._output = _fork(tuple(plugins), memory, resources)
         self._server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]  # it has no public name
         self._sending = threading.Lock()
         self._begun = False
         printed = Printed(self._output)
-        if not self._connection.poll(LOADING_SECONDS):
-            raise self._overdue("handler.loading", f"its plugins took longer than {LOADING_SECONDS} s to load", printed)
+        if not self._connection.poll(LOAD_TIMEOUT_SECONDS):
+            raise self._overdue(
+                "handler.loading", f"its plugins took longer than {LOAD_TIMEOUT_SECONDS} s to load", printed
+            )
         self._receive(printed)
 
     def call(self, call: Call, policy: TaskPolicy, listener: Listener) -> Outcome:
@@ -158,7 +160,7 @@ class Child:
             self.send_signal(signal.SIGTERM)
 
     def _hear(self, printed: Printed, patience: "_Patience", *, waits: bool) -> Message | None:
-        """What the handler says next; None when it printed, or waits for an answer and so says nothing."""
+        """The next message of the handler; None when it printed, or waits for an answer."""
         if waits:
             patience.heard()
         ready = wait([self._connection, self._output], patience.left(waits=waits))
@@ -185,7 +187,7 @@ class Child:
             self._connection.send(message)
 
     def _answer(self, number: int, keeping: "Future[TaskError | None]") -> None:
-        """Tell the handler that its checkpoint is kept, or why it is not; called in the thread that knows first."""
+        """Answer the handler's checkpoint: stored, or the error; may be called in any thread."""
         if keeping.cancelled():
             return
         fault = keeping.exception()
@@ -197,7 +199,7 @@ class Child:
         self.process.join(1)
         code = self.process.exitcode
         self.kill()  # it may have closed its end only, or left processes of its own
-        orphaned = code == ORPHANED and _has_ended(self._server)
+        orphaned = code == ORPHANED_EXIT_CODE and _has_ended(self._server)
         return ChildDied(code, printed.text(), begun=self._begun, orphaned=orphaned)
 
     def _overdue(self, code: str, message: str, printed: Printed, *, permanent: bool = False) -> Overdue:
@@ -222,7 +224,7 @@ class _Patience:
     def left(self, *, waits: bool) -> float:
         """How long to listen, in seconds."""
         left = max(0.0, min(self._end, self._quiet_until) - time.monotonic())
-        return min(left, GLANCE_SECONDS) if waits else left
+        return min(left, MAX_POLL_SECONDS) if waits else left
 
     def exceeded(self, *, waits: bool) -> tuple[str, str] | None:
         """The limit that was passed, as a code and in words."""
@@ -238,7 +240,7 @@ class Children:
     """As many children as slots, kept for the next call; one that died is replaced when it is needed."""
 
     def __init__(
-        self, size: int, plugins: Sequence[str], *, memory: int = 0, resources: HandlerResources = BARE
+        self, size: int, plugins: Sequence[str], *, memory: int = 0, resources: HandlerResources = NO_RESOURCES
     ) -> None:
         """Prepare the fork server; `memory` bounds each child's address space in bytes, 0 for no bound.
 
@@ -358,7 +360,7 @@ def _try_to_fork(given: tuple[object, ...]) -> tuple[ForkServerProcess, Connecti
     read, written = context.Pipe(duplex=False)
     process = context.Process(target=serve, args=(theirs, written, *given), daemon=True)
     try:
-        with FORKING:
+        with FORK_LOCK:
             _require_descriptors()
             process.start()
     except BaseException:

@@ -1,4 +1,4 @@
-"""What a handler knows about its task, and what it may say while it runs."""
+"""The context of a handler: its task, and its progress, checkpoints and metrics."""
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -12,18 +12,18 @@ from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.engine.model import Attempt, Checkpoint, ProgressReport
-from anabranch.engine.worker.resources import BARE, HandlerResources
+from anabranch.engine.worker.resources import NO_RESOURCES, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
 from anabranch.storage.task_storage import TaskStorage, Writer
 from anabranch.storage.work_files import WorkFiles
 
-__all__ = ["CURRENT", "Context", "NoLink", "PendingCheckpoint", "TaskFacts", "WorkerLink", "ids_of_task"]
+__all__ = ["CURRENT_TASK", "Context", "NoLink", "PendingCheckpoint", "TaskFacts", "WorkerLink", "ids_of_task"]
 
 Model = TypeVar("Model", bound=BaseModel)
-MOST_HANDED = 64_000
-MOST_SAVED = 64_000
-LONGEST_PHASE = 200
-LONGEST_MESSAGE = 1_000
+MAX_HANDOVER_CHARS = 64_000
+MAX_CHECKPOINT_BYTES = 64_000
+MAX_PHASE_CHARS = 200
+MAX_MESSAGE_CHARS = 1_000
 
 
 @dataclass(slots=True)
@@ -45,12 +45,12 @@ class TaskFacts:
 
 # The task whose handler runs here now. Setting it costs next to nothing; what a log line needs of it is found when one
 # is written (O3).
-CURRENT: ContextVar[TaskFacts | None] = ContextVar("anabranch_task", default=None)
+CURRENT_TASK: ContextVar[TaskFacts | None] = ContextVar("anabranch_task", default=None)
 
 
 def ids_of_task() -> dict[str, str | int]:
     """What every log line of the task that runs here carries; nothing where none does."""
-    task = CURRENT.get()
+    task = CURRENT_TASK.get()
     if task is None:
         return {}
     return {
@@ -84,10 +84,10 @@ class NoLink:
     stopping = False
 
     def progress(self, progress: ProgressReport) -> None:
-        """Nobody listens."""
+        """Ignored."""
 
     def save(self, phase: str, state: str) -> None:
-        """Such a handler has nothing to go on from."""
+        """Such a handler can't resume."""
         raise ContractViolationError("ctx.checkpoint is not for quick handlers: declare this one without quick=True")
 
 
@@ -118,11 +118,11 @@ class PendingCheckpoint:
 
 
 class Context:
-    """What a handler knows about its task, and what it may say while it runs."""
+    """The context of a handler: its task, and its progress, checkpoints and metrics."""
 
     __slots__ = ("_checkpoint", "_facts", "_resources", "_saving", "_voice", "handed", "has_scratch", "metrics")
 
-    def __init__(self, facts: TaskFacts, voice: WorkerLink, resources: HandlerResources = BARE) -> None:
+    def __init__(self, facts: TaskFacts, voice: WorkerLink, resources: HandlerResources = NO_RESOURCES) -> None:
         """Made by the engine for each attempt."""
         self._facts = facts
         self._resources = resources
@@ -227,7 +227,7 @@ class Context:
         """Say how far the task is, for all to see within a second or two; a heartbeat timeout must hear it in time."""
         if not (_is_number(done) and (total is None or _is_number(total))):
             raise ContractViolationError(f"ctx.progress was given {done!r} of {total!r}; both are numbers")
-        said = ProgressReport(done, total, str(message)[:LONGEST_MESSAGE])
+        said = ProgressReport(done, total, str(message)[:MAX_MESSAGE_CHARS])
         try:
             encode(vars(said))
         except ValueError as error:
@@ -241,17 +241,17 @@ class Context:
         While the database is away this waits, as long as the task's time allows.
         """
         phase = str(phase)
-        if not 0 < len(phase) <= LONGEST_PHASE:
-            raise ContractViolationError(f"ctx.checkpoint: a phase has a name of 1 to {LONGEST_PHASE} characters")
+        if not 0 < len(phase) <= MAX_PHASE_CHARS:
+            raise ContractViolationError(f"ctx.checkpoint: a phase has a name of 1 to {MAX_PHASE_CHARS} characters")
         try:
             encode(phase)
             text = encode(state)
         except ValueError as error:
             raise ContractViolationError(f"ctx.checkpoint was given what can't be stored: {error}") from error
-        if (size := len(text.encode())) > MOST_SAVED:
+        if (size := len(text.encode())) > MAX_CHECKPOINT_BYTES:
             raise ContractViolationError(
-                f"ctx.checkpoint was given {size} bytes; at most {MOST_SAVED} are kept: store larger things as a file"
-                " by ctx.work.put, and save what it returns"
+                f"ctx.checkpoint was given {size} bytes; at most {MAX_CHECKPOINT_BYTES} are kept:"
+                " store larger things as a file by ctx.work.put, and save what it returns"
             )
         self.require_awaited()
         point = Checkpoint(phase, decode(text), self.attempt)
@@ -263,7 +263,7 @@ class Context:
         return self._checkpoint
 
     def require_awaited(self) -> None:
-        """Refuse a checkpoint that nobody waited for: it would never be saved."""
+        """Refuse a checkpoint that was not awaited: it would never be saved."""
         if self._saving is not None and self._saving.is_pending:
             raise ContractViolationError("ctx.checkpoint was not awaited: in an async handler, await it")
 
@@ -281,8 +281,10 @@ class Context:
             size = len(encode(handed))
         except ValueError as error:
             raise ContractViolationError(f"ctx.hand_over was given what can't be stored: {error}") from error
-        if size > MOST_HANDED:
-            raise ContractViolationError(f"ctx.hand_over was given {size} characters; at most {MOST_HANDED} are kept")
+        if size > MAX_HANDOVER_CHARS:
+            raise ContractViolationError(
+                f"ctx.hand_over was given {size} characters; at most {MAX_HANDOVER_CHARS} are kept"
+            )
         self.handed = handed
 
     def predecessor(self) -> Any:  # as the handler of the stage before returned it

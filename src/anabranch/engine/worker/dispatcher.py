@@ -1,4 +1,4 @@
-"""Which of a worker's tasks runs next, and which must stop."""
+"""Decides which of a worker's tasks runs next, and which must stop."""
 
 import asyncio
 import time
@@ -16,17 +16,17 @@ from anabranch.engine.failure import describe_error
 from anabranch.engine.lanes import is_internal_queue
 from anabranch.engine.live_session import HeldTask, LiveSession
 from anabranch.engine.model import Attempt, Claim, Ended, Purpose, Report
-from anabranch.engine.ports import Wanted
-from anabranch.engine.run_times import AHEAD, FAST, RunTimes
-from anabranch.engine.worker.reporter import NOTHING, Outbox
+from anabranch.engine.ports import ClaimRequest
+from anabranch.engine.run_times import MAX_FAST_TIME, PREFETCH_TIME, RunTimes
+from anabranch.engine.worker.reporter import NO_CLAIMS, Outbox
 from anabranch.engine.worker.runner import Runner
 
 __all__ = ["Dispatcher", "WorkerOptions"]
 
 log = structlog.get_logger()
-HOARD = timedelta(seconds=0.5)
-CHUNK = timedelta(milliseconds=10)
-RESERVED = 1  # a slot that only plans, folds results and starts child jobs: these never wait for long handlers
+MAX_PREFETCH_IDLE = timedelta(seconds=0.5)
+CHUNK_DURATION = timedelta(milliseconds=10)
+RESERVED_SLOTS = 1  # a slot that only plans, folds results and starts child jobs: these never wait for long handlers
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,11 @@ class WorkerOptions:
 
 
 class Dispatcher:
-    """Runs the tasks in hand, at most `slots` handlers at once (W1), and writes how they ended to the outbox."""
+    """Runs claimed tasks, at most `slots` handlers at once (W1), and writes their reports to the outbox."""
 
     def __init__(
         self, runner: Runner, live: LiveSession, outbox: Outbox, advances: BackgroundAdvances, options: WorkerOptions
     ) -> None:
-        """For this session only."""
         self._runner = runner
         self._held = live.tasks
         self._outbox = outbox
@@ -71,23 +70,23 @@ class Dispatcher:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether a task in hand has not begun."""
+        """Whether a claimed task has not begun."""
         return bool(self._not_begun())
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ClaimRequest:
         """What to claim now: as much as can run, and of fast handlers what they finish soon."""
         if not self._slots:
-            return NOTHING
+            return NO_CLAIMS
         waiting = Counter([held.claim.handler for held in (*self._waiting, *self._quick)])
         room = self._slots - self._handlers_running() - len(self._waiting) - bool(self._quick)
         runs_fast = self._runs_fast()
-        if runs_fast and self._pace.work(waiting) < AHEAD.total_seconds() / 2:
+        if runs_fast and self._pace.work(waiting) < PREFETCH_TIME.total_seconds() / 2:
             room = max(room, 1)
         if not self._runner.environment.is_ready:
-            return NOTHING
-        if room <= 0 and not runs_fast and len(self._running) + len(self._internal) < self._slots + RESERVED:
-            return Wanted(self._internal_queues, 1, {})
-        return Wanted(self._options.queues, max(room, 0), self._pace.allowances())
+            return NO_CLAIMS
+        if room <= 0 and not runs_fast and len(self._running) + len(self._internal) < self._slots + RESERVED_SLOTS:
+            return ClaimRequest(self._internal_queues, 1, {})
+        return ClaimRequest(self._options.queues, max(room, 0), self._pace.allowances())
 
     def take(self, claims: Sequence[Claim]) -> None:
         """Hold what was claimed, and start what can run."""
@@ -98,10 +97,10 @@ class Dispatcher:
             (self._internal if _is_internal(claim) else waiting).append(held)
         self._dispatch()
 
-    def return_hoard(self) -> None:
+    def return_prefetched(self) -> None:
         """Give back what was taken ahead and has not begun though nothing ended for a while: its handlers turned slow,
         and others may be idle."""
-        since = time.monotonic() - HOARD.total_seconds()
+        since = time.monotonic() - MAX_PREFETCH_IDLE.total_seconds()
         if max(self._moved, self._runner.quick_moved) < since:
             self._give_back([held for held in self._not_begun() if held.taken < since])
 
@@ -133,7 +132,7 @@ class Dispatcher:
                 self._end_now(held)
 
     def drop(self, *, ended: bool) -> None:
-        """Give back what was stopped and did not end, and wait for it no more; `ended`: what is being written, too."""
+        """Give back tasks that were stopped and did not end, without waiting; `ended`: those being written, too."""
         for task, chunk in list(self._running.items()):
             if ended or not all(held.ended for held in chunk):
                 del self._running[task]
@@ -142,7 +141,7 @@ class Dispatcher:
                 self.dropped = True
 
     def abandon(self) -> None:
-        """Stop whatever still runs and start nothing more: others have it now."""
+        """Stop all that still runs and start nothing more: other processes have the tasks now."""
         self._slots = 0
         for waiting in (self._internal, self._waiting, self._quick):
             waiting.clear()
@@ -173,15 +172,15 @@ class Dispatcher:
         return sum(not _is_internal(chunk[0].claim) for chunk in self._running.values() if chunk)
 
     def _runs_fast(self) -> bool:
-        slow = time.monotonic() - FAST.total_seconds()
+        slow = time.monotonic() - MAX_FAST_TIME.total_seconds()
         return all(self._pace.is_fast(held.claim.handler) and not 0 < held.begun < slow for held in self._all_running())
 
     def _dispatch(self) -> None:
-        while self._slots and self._internal and len(self._running) < self._slots + RESERVED:
+        while self._slots and self._internal and len(self._running) < self._slots + RESERVED_SLOTS:
             self._start([self._internal.popleft()])
         while self._handlers_running() < self._slots:
             if self._quick and not self._runner.quick_busy:
-                most = self._pace.in_time(self._quick[0].claim.handler, CHUNK)
+                most = self._pace.in_time(self._quick[0].claim.handler, CHUNK_DURATION)
                 self._runner.quick_busy = True
                 self._start([self._quick.popleft() for _ in range(min(most, len(self._quick)))])
             elif self._waiting:

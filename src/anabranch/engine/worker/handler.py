@@ -17,9 +17,8 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.result_file import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
 from anabranch.workflows.functions import HandlerFunction
-from anabranch.workflows.handlers import Handler, Runs
 from anabranch.workflows.rules import Seconds, find_number_mistakes
-from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Retry
+from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Handler, Retry, Runs
 
 __all__ = [
     "Context",
@@ -338,7 +337,7 @@ def _arguments(
 
 
 def _is_context(name: str, hint: object) -> bool:
-    """Told by the annotation, or by the name where that leaves it open."""
+    """By the annotation, or by the name if there is none."""
     kind = get_origin(hint) or hint
     if isinstance(kind, type) and issubclass(kind, Context | BaseModel | Mapping):
         return issubclass(kind, Context)

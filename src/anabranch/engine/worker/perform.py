@@ -11,14 +11,14 @@ from anabranch.engine.failure import Failure, describe_error
 from anabranch.engine.folding import fold_results
 from anabranch.engine.model import Claim, Purpose
 from anabranch.engine.plugin import Registry
-from anabranch.engine.worker.context import CURRENT, Context, TaskFacts, WorkerLink
+from anabranch.engine.worker.context import CURRENT_TASK, Context, TaskFacts, WorkerLink
 from anabranch.engine.worker.handler import call_handler, check_result
-from anabranch.engine.worker.resources import BARE, HandlerResources
-from anabranch.engine.worker.tracebacks import tell_traceback
+from anabranch.engine.worker.resources import NO_RESOURCES, HandlerResources
+from anabranch.engine.worker.tracebacks import format_traceback
 from anabranch.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
 from anabranch.storage.results import Results, is_reference
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.nodes import Folding
+from anabranch.workflows.work import Handler
 
 __all__ = ["Call", "Outcome", "perform", "perform_async"]
 
@@ -48,7 +48,7 @@ class Call:
         results: Results,
         previous: Sequence[Json] | None = None,
     ) -> "Call":
-        """The call for a task in hand, with its parameters and what came before it."""
+        """The call of a claimed task, with its parameters and the previous results."""
         if previous is not None and claim.lane.purpose is Purpose.WORK:
             params = {**params, "previous_results": previous}  # type: ignore[dict-item]  # JSON, but for its size
         facts = TaskFacts(
@@ -70,7 +70,7 @@ class Call:
 
 @dataclass(slots=True)
 class Outcome:
-    """How an attempt went: its result or its error, what it measured, hands over and printed; values as JSON text.
+    """The outcome of an attempt: result or error, metrics, hand-over and output; values as JSON text.
 
     What it printed ends with where it failed, if it did.
 
@@ -88,22 +88,24 @@ class Outcome:
     lacked_descriptors: bool = False
 
 
-def perform(registry: Registry, call: Call, voice: WorkerLink, resources: HandlerResources = BARE) -> Outcome:
+def perform(registry: Registry, call: Call, voice: WorkerLink, resources: HandlerResources = NO_RESOURCES) -> Outcome:
     """Run a call to its end in this thread."""
     context = Context(call.facts, voice, resources)
-    before = CURRENT.set(call.facts)
+    before = CURRENT_TASK.set(call.facts)
     try:
         return _performed(context, _answer(registry, call, context), call.handler)
     except BaseException as error:  # noqa: BLE001  # a handler may raise anything, SystemExit and its kin too
         return _failed(context, voice, error)
     finally:
-        CURRENT.reset(before)
+        CURRENT_TASK.reset(before)
 
 
-async def perform_async(found: Handler, call: Call, voice: WorkerLink, resources: HandlerResources = BARE) -> Outcome:
+async def perform_async(
+    found: Handler, call: Call, voice: WorkerLink, resources: HandlerResources = NO_RESOURCES
+) -> Outcome:
     """Run an async handler to its end in this loop."""
     context = Context(call.facts, voice, resources)
-    CURRENT.set(call.facts)  # for the asyncio task that runs this, and those it starts
+    CURRENT_TASK.set(call.facts)  # for the asyncio task that runs this, and those it starts
     try:
         answer = await call_handler(found, context)
         context.require_awaited()
@@ -121,7 +123,7 @@ def _failed(context: Context, voice: WorkerLink, error: BaseException) -> Outcom
     interrupted = isinstance(error, Interrupted) and (voice.stopping or voice.cancelled)
     return Outcome(
         error=describe_error(error),
-        log=None if interrupted else tell_traceback(error),
+        log=None if interrupted else format_traceback(error),
         has_scratch=context.has_scratch,
         interrupted=interrupted,
         lacked_descriptors=is_exhausted(error, in_handler=True),

@@ -8,23 +8,22 @@ import structlog
 
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Answer, Ended, InHand, Report, SessionId
-from anabranch.engine.ports import Refused, TaskQueue, Turn, Wanted
+from anabranch.engine.ports import ClaimRequest, Refused, TaskQueue, Turn
 from anabranch.errors import Unavailable
 
-__all__ = ["NOTHING", "Outbox", "Reporter"]
+__all__ = ["NO_CLAIMS", "Outbox", "Reporter"]
 
 log = structlog.get_logger()
-NOTHING = Wanted((), 0, {})
-BATCH = 200
-BATCH_CHARACTERS = 8_000_000
+NO_CLAIMS = ClaimRequest((), 0, {})
+MAX_BATCH_REPORTS = 200
+MAX_BATCH_CHARS = 8_000_000
 MAX_INTERRUPTIONS = 3  # after so many in a row, reports are sent one by one: one of them may be the cause
 
 
 class Outbox:
-    """Reports that wait to be sent; what is written to it wakes the loop."""
+    """Reports that wait to be sent; writing wakes the loop."""
 
     def __init__(self, wake: asyncio.Event) -> None:
-        """Empty."""
         self._wake = wake
         self._reports: list[Report] = []
         self._interruptions = 0
@@ -40,14 +39,14 @@ class Outbox:
         self._wake.set()
 
     def next_batch(self) -> list[Report]:
-        """What is sent next: so many, and not so large that the database would choke on it."""
+        """The next batch to send, of bounded count and size."""
         if self._to_send_alone:
             return self._reports[:1]
         sizes = accumulate(
             len(report.body or "") + len(report.log or "") + len(report.handed or "")
-            for report in self._reports[:BATCH]
+            for report in self._reports[:MAX_BATCH_REPORTS]
         )
-        return self._reports[: max(1, sum(size <= BATCH_CHARACTERS for size in sizes))]
+        return self._reports[: max(1, sum(size <= MAX_BATCH_CHARS for size in sizes))]
 
     def remove(self, batch: Sequence[Report]) -> None:
         """Remove a batch that was sent."""
@@ -80,7 +79,7 @@ class Reporter:
         self._claims_failed = False
         self._reply_lost = False
 
-    async def send(self, batch: Sequence[Report], wanted: Wanted) -> Turn:
+    async def send(self, batch: Sequence[Report], wanted: ClaimRequest) -> Turn:
         """Report a batch and claim; what was claimed by a call whose reply was lost goes back before the next."""
         if self._reply_lost:
             await self._store.reconcile(self._session, self._in_hand())
@@ -89,7 +88,7 @@ class Reporter:
         self._reply_lost = False
         return turn
 
-    async def _send(self, batch: Sequence[Report], wanted: Wanted) -> Turn:
+    async def _send(self, batch: Sequence[Report], wanted: ClaimRequest) -> Turn:
         """Report and claim in one call. Where that fails, the claim is made apart until one passes, so that its error
         is no report's."""
         if not self._claims_failed:
@@ -113,9 +112,9 @@ class Reporter:
         return Turn(reported.answers, reported.rights, claims)
 
     async def _report(self, batch: Sequence[Report]) -> Turn:
-        """Report without a claim; halve a batch that is refused until the culprit stands alone."""
+        """Report without a claim; a refused batch is halved until the bad report is alone."""
         try:
-            return await self._store.turn(self._session, batch, NOTHING)
+            return await self._store.turn(self._session, batch, NO_CLAIMS)
         except Refused as error:
             if len(batch) == 1:
                 return await self._report_alone(batch[0], error)
@@ -134,7 +133,7 @@ class Reporter:
             Report(report.attempt, Ended.CRASHED, reason),
         ):
             try:
-                return await self._store.turn(self._session, [form], NOTHING)
+                return await self._store.turn(self._session, [form], NO_CLAIMS)
             except Refused as refused:
                 error = refused
         log.error("report.set_aside", attempt=report.attempt, ended=report.ended, reason=error.message)

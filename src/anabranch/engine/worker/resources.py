@@ -1,4 +1,4 @@
-"""What handlers are given besides their task; it travels to the processes that run them, and opens there."""
+"""The resources of handlers; pickled for the processes that run them, and opened there."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -13,7 +13,7 @@ from anabranch.errors import ContractViolationError
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Storage
 
-__all__ = ["BARE", "Connect", "HandlerResources", "no_database"]
+__all__ = ["NO_RESOURCES", "Connect", "HandlerResources", "no_database"]
 
 Connect = Callable[[], AbstractContextManager[Any]]  # a connection of psycopg's, which the engine does not know
 
@@ -56,4 +56,4 @@ def no_database() -> AbstractContextManager[Any]:
     raise ContractViolationError("ctx.database: the process that runs this handler was given no database")
 
 
-BARE = HandlerResources(_no_storage, no_database, Path("cache"), 0)
+NO_RESOURCES = HandlerResources(_no_storage, no_database, Path("cache"), 0)

@@ -14,14 +14,14 @@ from anabranch.storage.results import Results
 
 __all__ = ["ResultFile", "collect_results"]
 
-LISTED = 1_000_000
+MAX_LIST_CHARS = 1_000_000
 
 
 class ResultFile(Sequence[Json]):
     """Results in a file, a line each: a hundred thousand of them need no memory. `list(…)` makes a list of them."""
 
     def __init__(self, path: str, count: int) -> None:
-        """Of a file that has so many lines."""
+        """For a file with this many lines."""
         self._path = path
         self._count = count
         self._starts: array[int] | None = None
@@ -58,15 +58,15 @@ async def collect_results(store: JobStore, results: Results, job_id: str, node: 
     listed: list[Json] = []
     while page := await store.node_results(job_id, node, after):
         text = await asyncio.to_thread(_bring_back, page.lines, results) if page.has_references else page.lines
-        if size <= LISTED < size + len(text):
+        if size <= MAX_LIST_CHARS < size + len(text):
             await asyncio.to_thread(_append, path, "".join(f"{encode(each)}\n" for each in listed))
             listed.clear()
         count, size, after = count + page.count, size + len(text), page.last
-        if size > LISTED:
+        if size > MAX_LIST_CHARS:
             await asyncio.to_thread(_append, path, f"{text}\n")
         else:
             listed += map(json.loads, text.split("\n"))
-    return ResultFile(path, count) if size > LISTED else listed
+    return ResultFile(path, count) if size > MAX_LIST_CHARS else listed
 
 
 def _bring_back(lines: str, results: Results) -> str:

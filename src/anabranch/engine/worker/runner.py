@@ -1,4 +1,4 @@
-"""Run the attempts in hand where each handler wants to run, and say how they ended."""
+"""Runs claimed attempts where their handlers want to run, and makes their reports."""
 
 import asyncio
 import errno
@@ -20,11 +20,11 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.engine.child_jobs import ChildJobs, is_child_job
 from anabranch.engine.environment import Environment, is_exhausted
 from anabranch.engine.failure import CRASH_LIMIT, Failure, describe_error, next_delay
-from anabranch.engine.filling import Definitions, Given, fill_in
 from anabranch.engine.live_session import HeldTask
 from anabranch.engine.model import Claim, Ended, Purpose, Report, SessionId
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store
+from anabranch.engine.task_parameters import Definitions, TaskValues, fill_in
 from anabranch.engine.worker.checkpoints import CheckpointWriter, HandlerLine
 from anabranch.engine.worker.children import ChildDied, Children, Overdue
 from anabranch.engine.worker.context import NoLink
@@ -35,21 +35,21 @@ from anabranch.errors import AnabranchError, TaskError, Unavailable
 from anabranch.storage.results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError
-from anabranch.workflows.handlers import Handler, Runs
+from anabranch.workflows.work import Handler, Runs
 
 __all__ = ["Runner"]
 
 log = structlog.get_logger()
-MISSING = {"handler.missing": timedelta(seconds=1), "workflow.unreadable": timedelta(seconds=30)}
+MISSING_DELAYS = {"handler.missing": timedelta(seconds=1), "workflow.unreadable": timedelta(seconds=30)}
 MAX_DELAY_SECONDS = 30
 FREE_ATTEMPTS = 5
-QUICK = timedelta(seconds=10)
-TURN = timedelta(milliseconds=50)
-SPOOLED = ".results"
+MAX_QUICK_TIME = timedelta(seconds=10)
+QUICK_TURN_TIME = timedelta(milliseconds=50)
+RESULTS_SUFFIX = ".results"
 # How long a large result waits for storage that does not answer; a quick handler's thread is needed by others.
-PAUSES_SECONDS = (0.2, 1.0, 3.0, 10.0, 20.0, 30.0)
-QUICK_PAUSES_SECONDS = (0.2, 1.0)
-UNSTORED_DELAY = timedelta(seconds=30)
+STORAGE_PAUSES_SECONDS = (0.2, 1.0, 3.0, 10.0, 20.0, 30.0)
+QUICK_STORAGE_PAUSES_SECONDS = (0.2, 1.0)
+STORAGE_RETRY_DELAY = timedelta(seconds=30)
 NO_RESULT = Failure(code="task.failed", message="it ended without a result")
 
 
@@ -65,7 +65,6 @@ class Runner:
         scratch: Path,
         session: SessionId,
     ) -> None:
-        """With these parts, for this session."""
         self._store = store
         self._registry = registry
         self._children = children
@@ -102,7 +101,7 @@ class Runner:
                 held.fault = error
         done = asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
         while not done.done():
-            await asyncio.wait([done], timeout=QUICK.total_seconds() / 10)
+            await asyncio.wait([done], timeout=MAX_QUICK_TIME.total_seconds() / 10)
             if not done.done() and self._now is not None and _runs_too_long(self._now):
                 self.stuck = True
                 return [(held, _stuck(held)) for held in chunk]
@@ -110,7 +109,7 @@ class Runner:
         return done.result()
 
     def give_up(self, held: HeldTask) -> bool:
-        """Keep a task from being begun; False when it has begun."""
+        """Prevent a task from starting; False when it has started."""
         with self._beginning:
             held.given_up = held.given_up or not held.started
             return not held.started
@@ -130,7 +129,7 @@ class Runner:
         return self._children.kill(held.call_id)
 
     def close(self) -> None:
-        """Begin nothing more in the quick thread; what runs in it goes on, for a thread can't be killed."""
+        """Start nothing more in the quick thread; what runs in it continues, because a thread can't be killed."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _handler(self, claim: Claim) -> Handler | None:
@@ -139,7 +138,7 @@ class Runner:
     def _run_quick(self, chunk: Sequence[HeldTask]) -> list[tuple[HeldTask, Report | None]]:
         """Run one after the other for a short time; what had no turn may go to others meanwhile."""
         ran: list[tuple[HeldTask, Report | None]] = []
-        deadline = time.monotonic() + TURN.total_seconds()
+        deadline = time.monotonic() + QUICK_TURN_TIME.total_seconds()
         for held in list(chunk):
             if ran and time.monotonic() > deadline:
                 break
@@ -163,15 +162,15 @@ class Runner:
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
             self._check_descriptors(held, performed)
-            report = self._settle(held, performed, time.monotonic() - held.begun, QUICK_PAUSES_SECONDS)
+            report = self._settle(held, performed, time.monotonic() - held.begun, QUICK_STORAGE_PAUSES_SECONDS)
             self.environment.note_success()
         except ExpressionError as error:
             report = _failed(held.claim, _unfilled(error), timedelta(0), None)
         except Unavailable as error:
-            report = _for_others(held, error)
+            report = _hand_to_others(held, error)
         except Exception as error:  # noqa: BLE001  # one task of a chunk must not take the others with it
             if is_exhausted(error, in_handler=False):
-                report = _for_others(held, self.environment.note_failure(error))
+                report = _hand_to_others(held, self.environment.note_failure(error))
             else:
                 report = _failed(held.claim, replace(describe_error(error), category="bug"), timedelta(0), None)
         held.ended = True
@@ -182,15 +181,15 @@ class Runner:
             held.workflow = await self._define(held.claim)
             spawned = await self._child_jobs.spawn(held.claim, _params(held))
         except Unavailable as error:
-            return _for_others(held, error)
+            return _hand_to_others(held, error)
         except ExpressionError as error:
             return _failed(held.claim, _unfilled(error), timedelta(0), None)
         except OSError as error:
-            return _for_others(held, self.environment.note_failure(error))
+            return _hand_to_others(held, self.environment.note_failure(error))
         except (AnabranchError, ValueError) as error:
             return _failed(held.claim, describe_error(error), timedelta(0), None)
         if spawned is None:
-            return _again(held)
+            return _hand_back(held)
         held.rights = spawned.rights
         log.info("job.spawned", **held.claim.ids, child=spawned.job_id)
         return None
@@ -201,11 +200,11 @@ class Runner:
         except Unavailable as error:
             if error.code == "worker.no_children":
                 self.environment.note_failure(error)
-            return _for_others(held, error)
+            return _hand_to_others(held, error)
         except Exception as error:
             if not is_exhausted(error, in_handler=False):
                 raise
-            return _for_others(held, self.environment.note_failure(error))
+            return _hand_to_others(held, self.environment.note_failure(error))
         self.environment.note_success()
         return report
 
@@ -269,11 +268,11 @@ class Runner:
     async def _load_previous(self, claim: Claim) -> Sequence[Json] | None:
         if (node := claim.lane.shape.previous) is None:
             return None
-        path = self._folder(claim) + SPOOLED
+        path = self._folder(claim) + RESULTS_SUFFIX
         return await collect_results(self._store, self.results, claim.lane.job_id, node, path)
 
     def _settle(
-        self, held: HeldTask, performed: Outcome, seconds: float, pauses: Sequence[float] = PAUSES_SECONDS
+        self, held: HeldTask, performed: Outcome, seconds: float, pauses: Sequence[float] = STORAGE_PAUSES_SECONDS
     ) -> Report:
         claim, ran = held.claim, timedelta(seconds=seconds)
         in_time = performed.error is None and not held.cancelled
@@ -290,7 +289,7 @@ class Runner:
         except Unavailable as error:  # our own storage: that is not the handler's fault (E9)
             log.error("task.result_unstored", **claim.ids, reason=str(error))
             return Report(
-                claim.fence, Ended.HANDED_BACK, describe_error(error).to_text(), UNSTORED_DELAY, log=performed.log
+                claim.fence, Ended.HANDED_BACK, describe_error(error).to_text(), STORAGE_RETRY_DELAY, log=performed.log
             )
         return Report(claim.fence, ended, body, None, ran, performed.log, performed.metrics, performed.handed)
 
@@ -301,7 +300,7 @@ class Runner:
             try:
                 return self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
             except Unavailable as error:
-                log.warning("task.result_waits", **claim.ids, reason=str(error))
+                log.warning("task.result_waiting", **claim.ids, reason=str(error))
                 time.sleep(pause)
         return self.results.put_aside(claim.lane.job_id, claim.lane.node, name, body)
 
@@ -330,7 +329,7 @@ class Runner:
 
 def _runs_too_long(held: HeldTask) -> bool:
     """Whether a quick handler runs longer than its time, or than any quick one may."""
-    limit = min(QUICK, held.claim.lane.policy.timeout).total_seconds()
+    limit = min(MAX_QUICK_TIME, held.claim.lane.policy.timeout).total_seconds()
     return held.begun > 0 and not held.ended and time.monotonic() - held.begun > limit
 
 
@@ -338,14 +337,14 @@ def _params(held: HeldTask) -> JsonObject:
     claim = held.claim
     if held.workflow is None:
         return claim.parameters
-    given = Given(claim.lane.job_id, claim.lane.parameters, claim.lane.values, claim.item, claim.index)
+    given = TaskValues(claim.lane.job_id, claim.lane.parameters, claim.lane.values, claim.item, claim.index)
     return fill_in(held.workflow.node(claim.lane.node), given)
 
 
 def _undefined(held: HeldTask, error: AnabranchError) -> Report:
-    """What becomes of a task whose workflow can't be read here: another worker may be able to, unless it is gone."""
+    """The report of a task whose workflow can't be read here: another worker may read it, unless it was removed."""
     if isinstance(error, Unavailable):
-        return _for_others(held, error)
+        return _hand_to_others(held, error)
     log.warning("task.undefined", **held.claim.ids, code=error.code, reason=error.message)
     return _failed(held.claim, describe_error(error), timedelta(0), None)
 
@@ -357,7 +356,7 @@ def _unfilled(error: ExpressionError) -> Failure:
 def _remove(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
-        Path(folder + SPOOLED).unlink(missing_ok=True)
+        Path(folder + RESULTS_SUFFIX).unlink(missing_ok=True)
 
 
 def _stuck(held: HeldTask) -> Report:
@@ -367,16 +366,16 @@ def _stuck(held: HeldTask) -> Report:
     return Report(held.claim.fence, ended, failure.to_text())
 
 
-def _again(held: HeldTask) -> Report:
+def _hand_back(held: HeldTask) -> Report:
     return Report(held.claim.fence, Ended.HANDED_BACK)
 
 
-def _for_others(held: HeldTask, error: Unavailable) -> Report:
+def _hand_to_others(held: HeldTask, error: Unavailable) -> Report:
     """Hand a task back that can't run here. What this worker lacks costs no attempt, however often it is met."""
     log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
     described = describe_error(error).to_text()
-    if error.code in MISSING:
-        return Report(held.claim.fence, Ended.MISSING, described, MISSING[error.code])
+    if error.code in MISSING_DELAYS:
+        return Report(held.claim.fence, Ended.MISSING, described, MISSING_DELAYS[error.code])
     seconds = min(2.0 ** (min(held.claim.attempt, 10) - 1), MAX_DELAY_SECONDS)
     return Report(held.claim.fence, Ended.HANDED_BACK, described, timedelta(seconds=seconds))
 

@@ -13,7 +13,7 @@ from anabranch.engine.model import Answer, Report
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Refused, Store, Turn
 from anabranch.engine.worker.children import Children
-from anabranch.engine.worker.dispatcher import HOARD, Dispatcher, WorkerOptions
+from anabranch.engine.worker.dispatcher import MAX_PREFETCH_IDLE, Dispatcher, WorkerOptions
 from anabranch.engine.worker.reporter import Outbox, Reporter
 from anabranch.engine.worker.runner import Runner
 from anabranch.engine.worker.work_cleaner import WorkCleaner
@@ -23,9 +23,9 @@ from anabranch.storage.results import Results
 __all__ = ["Worker"]
 
 log = structlog.get_logger()
-POLL = timedelta(seconds=1)
-PARTING_SECONDS = 10.0
-DEAF_SECONDS = 2.0
+POLL_INTERVAL = timedelta(seconds=1)
+SHUTDOWN_SECONDS = 10.0
+KILL_WAIT_SECONDS = 2.0
 
 
 class Worker:
@@ -34,7 +34,6 @@ class Worker:
     def __init__(
         self, store: Store, registry: Registry, children: Children, results: Results, options: WorkerOptions
     ) -> None:
-        """Serve with these parts."""
         self._store = store
         self._registry = registry
         self._children = children
@@ -43,7 +42,7 @@ class Worker:
         self.stuck = False
 
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
-        """Run until asked to stop; SessionGone when the session was lost, and with it all that was in hand."""
+        """Run until asked to stop; SessionGone when the session expired, and with it all claims."""
         scratch = self._options.scratch
         runner = Runner(self._store, self._registry, self._children, self._results, scratch, live.session)
         loop = TaskLoop(self._store, runner, live, self._options)
@@ -63,10 +62,9 @@ class Worker:
 
 
 class TaskLoop:
-    """Turns between the store and the handlers: reports what ended and takes what is next, in one round trip."""
+    """The worker's loop: reports ended tasks and claims new ones in one round trip."""
 
     def __init__(self, store: Store, runner: Runner, live: LiveSession, options: WorkerOptions) -> None:
-        """For this session only."""
         self._runner = runner
         self._live = live
         self._grace = options.grace
@@ -79,7 +77,7 @@ class TaskLoop:
 
     @property
     def has_dropped(self) -> bool:
-        """Whether handlers were given back that did not end: their threads or coroutines go on."""
+        """Whether tasks were given back whose threads or coroutines still run."""
         return self._dispatcher.dropped
 
     async def listen(self) -> None:
@@ -100,7 +98,7 @@ class TaskLoop:
         await self._finish()
 
     def abandon(self) -> None:
-        """Stop whatever still runs and start nothing more: others have it now."""
+        """Stop all that still runs and start nothing more: other processes have the tasks now."""
         self._dispatcher.abandon()
         self._advances.cancel()
 
@@ -114,13 +112,13 @@ class TaskLoop:
             if not handed_back and late >= 0:
                 handed_back = True
                 self._dispatcher.hand_back()
-            elif late >= DEAF_SECONDS:
-                self._dispatcher.drop(ended=late >= PARTING_SECONDS)
+            elif late >= KILL_WAIT_SECONDS:
+                self._dispatcher.drop(ended=late >= SHUTDOWN_SECONDS)
             try:
-                async with asyncio.timeout(PARTING_SECONDS):
+                async with asyncio.timeout(SHUTDOWN_SECONDS):
                     await self._try_turn()
             except TimeoutError:
-                log.warning("worker.unheard", remedy="What could not be reported is tried again by others.")
+                log.warning("worker.unreported", remedy="What could not be reported is tried again by others.")
                 if not self._dispatcher.is_running:
                     return
 
@@ -134,11 +132,11 @@ class TaskLoop:
             await self._sleep(timedelta(seconds=1))
 
     async def _turn(self) -> None:
-        """Report what ended, take what is next, or wait until there is something to do."""
-        self._dispatcher.return_hoard()
+        """Report ended tasks, claim new ones, or wait until there is something to do."""
+        self._dispatcher.return_prefetched()
         batch, wanted = self._outbox.next_batch(), self._dispatcher.wanted()
         if not batch and not (wanted.limit and self._hungry):
-            await self._sleep(HOARD if self._dispatcher.has_waiting else POLL)
+            await self._sleep(MAX_PREFETCH_IDLE if self._dispatcher.has_waiting else POLL_INTERVAL)
             self._hungry = True
             return
         try:
@@ -153,7 +151,7 @@ class TaskLoop:
         self._dispatcher.take(turn.claims)
 
     def _settle(self, batch: Sequence[Report], turn: Turn) -> None:
-        """Let go of what was reported, and advance what that finished."""
+        """Release the reported tasks, and spend the rights that they gave."""
         for report, answer in zip(batch, turn.answers, strict=True):
             held = self._live.tasks.get(report.attempt.key)
             if held and held.claim.fence == report.attempt:

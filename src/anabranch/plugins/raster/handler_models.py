@@ -1,7 +1,5 @@
 """Parameters and results of the raster handlers, validated where they enter."""
 
-from typing import Literal
-
 from pydantic import AwareDatetime, JsonValue, field_serializer
 
 from anabranch.plugins.raster.models import (
@@ -9,10 +7,10 @@ from anabranch.plugins.raster.models import (
     Compared,
     Notice,
     Profile,
-    RasterOptions,
     Validated,
     ValidateOptions,
 )
+from anabranch.plugins.raster.request import Tiling
 from anabranch.plugins.stac.facts import Output, RasterItem
 from anabranch.strict_model import StrictModel
 
@@ -21,25 +19,12 @@ __all__ = [
     "CogParams",
     "CogSource",
     "Plan",
-    "RasterRequest",
     "Report",
-    "Tiling",
     "ValidateParams",
     "Verified",
     "VerifiedCog",
     "VerifyParams",
 ]
-
-Tiling = Literal["auto", "never", "always"]
-
-
-class RasterRequest(RasterOptions):
-    """A caller's request for a raster: the workflow's inputs."""
-
-    source: str
-    collection: str
-    tiling: Tiling = "auto"
-    datetime: str | None = None
 
 
 class Plan(StrictModel):

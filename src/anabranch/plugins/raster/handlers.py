@@ -12,14 +12,14 @@ from anabranch.plugins.raster.handler_models import (
     Cog,
     CogParams,
     Plan,
-    RasterRequest,
     ValidateParams,
     Verified,
     VerifyParams,
 )
 from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
 from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Written
-from anabranch.plugins.raster.plan import plan_work, raise_request_errors, require_single
+from anabranch.plugins.raster.plan import plan_work, require_single
+from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 
@@ -30,13 +30,8 @@ QUEUE = "raster"
 
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
-    """Return the plan for a raster, or every error in the request; the file is not read."""
-    try:
-        found = ctx.storage.stat(params.source)
-    except AnabranchError as error:
-        raise_request_errors(params, error)
-        raise
-    plan = plan_work(params, found, ctx.settings(RasterSettings))
+    """Return the plan for a raster; the file is not read."""
+    plan = plan_work(params, ctx.storage.stat(params.source), ctx.settings(RasterSettings))
     return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx))})
 
 

@@ -24,7 +24,6 @@ __all__ = [
     "Profile",
     "ProfileName",
     "Projection",
-    "RasterOptions",
     "Repairs",
     "Statistics",
     "Times",
@@ -74,24 +73,18 @@ class Notice(StrictModel):
     message: str
 
 
-class RasterOptions(StrictModel):
-    """The caller's options for a raster, as given."""
+class ValidateOptions(StrictModel):
+    """The caller's options for a raster."""
 
     input_crs: str | None = None
     target_crs: str | None = None
-    raster_type: str | None = None
+    raster_type: Kind | None = None
     tier: ProfileName = "analysis"
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
         """The profiles that `tier` stands for."""
         return tuple(Profile) if self.tier == "all" else (Profile(self.tier),)
-
-
-class ValidateOptions(RasterOptions):
-    """The caller's options for a raster, its kind checked."""
-
-    raster_type: Kind | None = None
 
 
 class Statistics(StrictModel):

@@ -41,7 +41,6 @@ class Catalog:
     """A pool of connections to pgstac, each lent for one statement; the database need not be up yet."""
 
     def __init__(self, url: str, connections: int) -> None:
-        """Nothing is opened yet."""
         self._url = url
         self._connections = connections
         self._pool: asyncpg.Pool | None = None

@@ -11,11 +11,10 @@ from anabranch.workflows.functions.places import find_place, mistake_here
 from anabranch.workflows.functions.signature import read_fields
 from anabranch.workflows.functions.symbols import Symbol, item
 from anabranch.workflows.functions.tracing import Branch, Trace, TracedNode, adopt, current_trace, references_in
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import nearest
 from anabranch.workflows.nodes import FanOutNode, TaskNode, WorkflowNode
 from anabranch.workflows.rules import declared_keys
-from anabranch.workflows.work import HandlerWork, Retry, WorkflowWork
+from anabranch.workflows.work import Handler, HandlerWork, Retry, WorkflowWork
 
 __all__ = ["HandlerFunction", "NodeCall", "Options", "choose", "end", "gate", "task", "wait", "workflow_named"]
 

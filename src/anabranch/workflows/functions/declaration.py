@@ -15,8 +15,8 @@ from anabranch.workflows.functions.places import Place, TraceError, place_of_err
 from anabranch.workflows.functions.signature import read_signature
 from anabranch.workflows.functions.symbols import Symbol
 from anabranch.workflows.functions.tracing import Trace, adopt
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.mistakes import Mistake
+from anabranch.workflows.work import Handler
 from anabranch.workflows.yaml.load import Loaded, load_document
 from anabranch.workflows.yaml.tree import FileMistake
 

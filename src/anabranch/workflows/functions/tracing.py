@@ -12,8 +12,8 @@ from anabranch.workflows.expressions.syntax import Lookup, Reference
 from anabranch.workflows.functions.places import Place, find_place, mistake_here
 from anabranch.workflows.functions.recorder import CURRENT, MARK, Recorder
 from anabranch.workflows.functions.symbols import Symbol, expression_of, pieces_of, references
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.rules import Model, declared_values
+from anabranch.workflows.work import Handler
 from anabranch.workflows.yaml.tree import FileMistake
 
 __all__ = ["Branch", "Trace", "TracedNode", "Value", "adopt", "current_trace", "nodes_in", "references_in"]

@@ -1,6 +1,6 @@
-"""A DAG written in YAML becomes a Workflow. Every mistake of a file is found at once, with its line and column (G4).
+"""Reads a workflow from YAML. All mistakes of a file are reported at once, with line and column (G4).
 
-A document is what a file holds: keys and plain values. Functions are traced into documents, too.
+A document is the content of a file: keys and plain values. Functions are traced into documents, too.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,7 +12,6 @@ from anabranch.canonical import Json
 from anabranch.errors import DefinitionError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Edges
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote, show
 from anabranch.workflows.nesting import nest
@@ -21,7 +20,7 @@ from anabranch.workflows.reading import Read, read
 from anabranch.workflows.rules import Model, declared_keys
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.validation import find_handler_mistakes, find_workflow_mistakes, in_order
-from anabranch.workflows.work import HandlerWork, Work, WorkflowWork
+from anabranch.workflows.work import Handler, HandlerWork, Work, WorkflowWork
 from anabranch.workflows.yaml.tree import FileMistake, Tree, TreeError, read_tree
 
 __all__ = ["FileMistake", "Loaded", "Place", "load_document", "load_yaml"]
@@ -37,7 +36,7 @@ Place = Callable[[Mistake], FileMistake]  # finds where a mistake is written
 class Loaded:
     """What a file holds: a workflow, or the mistakes that keep it from being one.
 
-    The draft is the workflow as far as it could be understood.
+    The draft is the workflow as far as it could be read.
     """
 
     workflow: Workflow | None
@@ -52,7 +51,7 @@ class Loaded:
         return self.workflow
 
     def among(self, others: Mapping[str, Declaration], broken: Mapping[str, str] | None = None) -> "Loaded":
-        """The same, checked beside the workflows that it may run, and those that are known to be broken."""
+        """The same, checked with the workflows that it may run, and those that are broken."""
         if self.draft is None:
             return self
         known = {name: place for name, place in (broken or {}).items() if name != self.draft.id}
@@ -68,20 +67,40 @@ class Loaded:
 
 
 def load_yaml(text: str | bytes, file: str, handlers: Mapping[str, Handler] | None = None) -> Loaded:
-    """The workflow that a file spells; with handlers, it is checked against them too. It never raises."""
+    """Read a workflow from YAML; with handlers, it is checked against them, too. It never raises."""
     try:
         tree = read_tree(text, file)
     except TreeError as error:
-        return Loaded(None, error.mistakes)
+        return _load_rest(error, handlers)
     return load_document(tree.value, partial(_place, tree), handlers)
 
 
-def load_document(document: Mapping[str, Json], place: Place, handlers: Mapping[str, Handler] | None = None) -> Loaded:
-    """The workflow that a document says; with handlers, it is checked against them too. It never raises."""
-    draft = _Draft(document)
+def _load_rest(error: TreeError, handlers: Mapping[str, Handler] | None) -> Loaded:
+    """What else is wrong with a file that has mistakes in its YAML; on their lines, nothing more is known."""
+    if error.tree is None:
+        return Loaded(None, error.mistakes)
+    rest = load_document(error.tree.value, partial(_place, error.tree), handlers, is_whole=False)
+    lines = {mistake.line for mistake in error.mistakes}
+    others = [mistake for mistake in rest.mistakes if mistake.line not in lines]
+    return Loaded(None, _in_order([*error.mistakes, *others]))
+
+
+def load_document(
+    document: Mapping[str, Json],
+    place: Place,
+    handlers: Mapping[str, Handler] | None = None,
+    *,
+    is_whole: bool = True,
+) -> Loaded:
+    """The workflow that a document says; with handlers, it is checked against them too. It never raises.
+
+    Of one that is not whole, nothing is said that what it lacks may disprove.
+    """
+    draft = _Draft(document, is_whole=is_whole)
     workflow = draft.read()
     found = draft.mistakes[:MAX_MISTAKES] + find_workflow_mistakes(workflow, is_whole=draft.is_whole)
-    found = found or find_workflow_mistakes(workflow)  # what was spared for the sake of other mistakes
+    if is_whole:
+        found = found or find_workflow_mistakes(workflow)  # checks that were left out because of other mistakes
     if handlers is not None:
         found += find_handler_mistakes(workflow, handlers)
     mistakes = _in_order({place(mistake): None for mistake in found})
@@ -89,7 +108,7 @@ def load_document(document: Mapping[str, Json], place: Place, handlers: Mapping[
 
 
 def _in_order(mistakes: Iterable[FileMistake]) -> tuple[FileMistake, ...]:
-    """The first of them, as they stand in the file."""
+    """The first mistakes, in the order of the file."""
     return tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column)))[:MAX_MISTAKES]
 
 
@@ -103,19 +122,19 @@ def _place(tree: Tree, mistake: Mistake) -> FileMistake:
 
 
 class _Draft:
-    """A file on its way to a workflow; `is_whole` says that every node and edge in it was understood."""
+    """Reads a document; `is_whole` says that every node and edge was understood."""
 
-    def __init__(self, given: Mapping[str, Json]) -> None:
+    def __init__(self, given: Mapping[str, Json], *, is_whole: bool = True) -> None:
         self.given = given
         self.mistakes: list[Mistake] = []
-        self.is_whole = True
+        self.is_whole = is_whole
         self._leads: list[tuple[str, Mapping[str, Path]]] = []
         self._waits: list[tuple[str, Mapping[str, Path], bool]] = []
         self._all: dict[str, list[str]] = {}
         self._any: dict[str, list[str]] = {}
 
     def read(self) -> Workflow:
-        """The workflow, as far as it can be understood."""
+        """The workflow, as far as it can be read."""
         own = {key: value for key, value in self.given.items() if key not in ("inputs", "nodes")}
         found = self._take(read(Workflow, own, "a workflow", beside=("inputs", "nodes")))
         named = {**{key: value for key, value in own.items() if key not in found.refused}, "workflow_id": UNNAMED}
@@ -165,7 +184,7 @@ class _Draft:
         return self._take(read(Input, value or {}, "an input", ("inputs", name))).value or Input()
 
     def _node(self, name: str, given: Json) -> AnyNode:
-        """A node; a gate, of which nothing more is asked, where it can't be understood."""
+        """A node; a gate in its place if it can't be read."""
         path: Path = ("nodes", name)
         given = {} if given is None and name in ("START", "END") else given
         if len(self.mistakes) >= MAX_MISTAKES:
@@ -196,7 +215,7 @@ class _Draft:
         return GateNode(name=name)
 
     def _kind(self, name: str, given: Mapping[str, Json]) -> Kind | None:
-        """The type of a node; None: it can't be known, and nothing more is said of the node."""
+        """The type of a node; None if it is unknown, then the node is not checked further."""
         kind = given.get("type")
         if kind is None and (name in ("START", "END") or (name.upper() in ("START", "END") and "handler" not in given)):
             if name != name.upper():
@@ -215,7 +234,7 @@ class _Draft:
         return Kind(close) if close else None
 
     def _read_task(self, own: dict[str, Any], path: Path) -> bool:  # a node of the file
-        """Read the task of a fan_out in its place; one that can't be read is stood in for."""
+        """Replace the task of a fan_out by its model; one that can't be read gets a placeholder."""
         task = own.get("task")
         if not isinstance(task, dict):
             return True
@@ -244,7 +263,7 @@ class _Draft:
             self._leads.append((node.name, _places(branch["next"], path)))
 
     def _connect(self, nodes: Mapping[str, Node]) -> None:
-        """Every edge, from whichever end it is written; what depends_on says of it is what counts."""
+        """Collect the edges, from whichever end they are written; depends_on overrides next."""
         self._all, self._any = {name: [] for name in nodes}, {name: [] for name in nodes}
         for name, named, is_any in self._waits:
             for parent, path in named.items():
@@ -271,7 +290,7 @@ class _Draft:
         return False
 
     def _linked(self, nodes: Mapping[str, AnyNode]) -> tuple[AnyNode, ...]:
-        """The nodes with their edges, in order: the same edges are the same workflow, wherever they are written."""
+        """The nodes with their edges, in order: it does not matter at which end an edge is written."""
         place = {name: number for number, name in enumerate(nodes)}
         linked = [
             replace(
@@ -286,13 +305,13 @@ class _Draft:
 
 
 def _without_params(found: Read[M]) -> M | None:
-    """What was read; its parameters are unknown where they were refused."""
+    """The value that was read, without its parameters if those were refused."""
     value = found.value
     return replace(value, params=None) if isinstance(value, Work) and "params" in found.refused else value
 
 
 def _places(value: Json, path: Path) -> dict[str, Path]:
-    """The nodes that a key names, one or a list, and where each name is."""
+    """The nodes that a key names, one or a list, with the path of each."""
     if isinstance(value, list):
         return {name: (*path, number) for number, name in enumerate(value) if isinstance(name, str)}
     return {value: path} if isinstance(value, str) else {}
@@ -319,7 +338,7 @@ def _beside_task(key: str) -> str:
 
 
 def _belongs(kind: Kind, key: str) -> str:
-    """Where a key belongs that nodes of this type don't have."""
+    """A hint where a key belongs that nodes of this type don't have."""
     in_task = key in declared_keys(HandlerWork) or key in declared_keys(WorkflowWork)
     if in_task and kind in (Kind.FAN_OUT, Kind.WORKFLOW):
         return "It belongs into its task." if kind is Kind.FAN_OUT else _inside(key)

@@ -1,4 +1,4 @@
-"""YAML as anyone may write it, read into plain values with positions: a strict subset of YAML 1.2 (G4)."""
+"""Parses untrusted YAML into plain values with positions: a strict subset of YAML 1.2 (G4)."""
 
 import contextlib
 import re
@@ -58,9 +58,13 @@ class FileMistake:
 
 
 class TreeError(Exception):
-    """A file that can't be read, with all the mistakes that were found in it."""
+    """A file that can't be read, with all the mistakes that were found in it.
 
-    def __init__(self, mistakes: list[FileMistake]) -> None:
+    The tree is what it says apart from them, if they are in single keys and values only.
+    """
+
+    def __init__(self, mistakes: list[FileMistake], tree: "Tree | None" = None) -> None:
+        self.tree = tree
         ordered = sorted(set(mistakes), key=lambda wrong: (wrong.line, wrong.column, wrong.message))
         self.mistakes = tuple(ordered[:MAX_MISTAKES])
         super().__init__("\n".join(map(str, self.mistakes)))
@@ -128,10 +132,10 @@ def read_tree(given: str | bytes, name: str) -> Tree:
     text = _read_text(given, name)
     walk = _Walk(text, name)
     walk.run()
-    if walk.mistakes or walk.root is None:
-        raise TreeError(walk.mistakes)
-    place, value = walk.root
-    return Tree(value, name, place, text)
+    tree = Tree(walk.root[1], name, walk.root[0], text) if walk.root else None
+    if walk.mistakes or tree is None:
+        raise TreeError(walk.mistakes, tree if walk.is_readable else None)
+    return tree
 
 
 def _read_text(given: str | bytes, name: str) -> str:
@@ -188,6 +192,7 @@ class _Walk:
         self.text = text
         self.name = name
         self.mistakes: list[FileMistake] = []
+        self.is_readable = True
         self.root: tuple[_Place, Any] | None = None
         self._open: list[_Open] = []
         self._values = 0
@@ -292,14 +297,16 @@ class _Walk:
         if self._open and self._open[-1].awaits_key:
             self._take_key(self._open[-1], event.value, place)
         else:
-            self._put(event.value if place.style else self._resolve(event.value, place.at), place)
+            value = event.value if place.style else self._resolve(event.value, place.at)
+            self._put(event.value if value is _ODD else value, place)
 
     def _take_key(self, mapping: _Open, text: str, place: _Place) -> None:
         if not place.style and text.lower() not in _LETTERS:
             self._check_plain_key(text, place.at)
         if text in mapping.keys:
             line = mapping.keys[text].line
-            self._wrong(place.at, f"the key {shorten(text)!r} is already on line {line}", "Keep one of them.")
+            said = f"the key {shorten(text)!r} is already on line {line}"
+            self._wrong(place.at, said, "Keep one of them.", is_readable=True)
         mapping.keys.setdefault(text, place.at)
         mapping.key = text
 
@@ -315,7 +322,7 @@ class _Walk:
         try:
             return resolve(plain)
         except OddScalar as odd:
-            self._wrong(at, odd.message, odd.hint)
+            self._wrong(at, odd.message, odd.hint, is_readable=True)
             return _ODD
 
     def _put(self, value: Any, place: _Place) -> None:
@@ -330,8 +337,8 @@ class _Walk:
             parent.key = ""  # it was refused as a key, and its value comes next
         else:
             place.key = parent.keys.get(parent.key, place.at)
-            parent.value[parent.key] = value
-            parent.place.children[parent.key] = place  # type: ignore[index,call-overload]  # and a mapping a dict
+            parent.value.setdefault(parent.key, value)  # what comes under the same key again is refused there
+            parent.place.children.setdefault(parent.key, place)  # type: ignore[union-attr]  # and a mapping a dict
             parent.key = None
 
     def _check_root(self) -> None:
@@ -342,9 +349,11 @@ class _Walk:
         elif not isinstance(value, dict):
             self._wrong(place.at, f"the file is {_kind(value)}, not a mapping", _ROOT_HINT)
 
-    def _wrong(self, at: Position, message: str, hint: str) -> None:
+    def _wrong(self, at: Position, message: str, hint: str, *, is_readable: bool = False) -> None:
+        self.is_readable = self.is_readable and is_readable
         self.mistakes.append(FileMistake(self.name, at.line, at.column, message, hint))
         if len(self.mistakes) >= 2 * MAX_MISTAKES:  # twice: some are found two times
+            self.is_readable = False
             raise _Stop
 
 

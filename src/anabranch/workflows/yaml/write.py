@@ -1,4 +1,4 @@
-"""A workflow as the YAML file that says it: loading the text gives the same workflow."""
+"""Writes a workflow as YAML; loading the text gives the same workflow."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,6 @@ from anabranch.canonical import Json
 from anabranch.errors import InputError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch
-from anabranch.workflows.handlers import Handler
 from anabranch.workflows.inputs import declare_input
 from anabranch.workflows.nodes import (
     AnyNode,
@@ -23,7 +22,7 @@ from anabranch.workflows.nodes import (
     Tolerance,
 )
 from anabranch.workflows.rules import declared_values
-from anabranch.workflows.work import HandlerWork, Work
+from anabranch.workflows.work import Handler, HandlerWork, Work
 
 __all__ = ["write_document", "write_yaml"]
 

@@ -162,8 +162,8 @@ select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, 
 
 -- name: nodes
 -- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read, but where few of them
--- run how far these are. An open gate or wait is waiting.
-select n.job, n.name, case when w.node is null then n.state::text else 'waiting' end as state, coalesce(l.width, 0) as total,
+-- run how far these are.
+select n.job, n.name, n.state, w.node is not null as is_waiting, coalesce(l.width, 0) as total,
        case when l.closed then 0 else coalesce(l.width - l.next_index, 0) end as ready,
        case when l.closed then 0 else coalesce(l.running, 0) end as running,
        case when l.closed then 0 else coalesce(l.next_index - (l.width - l.remaining) - l.running, 0) end as due,

@@ -170,7 +170,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
        (select jsonb_build_object('step_seconds', extract(epoch from k.step)::float,
                                   'age_seconds', extract(epoch from app.now() - k.stepped_at)::float)
           from app.clock k where k.step <> '0') as clock_step,
-       (select coalesce((to_jsonb(d) ->> 'release')::integer, 1) from app.deployment d) as release,
+       (select d.release from app.deployment d) as release,
        (select coalesce(jsonb_agg(to_jsonb(h)), '[]') from app.horizon_holders() h) as holders,
        c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
   from (select count(*) as untaken_rights,

@@ -1,4 +1,4 @@
-"""Every function called once, without effect: whether it can be called at all by those who call it."""
+"""Calls every function once, without effect, to check that its callers may call it."""
 
 import psycopg
 from psycopg import Connection
@@ -10,17 +10,17 @@ from anabranch.adapters.postgres.schema.migrate import connected
 
 __all__ = ["call_functions"]
 
-BOUND = "select set_config('statement_timeout', '2s', true), set_config('lock_timeout', '1s', true)"
+SET_TIMEOUTS = "select set_config('statement_timeout', '2s', true), set_config('lock_timeout', '1s', true)"
 # It names what is not there or not allowed, or something inside is broken; else it answered, or refused nothing at all
 # as arguments, or to write, which it may not here.
-BROKEN = ("0A", "25P", "2F", "42", "57014", "58", "XX")
+BROKEN_SQLSTATES = ("0A", "25P", "2F", "42", "57014", "58", "XX")
 
 
 def call_functions(url: str) -> tuple[int, list[Difference]]:
     """How many functions were called, with null for every argument where nothing can be written; and which can't be."""
     with connected(url) as connection, connection.transaction(force_rollback=True):
         connection.execute("set transaction read only")
-        connection.execute(BOUND)
+        connection.execute(SET_TIMEOUTS)
         found = connection.execute(query_text("callable_functions").encode(), {}).fetchall()
         failed = [(name, error) for name, call, role in found if (error := _call(connection, call, role))]
     return len(found), [Difference("call", name, "an answer", error) for name, error in failed]
@@ -34,5 +34,5 @@ def _call(connection: Connection[TupleRow], call: str, role: str) -> str | None:
     except psycopg.Error as error:
         if error.sqlstate is None:
             raise
-        return error.diag.message_primary if error.sqlstate.startswith(BROKEN) else None
+        return error.diag.message_primary if error.sqlstate.startswith(BROKEN_SQLSTATES) else None
     return None

@@ -16,7 +16,7 @@ __all__ = ["FUNCTIONS", "Files", "Migration", "Release", "SqlFile", "digest", "r
 ROOT = Path(__file__).parents[1]
 FUNCTIONS = ROOT / "functions"
 # The first line of a migration that can't run in a transaction, such as one that makes an index concurrently.
-OUTSIDE = "-- Outside a transaction"
+OUTSIDE_MARK = "-- Outside a transaction"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Migration:
     @property
     def is_outside(self) -> bool:
         """Whether it runs outside a transaction, statement by statement; then it may run again after a crash."""
-        return self.file.text.startswith(OUTSIDE)
+        return self.file.text.startswith(OUTSIDE_MARK)
 
 
 @dataclass(frozen=True)

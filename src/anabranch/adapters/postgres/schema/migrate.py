@@ -14,9 +14,9 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.connect import Role, connect, mask, unreachable
 from anabranch.adapters.postgres.schema.deploy import deploy
 from anabranch.adapters.postgres.schema.files import Files, Migration
-from anabranch.adapters.postgres.schema.live_sessions import refuse_living
+from anabranch.adapters.postgres.schema.live_sessions import refuse_live_sessions
 from anabranch.adapters.postgres.schema.migration_log import (
-    LEDGER,
+    MIGRATION_LOG,
     Deployed,
     Entry,
     find_pending,
@@ -28,7 +28,7 @@ from anabranch.adapters.postgres.schema.migration_log import (
 from anabranch.adapters.postgres.schema.outside_transaction import apply_outside
 from anabranch.adapters.postgres.schema.roles import make_roles, not_allowed
 from anabranch.adapters.postgres.schema.run_sql import execute
-from anabranch.adapters.postgres.schema.transaction import PATIENCE, hold_lock, patiently, take_role
+from anabranch.adapters.postgres.schema.transaction import LOCK_TIMEOUT, hold_lock, patiently, take_role
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, Unavailable
 
 __all__ = ["Applied", "Status", "connected", "migrate", "redeploy", "require_migrated", "reset", "status"]
@@ -36,7 +36,7 @@ __all__ = ["Applied", "Status", "connected", "migrate", "redeploy", "require_mig
 log = structlog.get_logger(__name__)
 
 MINIMUM_SERVER = 15
-OURS = Files()
+OWN_FILES = Files()
 
 SCHEMA_OWNER = "select pg_catalog.pg_get_userbyid(nspowner) from pg_catalog.pg_namespace where nspname = 'app'"
 
@@ -51,7 +51,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Status:
-    """How a database stands to the files."""
+    """A database compared with the files."""
 
     database: str
     server_version: str
@@ -73,13 +73,13 @@ class Status:
         return (self.functions_current or self.is_later) and not self.pending and self.problem is None
 
 
-def migrate(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> Applied:
+def migrate(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_TIMEOUT) -> Applied:
     """Bring a database to the newest schema and functions; one that is there already, or further, stays untouched."""
     with _session(url, files, patience) as connection:
         return _migrate(connection, files, patience)
 
 
-def redeploy(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> Applied:
+def redeploy(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_TIMEOUT) -> Applied:
     """Deploy functions, views, triggers and grants again in one transaction, whatever was done to them by hand."""
     with _session(url, files, patience) as connection:
         require_migrated(connection, files)
@@ -87,16 +87,16 @@ def redeploy(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -
     return Applied((), True)
 
 
-def reset(url: str, *, files: Files = OURS, patience: timedelta = PATIENCE) -> Applied:
+def reset(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_TIMEOUT) -> Applied:
     """Remove schema app with all its data, and make it again; Conflict while processes live on it."""
     with _session(url, files, patience) as connection:
-        refuse_living(connection)
+        refuse_live_sessions(connection)
         patiently(connection, patience, lambda: connection.execute("drop schema if exists app cascade"))
         return _migrate(connection, files, patience)
 
 
-def status(url: str, *, files: Files = OURS) -> Status:
-    """How a database stands to the files; nothing is changed."""
+def status(url: str, *, files: Files = OWN_FILES) -> Status:
+    """Compare a database with the files; nothing is changed."""
     problem, pending = None, files.migrations
     with connected(url) as connection:
         entries, deployed = _read(connection)
@@ -214,7 +214,7 @@ def _make_schema(connection: Connection[TupleRow]) -> None:
         if not _check_owner(connection):
             connection.execute("create schema app authorization anabranch_owner")
             take_role(connection, Role.OWNER)
-            execute(connection, LEDGER)
+            execute(connection, MIGRATION_LOG)
 
 
 def _apply(connection: Connection[TupleRow], migration: Migration) -> None:

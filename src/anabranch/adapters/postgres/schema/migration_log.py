@@ -1,4 +1,4 @@
-"""What was done to a database: its migrations with their checksums, and the functions deployed last."""
+"""The log of migrations with their checksums, and of the functions deployed last."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from anabranch.adapters.postgres.schema.files import Files, Migration, SqlFile
 from anabranch.errors import Conflict
 
 __all__ = [
-    "LEDGER",
+    "MIGRATION_LOG",
     "Deployed",
     "Entry",
     "find_pending",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 # Made by the machinery itself, before the first migration.
-LEDGER = SqlFile(
+MIGRATION_LOG = SqlFile(
     "schema/migration_log.py",
     """create table if not exists app.migrations (
     number integer primary key,

@@ -25,7 +25,7 @@ __all__ = ["apply_outside", "split"]
 STATEMENT = re.compile(r"[^;]*;")
 COMMENT = re.compile(r"--[^\n]*")
 INDEX = re.compile(r"\bcreate\s+(?:unique\s+)?index\s+concurrently\s+if\s+not\s+exists\s+(\w+)", re.IGNORECASE)
-IS_HALF_MADE = """
+IS_INVALID_INDEX = """
     select exists (select from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid
                     where c.relnamespace = 'app'::regnamespace and c.relname = %s and not i.indisvalid)"""
 
@@ -35,7 +35,7 @@ def apply_outside(connection: Connection[TupleRow], migration: Migration, patien
     with _as_owner(connection, patience):
         for statement in split(migration.file):
             for name in INDEX.findall(statement):
-                if connection.execute(IS_HALF_MADE, [name]).fetchone() == (True,):
+                if connection.execute(IS_INVALID_INDEX, [name]).fetchone() == (True,):
                     connection.execute(f"drop index concurrently app.{name}")
             try:
                 with blaming(migration.file):

@@ -19,7 +19,7 @@ from psycopg.rows import TupleRow, dict_row
 from anabranch.adapters.postgres.connect import Role, conninfo
 from anabranch.adapters.postgres.schema.files import read_queries
 from anabranch.adapters.postgres.schema.migrate import connected
-from anabranch.adapters.postgres.schema.transaction import PATIENCE, hold_lock
+from anabranch.adapters.postgres.schema.transaction import LOCK_TIMEOUT, hold_lock
 from anabranch.errors import Unavailable
 
 __all__ = [
@@ -32,14 +32,14 @@ log = structlog.get_logger(__name__)
 # Pinned together with the package that brings it.
 PGSTAC = "0.10.0"
 EXTENSIONS = ("postgis", "btree_gist", "unaccent")
-CHANCES = 5
-CROWDED = (psycopg.errors.InternalError_, psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject)
+MAX_TRIES = 5
+CONCURRENT_ERRORS = (psycopg.errors.InternalError_, psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject)
 GRANTS = {Role.HANDLER: "pgstac_ingest", Role.READER: "pgstac_read"}
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """How a database stands to the catalog's schema; where it can't be used, `problem` and `remedy` say why."""
+    """The status of the catalog's schema; if it can't be used, `problem` and `remedy` say why."""
 
     postgis: str | None
     pgstac: str | None
@@ -67,20 +67,20 @@ class Found:
 
 
 def find_catalog(url: str) -> Catalog:
-    """How a database stands to the catalog's schema; nothing is changed."""
+    """The status of the catalog's schema; nothing is changed."""
     with connected(url) as connection:
         return judge(_look(connection))
 
 
 def require_catalog(url: str) -> Catalog:
-    """The catalog's schema as it stands; Unavailable, with what to do, where it can't be used."""
+    """The status of the catalog's schema; Unavailable, with what to do, if it can't be used."""
     found = find_catalog(url)
     if found.problem:
         raise Unavailable("catalog.missing", f"there is no catalog here: {found.problem}", remedy=found.remedy)
     return found
 
 
-def migrate_catalog(url: str, *, patience: timedelta = PATIENCE) -> Catalog:
+def migrate_catalog(url: str, *, patience: timedelta = LOCK_TIMEOUT) -> Catalog:
     """Bring pgstac to our version where the server can have it; one that is there already stays untouched.
 
     Schema app must have been migrated before, for its roles are given rights.
@@ -93,7 +93,7 @@ def migrate_catalog(url: str, *, patience: timedelta = PATIENCE) -> Catalog:
         return judge(_look(connection))
 
 
-def drop_catalog(url: str, *, patience: timedelta = PATIENCE) -> None:
+def drop_catalog(url: str, *, patience: timedelta = LOCK_TIMEOUT) -> None:
     """Remove pgstac with all it holds; our own rows stay."""
     with connected(url) as connection:
         hold_lock(connection, patience)
@@ -158,7 +158,7 @@ def _try_bring(connection: Connection[TupleRow], url: str, found: Found) -> Cata
 
 def _bring_patiently(connection: Connection[TupleRow], url: str, found: Found) -> None:
     # Roles belong to the whole cluster, which our lock does not cover: the second process tries again.
-    for chance in range(CHANCES):
+    for chance in range(MAX_TRIES):
         try:
             if found.pgstac != PGSTAC:
                 _bring(connection, url)
@@ -166,8 +166,8 @@ def _bring_patiently(connection: Connection[TupleRow], url: str, found: Found) -
                 grant = sql.SQL("grant {} to {}").format(sql.Identifier(pgstac), sql.Identifier(role.value))
                 connection.execute(grant)
             return
-        except CROWDED:
-            if chance == CHANCES - 1:
+        except CONCURRENT_ERRORS:
+            if chance == MAX_TRIES - 1:
                 raise
             time.sleep(random.uniform(0.05, 0.3))  # noqa: S311  # jitter, no secret
 

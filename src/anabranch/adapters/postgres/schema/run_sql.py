@@ -14,7 +14,7 @@ from anabranch.errors import DefinitionError
 __all__ = ["SCHEMA", "blaming", "execute", "moved"]
 
 SCHEMA = "app"
-OURS = re.compile(r"\bapp(?=\.|'::regnamespace)|(?<=\bschema )app\b")
+SCHEMA_NAME = re.compile(r"\bapp(?=\.|'::regnamespace)|(?<=\bschema )app\b")
 
 
 def execute(connection: Connection[TupleRow], file: SqlFile, schema: str = SCHEMA) -> None:
@@ -25,7 +25,7 @@ def execute(connection: Connection[TupleRow], file: SqlFile, schema: str = SCHEM
 
 def moved(text: str, schema: str) -> str:
     """SQL with the names of our schema changed to those of another."""
-    return text if schema == SCHEMA else OURS.sub(schema, text)
+    return text if schema == SCHEMA else SCHEMA_NAME.sub(schema, text)
 
 
 @contextmanager

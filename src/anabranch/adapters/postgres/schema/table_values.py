@@ -1,10 +1,10 @@
-"""The engine's values that stand for rows, by table; `db check` holds them against the columns."""
+"""The engine's row types by table; `db check` compares them with the columns."""
 
 from anabranch.engine.model import Event, Job, NodeRow, Session, Tombstone
 
-__all__ = ["ROWS"]
+__all__ = ["ROW_TYPES"]
 
-ROWS: dict[str, type] = {
+ROW_TYPES: dict[str, type] = {
     "jobs": Job,
     "nodes": NodeRow,
     "events": Event,

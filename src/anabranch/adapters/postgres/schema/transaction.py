@@ -1,4 +1,4 @@
-"""Transactions that give way to callers, and the lock that keeps migrations apart."""
+"""Transactions that give way to callers, and the lock that serializes migrations."""
 
 import random
 import time
@@ -12,16 +12,16 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.connect import Role
 from anabranch.errors import Conflict
 
-__all__ = ["PATIENCE", "hold_lock", "patiently", "take_role", "too_busy"]
+__all__ = ["LOCK_TIMEOUT", "hold_lock", "patiently", "take_role", "too_busy"]
 
-PATIENCE = timedelta(seconds=60)
+LOCK_TIMEOUT = timedelta(seconds=60)
 
 # Any number that nobody else uses.
-LOCK = 0x616E61627261
+LOCK_NUMBER = 0x616E61627261
 TAKE_LOCK = "select pg_catalog.pg_try_advisory_lock(%s)"
 SHARE_LOCK = "select pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
 
-BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
+BUSY_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 DEADLOCK_TIMEOUT = "select setting::integer from pg_catalog.pg_settings where name = 'deadlock_timeout'"
 
@@ -37,7 +37,7 @@ def hold_lock(connection: Connection[TupleRow], patience: timedelta, *, shared: 
     began = time.monotonic()
     # Asked for again and again: one who waits inside a statement keeps a snapshot, and an index that the holder makes
     # concurrently would wait for it.
-    while connection.execute(take, [LOCK]).fetchone() != (True,):
+    while connection.execute(take, [LOCK_NUMBER]).fetchone() != (True,):
         if time.monotonic() > began + patience.total_seconds():
             raise Conflict(
                 "database.locked",
@@ -58,7 +58,7 @@ def patiently(connection: Connection[TupleRow], patience: timedelta, work: Calla
                 take_role(connection, Role.OWNER)
                 work()
                 return
-        except BUSY as error:
+        except BUSY_ERRORS as error:
             if waited > patience:
                 raise too_busy(connection, waited) from error
         time.sleep(random.uniform(0.02, 0.2))  # noqa: S311  # jitter, no secret

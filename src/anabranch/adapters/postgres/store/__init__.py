@@ -1,1 +1,1 @@
-"""What the engine, the API and operators read and change, by the functions and queries of the schema."""
+"""Reads and changes the schema's data by its functions and queries."""

@@ -1,4 +1,4 @@
-"""The engine's state held against its invariants: every statement of `audit.sql` finds what breaks one."""
+"""Checks the engine's state against its invariants: every statement of `audit.sql` finds violations of one."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,9 +17,9 @@ __all__ = ["GRACE", "Violation", "audit", "checks", "examine"]
 
 # As long as what the sweeper is there for may wait for it: many of its rounds.
 GRACE = timedelta(minutes=15)
-MOST_OF_A_CHECK = 20
+MAX_PER_CHECK = 20
 SNAPSHOT = "set transaction isolation level repeatable read, read only"
-FIND = "select %(check)s as check, found.* from ({}) found limit %(most)s"
+FIND_VIOLATIONS = "select %(check)s as check, found.* from ({}) found limit %(most)s"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def checks() -> list[str]:
 
 
 def audit(url: str, *, since: timedelta | None = None) -> list[Violation]:
-    """What breaks an invariant now, the first of each check; of the jobs that ended, those of the last so long.
+    """The current violations, the first ones of each check; `since` leaves out jobs that ended earlier.
 
     All is read from one snapshot, so that nothing is found which is only on its way.
     """
@@ -55,11 +55,11 @@ def examine(connection: Connection[TupleRow], *, since: timedelta | None = None)
         connection.execute(SNAPSHOT)
         take_role(connection, Role.READER)
         for check in checks():
-            given = {"check": check, "most": MOST_OF_A_CHECK, "since": since, "grace": GRACE}
+            given = {"check": check, "most": MAX_PER_CHECK, "since": since, "grace": GRACE}
             found += cursor.execute(_query(check), given).fetchall()
     return found
 
 
 @cache
 def _query(check: str) -> bytes:
-    return FIND.format(read_statements(ROOT / "audit.sql")[check]).encode()
+    return FIND_VIOLATIONS.format(read_statements(ROOT / "audit.sql")[check]).encode()

@@ -13,8 +13,8 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import call_text, translate
 from anabranch.adapters.postgres.store.rows import write_in_hand, write_token
 from anabranch.canonical import encode
-from anabranch.engine.model import Attempt, Said, SessionId, TaskKey
-from anabranch.engine.ports import Hands
+from anabranch.engine.model import Attempt, AttemptProgress, SessionId, TaskKey
+from anabranch.engine.ports import Holdings
 
 __all__ = ["PostgresHeartbeat"]
 
@@ -22,7 +22,7 @@ CHANNEL = "anabranch"
 
 
 class PostgresHeartbeat:
-    """A connection of its own for beats and doorbells."""
+    """A separate connection for heartbeats and doorbells."""
 
     def __init__(self, url: str, name: str) -> None:
         """Connect and listen."""
@@ -32,8 +32,8 @@ class PostgresHeartbeat:
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
         self._woken, self._waker = os.pipe()
 
-    def beat(self, session: SessionId, hands: Hands) -> list[Attempt] | None:
-        """Renew the lease, and that of the rights in hand; the attempts to stop, or None when the session is gone."""
+    def beat(self, session: SessionId, hands: Holdings) -> list[Attempt] | None:
+        """Renew the leases of the session and its rights; returns the attempts to stop, or None when it expired."""
         began, held, rights = time.monotonic(), write_in_hand(hands.attempts), list(hands.rights)
         with translate(self._url):
             beat = (session, held, rights, hands.trouble)
@@ -46,7 +46,7 @@ class PostgresHeartbeat:
             self._connection.execute(call_text("reconcile").encode(), (session, held, rights, None, read_at))
         return [Attempt(TaskKey(lane, index), number, token) for lane, index, number, token in row[0]]
 
-    def progress(self, session: SessionId, said: Sequence[Said]) -> set[TaskKey]:
+    def progress(self, session: SessionId, said: Sequence[AttemptProgress]) -> set[TaskKey]:
         """Note how far tasks are; those that were noted."""
         written = encode([{**write_token(one.attempt), "progress": vars(one.progress)} for one in said])
         with translate(self._url):
@@ -69,7 +69,7 @@ class PostgresHeartbeat:
         os.write(self._waker, b".")
 
     def close(self) -> None:
-        """Give the connection up; nobody may wake it any more."""
+        """Close the connection; it can't be woken any more."""
         self._connection.close()
         os.close(self._woken)
         os.close(self._waker)

@@ -1,4 +1,4 @@
-"""The database as an operator looks at it, from a process that serves others: one connection at a time, and soon."""
+"""The database as operators inspect it through the API: one connection at a time, with short timeouts."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from anabranch.adapters.postgres.schema.call_functions import call_functions
 from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import connected, redeploy
-from anabranch.adapters.postgres.schema.table_values import ROWS
+from anabranch.adapters.postgres.schema.table_values import ROW_TYPES
 from anabranch.adapters.postgres.schema.transaction import take_role
 from anabranch.contract.answer import build, read
 from anabranch.contract.stack import CheckedFunctions, Difference, Statistics, TableSize, Transaction
@@ -22,8 +22,8 @@ from anabranch.contract.stack import CheckedFunctions, Difference, Statistics, T
 __all__ = ["CONNECTIONS", "Inspection"]
 
 CONNECTIONS = 1
-PATIENCE = timedelta(seconds=10)
-BOUND = "select set_config('statement_timeout', '10s', true), set_config('transaction_read_only', 'on', true)"
+LOCK_TIMEOUT = timedelta(seconds=10)
+SET_LIMITS = "select set_config('statement_timeout', '10s', true), set_config('transaction_read_only', 'on', true)"
 Answer = TypeVar("Answer")
 
 
@@ -34,7 +34,6 @@ class Inspection:
     """
 
     def __init__(self, url: str) -> None:
-        """Nothing is opened yet."""
         self._url = url
         self._one = asyncio.Lock()
 
@@ -48,7 +47,7 @@ class Inspection:
 
     async def redeploy(self) -> int:
         """Deploy functions, views, triggers and grants again; how many functions there are."""
-        await self._alone(lambda: redeploy(self._url, patience=PATIENCE))
+        await self._alone(lambda: redeploy(self._url, patience=LOCK_TIMEOUT))
         return len(Files().functions)
 
     async def _alone(self, look: Callable[[], Answer]) -> Answer:
@@ -61,7 +60,7 @@ class Inspection:
 
 
 def _check(url: str) -> CheckedFunctions:
-    differences = check(url, ROWS, patience=PATIENCE)
+    differences = check(url, ROW_TYPES, patience=LOCK_TIMEOUT)
     called, failed = call_functions(url)
     found = [build(Difference, difference) for difference in (*differences, *failed)]
     return CheckedFunctions(not found, len(Files().functions), called, found)
@@ -71,10 +70,10 @@ def _look(url: str) -> Statistics:
     with connected(url) as connection:
         # As the login user: transactions of its own sessions, which are all of ours, are shown to no other role.
         with connection.transaction():
-            connection.execute(BOUND)
+            connection.execute(SET_LIMITS)
             (activity,) = _rows(connection, "activity")
         with connection.transaction():
-            connection.execute(BOUND)
+            connection.execute(SET_LIMITS)
             take_role(connection, Role.READER)
             tables = tuple(TableSize(**row) for row in _rows(connection, "table_sizes"))
             jobs = {row["state"]: row["jobs"] for row in _rows(connection, "job_counts")}

@@ -15,8 +15,8 @@ from anabranch.contract.control import Limit, Queue, Worker
 from anabranch.contract.jobs import Progress, TaskCounts
 from anabranch.contract.stack import TaskRow
 from anabranch.engine.failure import Failure
-from anabranch.engine.filling import Definitions, Given, fill_in
-from anabranch.engine.model import TERMINAL, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
+from anabranch.engine.model import TERMINAL_STATES, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
+from anabranch.engine.task_parameters import Definitions, TaskValues, fill_in
 from anabranch.engine.views import DeadLetter, JobDetail, JobHead, LabelledJob, NodeDetail, TaskDetail, Trace
 from anabranch.errors import Conflict, InputError, NotFound
 from anabranch.storage.results import Results
@@ -27,11 +27,11 @@ from anabranch.workflows.nodes import GateNode
 
 __all__ = ["PostgresReads"]
 
-MOST_ALIKE = 5
+MAX_CANDIDATES = 5
 
 
 class PostgresReads:
-    """Jobs, tasks and sessions as they stand."""
+    """Reads jobs, tasks and sessions."""
 
     def __init__(self, url: str, results: Results, *, name: str, connections: int = 4) -> None:
         """Nothing is opened yet; large results are brought back from where they were put aside."""
@@ -52,7 +52,7 @@ class PostgresReads:
         return PostgresOutputs(self._database)
 
     async def job(self, job_id: str) -> JobDetail:
-        """A job with its nodes and its whole result, by its id or by a start of it that fits no other."""
+        """A job with its nodes and its whole result, by its id or a unique prefix."""
         return await self.detail(await self.find(job_id))
 
     async def detail(self, job: LabelledJob) -> JobDetail:
@@ -61,17 +61,16 @@ class PostgresReads:
             async with self._or_purged(job.id):
                 job = replace(job, result=await asyncio.to_thread(self._results.bring_all_back, job.result))
         parent = await self._database.query("parent", parent=job.parent) if job.parent else ()
-        reasons = await self._database.query("waiting_for", job=job.id) if job.state not in TERMINAL else ()
+        reasons = await self._database.query("waiting_for", job=job.id) if job.state not in TERMINAL_STATES else ()
         waiting_for = tuple(row["reason"] for row in reasons)
         nodes = await self.nodes(job.id)
-        if any(node.state is NodeState.WAITING for node in nodes):
+        if any(node.is_waiting for node in nodes):
             gates = {node.name: node for node in (await self.workflow(job)).nodes if isinstance(node, GateNode)}
-            waits = NodeState.WAITING
-            nodes = [replace(node, gate=gates.get(node.name)) if node.state is waits else node for node in nodes]
+            nodes = [replace(node, gate=gates.get(node.name)) if node.is_waiting else node for node in nodes]
         return JobDetail(job, nodes, parent[0]["job_id"] if parent else None, waiting_for)
 
     async def find(self, job_id: str) -> LabelledJob:
-        """A job as its row is, by its id or by a start of it that fits no other."""
+        """The row of a job, by its id or a unique prefix."""
         return _job(await self._find("job", job_id))
 
     async def is_newest(self, job: Job) -> bool:
@@ -79,7 +78,7 @@ class PostgresReads:
         return not await self._database.query("newer_of", job=job.id)
 
     async def head(self, job_id: str) -> JobHead:
-        """Where a job stands, by its id or by a start of it that fits no other."""
+        """The status of a job, by its id or a unique prefix."""
         return _head(await self._find("job_head", job_id))
 
     async def nodes(self, job: int) -> list[NodeDetail]:
@@ -97,7 +96,7 @@ class PostgresReads:
         return found
 
     async def heads(self, jobs: Sequence[int]) -> list[JobHead]:
-        """Where jobs stand, by one statement; one that is gone is left out."""
+        """The statuses of jobs, by one statement; purged ones are left out."""
         rows = await self._database.query("heads", jobs=list(jobs))
         return [_head(row) for row in rows]
 
@@ -132,7 +131,7 @@ class PostgresReads:
     async def tasks(
         self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None, whole: bool = True
     ) -> list[TaskDetail]:
-        """The tasks of a job, in order; with their `whole` results, or the references that stand for large ones."""
+        """The tasks of a job, in order; with their `whole` results, or references to large ones."""
         lane, position = _cursor(after, 2)
         rows = await self._list("tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit)
         sources = await self._database.query("lane_values", lanes=list({row["lane"] for row in rows}))
@@ -149,7 +148,7 @@ class PostgresReads:
             return await asyncio.to_thread(lambda: [self._whole(task) for task in tasks])
 
     async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
-        """The tasks of a job as their rows stand, in order."""
+        """The rows of a job's tasks, in order."""
         lane, position = _cursor(after, 2)
         rows = await self._list("task_rows", job=job, lane=lane, position=position, limit=limit)
         return [TaskRow(**row) for row in rows]
@@ -231,7 +230,7 @@ class PostgresReads:
         return rows[0]
 
     async def _list(self, name: str, *, job: int, **given: object) -> list[Row]:
-        """What a query finds of a job; where one was purged since it was found, that is said, and not nothing (O5)."""
+        """The rows of a query about a job; NotFound if the job was purged meanwhile (O5)."""
         rows = await self._database.query(name, job=job, **given)
         if not rows:
             await self._refuse_purged("tombstone_of", job=job)
@@ -258,7 +257,9 @@ class PostgresReads:
         """A task's parameters as its handler gets them; nothing where they can't be filled in."""
         node = (await self._definitions.get(lane["workflow_hash"])).node(row["node"])
         try:
-            return fill_in(node, Given(lane["job_id"], lane["inputs"], lane["values"], item, index_of(row["index"])))
+            return fill_in(
+                node, TaskValues(lane["job_id"], lane["inputs"], lane["values"], item, index_of(row["index"]))
+            )
         except ExpressionError:
             return {}
 
@@ -267,8 +268,8 @@ class PostgresReads:
 
 
 def _ambiguous(job_id: str, alike: Sequence[str]) -> Conflict:
-    shown = ", ".join(one[: max(12, len(job_id) + 4)] for one in alike[:MOST_ALIKE])
-    more = ", and more" if len(alike) > MOST_ALIKE else ""
+    shown = ", ".join(one[: max(12, len(job_id) + 4)] for one in alike[:MAX_CANDIDATES])
+    more = ", and more" if len(alike) > MAX_CANDIDATES else ""
     return Conflict("job.ambiguous", f"several jobs begin with {job_id}: {shown}{more}", remedy="Give more of the id.")
 
 

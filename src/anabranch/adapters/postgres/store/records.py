@@ -1,4 +1,4 @@
-"""What the database says of objects: which are published, and which stand in results."""
+"""The records of objects in the database: published ones, and those in results."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -9,19 +9,18 @@ from psycopg.rows import DictRow, dict_row
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import query_text
 from anabranch.adapters.postgres.store.outputs import Output
-from anabranch.audit import JobRecord
+from anabranch.storage.audit import JobRecord
 
 __all__ = ["PostgresRecords"]
 
-PAGE = 1_000
-JOBS = 200
+PAGE_ROWS = 1_000
+PAGE_JOBS = 200
 
 
 class PostgresRecords:
-    """Reads them over a connection of its own."""
+    """Reads them over a separate connection."""
 
     def __init__(self, url: str) -> None:
-        """Open the connection."""
         self._connection: Connection[Any] = connect(url, Role.READER, name="anabranch audit")
 
     def close(self) -> None:
@@ -31,14 +30,14 @@ class PostgresRecords:
     def outputs(self) -> Iterator[Output]:
         """All that is published."""
         last = ("", "")
-        while rows := self._query("audit_outputs", job_id=last[0], file=last[1], limit=PAGE):
+        while rows := self._query("audit_outputs", job_id=last[0], file=last[1], limit=PAGE_ROWS):
             yield from (Output(**row) for row in rows)
             last = (rows[-1]["job_id"], rows[-1]["name"])
 
     def results(self) -> Iterator[tuple[str, int]]:
         """All results that were put aside: their keys in the work area, and how many bytes they have."""
         last = 0
-        while rows := self._query("audit_results", job=last, limit=JOBS):
+        while rows := self._query("audit_results", job=last, limit=PAGE_JOBS):
             yield from ((row["href"], row["size"]) for row in rows if row["href"])
             last = rows[-1]["job"]
 

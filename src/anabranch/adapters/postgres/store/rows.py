@@ -104,11 +104,12 @@ def _submission(place: int, submission: Submission) -> str:
 
 
 def read_submitted(row: Row) -> Submitted | KeyTaken:
-    """What became of a submission."""
+    """The result of a submission."""
     if row["job_id"] is None:
         return KeyTaken()
     rights = tuple(TakenRight(RightId(made), 1) for made in row["rights"])
-    return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"])
+    before = row.get("failed_before")
+    return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"], before)
 
 
 def write_change(transition: Transition) -> dict[str, Json]:
@@ -151,7 +152,7 @@ def read_right(right: TakenRight, row: Row) -> RightView:
 
 
 def read_verdict(kind: type[AnswerT], row: Row) -> Verdict[AnswerT]:
-    """What became of a signal or a retry, and the right that came of it."""
+    """The result of a signal or a retry, with its right."""
     return Verdict(kind(row["verdict"]), TakenRight(RightId(row["right_id"]), 1) if row["right_id"] else None)
 
 
@@ -176,7 +177,7 @@ def _facts(facts: Row) -> LaneFacts:
 
 
 def _only(names: frozenset[str], row: Row) -> Row:
-    """What a model has of a row: a later release's functions may return more (O4)."""
+    """The fields of a row that a model has: a later release may return more (O4)."""
     return {name: value for name, value in row.items() if name in names}
 
 
@@ -251,7 +252,7 @@ def write_report(report: Report) -> str:
 
 
 def read_answers(row: Row) -> list[Answer]:
-    """What became of reports, in their order."""
+    """The results of reports, in their order."""
     return [Answer(answer) for answer in row["answers"]]
 
 

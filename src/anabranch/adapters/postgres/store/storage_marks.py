@@ -15,7 +15,6 @@ class PostgresMarks:
     """Reads and notes marks."""
 
     def __init__(self, url: str) -> None:
-        """Nothing is opened yet."""
         self._url = url
 
     def read(self) -> Mapping[str, Mark]:

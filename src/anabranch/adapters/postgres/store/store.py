@@ -4,7 +4,6 @@ import os
 import socket
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from time import monotonic
 from typing import Any
 
 from psycopg.errors import LockNotAvailable
@@ -12,6 +11,7 @@ from psycopg.rows import DictRow
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.store.definitions import PostgresDefinitions
 from anabranch.adapters.postgres.store.heartbeat import PostgresHeartbeat
 from anabranch.adapters.postgres.store.keys import PostgresKeys
 from anabranch.adapters.postgres.store.retention import PostgresRetention
@@ -31,7 +31,7 @@ from anabranch.adapters.postgres.store.rows import (
     write_reports,
 )
 from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
-from anabranch.canonical import Json, JsonObject, decode, encode
+from anabranch.canonical import JsonObject, encode
 from anabranch.contract.control import Limit
 from anabranch.engine.items import Items
 from anabranch.engine.lanes import OpenLane
@@ -56,6 +56,7 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.ports import (
     Applied,
+    ClaimRequest,
     ClockReading,
     KeyTaken,
     ResultPage,
@@ -66,9 +67,8 @@ from anabranch.engine.ports import (
     TakenRight,
     Turn,
     Verdict,
-    Wanted,
 )
-from anabranch.engine.retry import Again
+from anabranch.engine.retry import RetryPlan
 from anabranch.engine.submission import IdempotencyKey, Submission
 from anabranch.engine.transitions import Transition
 from anabranch.errors import NotFound, Unavailable
@@ -77,7 +77,7 @@ from anabranch.workflows.expressions import Reference
 
 __all__ = ["PostgresStore"]
 
-HEALED = 1000
+BATCH_HOLDS = 1000
 LOCK_WAITS = 2  # each as long as the server lets a statement wait for a lock
 PART_MISSING = "AN002"
 STAGED_BYTES = 4_000_000
@@ -105,9 +105,7 @@ class PostgresStore:
         self._stack = stack
         self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
         self._sweep = PostgresSweep(self._database)
-        self._known: set[str] = set()
-        self._known_for = known_for
-        self._known_until = 0.0
+        self._definitions = PostgresDefinitions(self._database, known_for)
 
     async def open(self) -> None:
         """Start connecting."""
@@ -118,15 +116,15 @@ class PostgresStore:
         await self._database.close()
 
     def pulse(self) -> PostgresHeartbeat:
-        """A connection of its own for beats and doorbells."""
-        return PostgresHeartbeat(self._url, f"{self._name} heart")
+        """A separate connection for heartbeats and doorbells."""
+        return PostgresHeartbeat(self._url, f"{self._name} heartbeat")
 
     def keys(self) -> PostgresKeys:
         """The keys of the same database, over the same connections."""
         return PostgresKeys(self._database)
 
     def retention(self) -> PostgresRetention:
-        """What is kept for a time, over the same connections."""
+        """The store of retention, over the same connections."""
         return PostgresRetention(self._database)
 
     async def open_session(
@@ -141,9 +139,9 @@ class PostgresStore:
         """End a session for good."""
         await self._value("end_session", session, reason)
 
-    async def bury(self, members: str) -> int:
-        """Mark as dead the sessions of a stack, or of one process of it (`stack/pid`)."""
-        return int(await self._value("bury", members))
+    async def end_member_sessions(self, members: str) -> int:
+        """End the sessions of a stack, or of one dead process of it (`stack/pid`); returns how many."""
+        return int(await self._value("end_member_sessions", members))
 
     async def submit(self, submission: Submission, session: SessionId) -> Submitted:
         """Create a job whole, or find the one that is the same; KeyTaken when the key belongs to another request."""
@@ -154,14 +152,14 @@ class PostgresStore:
 
     async def submit_batch(self, submissions: Sequence[Submission], session: SessionId) -> list[Submitted | KeyTaken]:
         """Create many jobs in one transaction: all of them or none; an answer for each, in order."""
-        await self._keep_parts(submissions)
+        await self._definitions.store_parts(submissions)
         try:
             rows = await self._database.call("submit_batch", session, *write_batch(submissions))
         except Unavailable as error:
             if getattr(error.__cause__, "sqlstate", None) != PART_MISSING:
                 raise
-            self._known.clear()  # the database was restored to a time when they were not there
-            await self._keep_parts(submissions)
+            self._definitions.forget()  # the database was restored to a time when they were not there
+            await self._definitions.store_parts(submissions)
             rows = await self._database.call("submit_batch", session, *write_batch(submissions))
         answers = {row["place"]: read_submitted(row) for row in rows}
         return [answers[place] for place in range(len(submissions))]
@@ -188,14 +186,14 @@ class PostgresStore:
         return read_definition(found)
 
     async def take_rights(self, session: SessionId, limit: int, before: datetime | None = None) -> list[TakenRight]:
-        """Take rights that nobody holds; no timer ends where the server's clock has passed `before`."""
+        """Take free rights; no timer ends when the server's clock is past `before`."""
         rows = await self._database.call("take_rights", session, limit, before)
         return [TakenRight(RightId(row["right_id"]), row["takes"]) for row in rows]
 
     async def free_rights(
         self, session: SessionId, rights: Sequence[TakenRight], *, reason: str, delay: timedelta
     ) -> None:
-        """Give rights back for anybody to take after a delay, and say why they could not be spent."""
+        """Free rights after a delay, with the reason why they could not be spent."""
         await self._database.call("free_rights", session, [right.id for right in rights], reason, delay)
 
     async def load_right(self, right: TakenRight, session: SessionId) -> RightView | None:
@@ -218,7 +216,7 @@ class PostgresStore:
         return Applied(ApplyResult(row["applied"]), tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
 
     async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None:
-        """What a reference to a node's output stands for, or None when there is no such thing."""
+        """The value of a reference to a node's output, or None when it does not exist."""
         node, _, *path = map(str, reference.path)
         rows = await self._database.call("node_value", job_id, node, path)
         return StoredValue(**rows[0]) if rows else None
@@ -254,7 +252,7 @@ class PostgresStore:
         (lane, place), attempted, token = attempt
         return bool(await self._value("checkpoint", session, lane, place, attempted, number, phase, state, token))
 
-    async def turn(self, session: SessionId, reports: Sequence[Report], wanted: Wanted) -> Turn:
+    async def turn(self, session: SessionId, reports: Sequence[Report], wanted: ClaimRequest) -> Turn:
         """Report and claim in one transaction; with nothing to report, wait for a lane that others are at."""
         queues, fast = list(wanted.queues), encode(dict(wanted.fast))
         if not reports:
@@ -268,9 +266,9 @@ class PostgresStore:
         return read_claims(await self._value("claim_apart", session, list(queues)))
 
     async def reconcile(self, session: SessionId, in_hand: Sequence[InHand]) -> int:
-        """Give back what the session holds by the tables but not in hand; how many tasks there were.
+        """Return tasks that the database assigns to the session but the process does not hold; how many.
 
-        Only for who knows that no claim is under way: the heart leaves those alone that are young.
+        Only for who knows that no claim is under way: the heartbeat leaves young claims alone.
         """
         return int(await self._value("reconcile", session, write_in_hand(in_hand), None, timedelta(0), None))
 
@@ -286,18 +284,18 @@ class PostgresStore:
         return JobState(row["state"]), row["changed"]
 
     async def cancel_orphans(self) -> int:
-        """Cancel child jobs whose task is over; how many, of a bounded batch."""
+        """Cancel child jobs whose task has ended; how many, of a bounded batch."""
         return await self._sweep.cancel_orphans()
 
     async def signal(
         self, job_id: str, node: str, payload: JsonObject, by: str, session: SessionId
     ) -> Verdict[SignalAnswer]:
-        """Tell a gate what it waits for."""
+        """Signal a gate."""
         (row,) = await self._change("signal", job_id, node, encode(payload), by, session)
         return read_verdict(SignalAnswer, row)
 
     async def retry(
-        self, job_id: str, version: int, again: Again, session: SessionId, by: str | None = None
+        self, job_id: str, version: int, again: RetryPlan, session: SessionId, by: str | None = None
     ) -> Verdict[RetryAnswer]:
         """Begin a new generation of a job, if it is as it was when it was read."""
         kept = sorted(again.kept)
@@ -306,7 +304,7 @@ class PostgresStore:
         return read_verdict(RetryAnswer, row)
 
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
-        """Trade a claim for a child job; None when the claim was lost."""
+        """Replace a claim by a child job; None when the claim was lost."""
         (head, tail), workflow = child.identity, child.workflow
         start = None if child.start is None else encode([write_change(transition) for transition in child.start])
         rows = await self._database.call(
@@ -328,30 +326,30 @@ class PostgresStore:
         return read_rights(row)
 
     async def limit(self, kind: LimitKind, name: str, change: LimitChange, by: str) -> Limit | None:
-        """Set or take away a limit; as it stands now."""
+        """Set or remove a limit; returns the limit as it is now."""
         rows = await self._database.call("limit", kind, name, encode(change), by)
         if not rows:
-            while await self._value("heal_holds", HEALED, 0, LAST_LANE):
+            while await self._value("heal_holds", BATCH_HOLDS, 0, LAST_LANE):
                 pass
         return Limit(**{**rows[0], "kind": LimitKind(rows[0]["kind"])}) if rows else None
 
     async def drain(self, session: SessionId, *, draining: bool) -> bool:
-        """Let a session claim nothing more, or again; False when there is no such live session."""
+        """Stop a session from claiming, or let it claim again; False when there is no such live session."""
         return bool(await self._value("drain", session, draining))
 
     async def sweep(
         self, session: SessionId, every: timedelta, grace: timedelta, latest: Callable[[], datetime]
     ) -> Swept:
-        """One round of the sweeper; nothing is over by a clock that shows more than `latest`."""
+        """One round of the sweeper; nothing times out when the server's clock is past `latest`."""
         return await self._sweep.round(session, every, grace, latest)
 
     async def read_clock(self) -> ClockReading:
-        """What the server's clock shows."""
+        """The server's time."""
         (row,) = await self._database.call("read_clock")
         return ClockReading(**row)
 
     async def find_lead(self) -> timedelta:
-        """How far ahead of the clock the latest time is that was noted of what goes on."""
+        """How far the latest recorded time is ahead of the server's clock."""
         return await self._value("find_lead") or timedelta(0)
 
     async def step_clock(
@@ -362,25 +360,6 @@ class PostgresStore:
         `elapsed` is how long ago the clock was right; None: nobody knows, and what is ahead of it is moved.
         """
         return bool(await self._value("step_clock", session, step, shifted, elapsed))
-
-    async def _keep_parts(self, submissions: Sequence[Submission]) -> None:
-        for submission in submissions:
-            if submission.workflow.parts:
-                await self._keep_definitions((submission.workflow, *submission.parts))
-
-    async def _keep_definitions(self, workflows: Sequence[Workflow]) -> None:
-        """Have definitions in the database; from time to time again, for retention removes what nobody asks for."""
-        if monotonic() > self._known_until:
-            self._known.clear()
-            self._known_until = monotonic() + self._known_for.total_seconds()
-        if {one.hash for one in workflows} <= self._known:
-            return
-        kept: list[Json] = [
-            {"hash": one.hash, "workflow": one.id, "definition": decode(one.text), "parts": _all_parts(one, workflows)}
-            for one in workflows
-        ]
-        await self._value("keep_definitions", encode(kept))
-        self._known.update(one.hash for one in workflows)
 
     async def _change(self, function: str, job_id: str, *arguments: object) -> list[DictRow]:
         """Call what waits for a job's row, which a handler holds while it publishes; job.busy when that takes long."""
@@ -395,9 +374,3 @@ class PostgresStore:
     async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
         rows = await self._database.call(function, *arguments)
         return next(iter(rows[0].values())) if rows else None
-
-
-def _all_parts(workflow: Workflow, known: Sequence[Workflow]) -> list[Json]:
-    """The hashes of all workflows below this one."""
-    below = [one for one in known if one.hash in workflow.parts]
-    return [*sorted({one.hash for one in below} | {str(part) for one in below for part in _all_parts(one, known)})]

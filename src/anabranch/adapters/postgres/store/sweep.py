@@ -1,4 +1,4 @@
-"""The acts of the sweeper: each in commits of its own, and what one can't do keeps no other from being done."""
+"""The steps of a sweep: each has separate transactions, and a failing one does not stop the others."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from anabranch.errors import AnabranchError
 __all__ = ["LAST_LANE", "PostgresSweep"]
 
 log = structlog.get_logger()
-BATCH = 1000
-ORPHANS = 50
-TOLD = 100
+BATCH_ROWS = 1000
+BATCH_ORPHANS = 50
+BATCH_REPEATS = 100
 COUNTED_WORKFLOWS = 200
-ENDINGS = 50_000
+BATCH_ENDINGS = 50_000
 ACT_SECONDS = 10.0  # an act that finds ever more to do lets the others go on after this
 BAD_LANE_SECONDS = 60.0  # when a lane that an act failed at is tried again
 MAX_BAD_LANES = 100  # more are no fault of theirs
 FAILED_ROUNDS = 2  # an act that failed once may have waited for a lock in vain
 LAST_LANE = 2**63 - 1
-MANY_LANES = 2**32
+MAX_HALF_LANES = 2**32
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ class PostgresSweep:
     """Rounds of the sweeper, and what failed in them."""
 
     def __init__(self, database: Database) -> None:
-        """Over these connections."""
         self._database = database
         self._failed: dict[str, tuple[int, str]] = {}
         self._bad_lanes: dict[str, dict[int, BadLane]] = {}
@@ -66,42 +65,42 @@ class PostgresSweep:
         A clock that shows more than `latest` has stepped in the middle of the round: nothing is ended by it.
         """
         try:
-            expired = await self._value("sweep", session, every, BATCH, False, before=latest)
+            expired = await self._value("begin_round", session, every, BATCH_ROWS, before=latest)
         except Refused as error:
-            expired = self._note_failed("sweep", error)
+            expired = self._note_failed("begin_round", error)
         else:
-            self._failed.pop("sweep", None)
+            self._failed.pop("begin_round", None)
         if expired is None:
             return Swept(0, 0)
         tick = partial(self._tick, session, every)
         await self._do(Act("follow_limits", 10, partial(self._value, "follow_limits")), tick)
         released = 0
         for act in (
-            self._by_lanes("release_dead", BATCH),
-            self._by_lanes("end_overdue", BATCH, grace, before=latest),
-            self._by_lanes("end_expired", BATCH, session, before=latest),
-            self._by_lanes("end_unserved", BATCH, session, before=latest),
+            self._by_lanes("release_dead", BATCH_ROWS),
+            self._by_lanes("end_overdue", BATCH_ROWS, grace, before=latest),
+            self._by_lanes("end_expired", BATCH_ROWS, session, before=latest),
+            self._by_lanes("end_unserved", BATCH_ROWS, session, before=latest),
         ):
             released += await self._do(act, tick)
         for act in (
-            self._by_lanes("heal_holds", BATCH),
-            self._by_lanes("tidy_due", BATCH),
-            self._by_lanes("tell_repeats", TOLD),
-            Act("cancel_orphans", ORPHANS, self.cancel_orphans),
-            Act("sum_endings", ENDINGS, partial(self._value, "sum_endings", COUNTED_WORKFLOWS, ENDINGS)),
-            Act("purge_idempotency_keys", BATCH, partial(self._value, "purge_idempotency_keys", BATCH)),
+            self._by_lanes("heal_holds", BATCH_ROWS),
+            self._by_lanes("tidy_due", BATCH_ROWS),
+            self._by_lanes("record_repeats", BATCH_REPEATS),
+            Act("cancel_orphans", BATCH_ORPHANS, self.cancel_orphans),
+            Act("sum_endings", BATCH_ENDINGS, partial(self._value, "sum_endings", COUNTED_WORKFLOWS, BATCH_ENDINGS)),
+            Act("purge_idempotency_keys", BATCH_ROWS, partial(self._value, "purge_idempotency_keys", BATCH_ROWS)),
         ):
             await self._do(act, tick)
         await tick()
         return Swept(expired, released)
 
     async def cancel_orphans(self) -> int:
-        """Cancel child jobs whose task is over, and theirs; how many, of a bounded batch."""
+        """Cancel child jobs whose task has ended, and their children; how many, of a bounded batch."""
         ends, cancelled, before = monotonic() + ACT_SECONDS, 0, -1
-        while before < cancelled < ORPHANS:
+        while before < cancelled < BATCH_ORPHANS:
             before, after = cancelled, 0
-            while cancelled < ORPHANS and monotonic() < ends:
-                found = await self._database.call("find_orphans", after, ORPHANS)
+            while cancelled < BATCH_ORPHANS and monotonic() < ends:
+                found = await self._database.call("find_orphans", after, BATCH_ORPHANS)
                 if not found:
                     break
                 children = [row["find_orphans"] for row in found]
@@ -178,7 +177,7 @@ class PostgresSweep:
                 raise
             if (first, last) == (0, LAST_LANE):
                 await act.call(0, -1)  # what fails without any lane is no lane's fault
-            middle = min((first + last) // 2, first + MANY_LANES)
+            middle = min((first + last) // 2, first + MAX_HALF_LANES)
             return await self._in_lanes(act, first, middle, ends) + await self._in_lanes(act, middle + 1, last, ends)
         bad_lanes.pop(first if first == last else -1, None)
         return done

@@ -1,4 +1,4 @@
-"""What health and metrics are judged by, over a connection that nobody else's work is in the way of."""
+"""Reads the figures for health and metrics over a separate connection."""
 
 import time
 from typing import Any
@@ -10,20 +10,19 @@ from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.pgstac import EXTENSIONS, Catalog, Found, judge
 from anabranch.engine.views import ClockStep, Duty, Gauges, Horizon, StuckJobs, Trouble, Vitals
 
-__all__ = ["PostgresSigns"]
+__all__ = ["PostgresVitals"]
 
-LOOK_AT = 5_000
+PAGE_JOBS = 5_000
 # As the login user itself, who alone sees how long its other sessions take; it may write nothing and wait for nobody.
-LIMITS = "-c default_transaction_read_only=on -c statement_timeout=5s -c lock_timeout=1s"
+CONNECTION_OPTIONS = "-c default_transaction_read_only=on -c statement_timeout=5s -c lock_timeout=1s"
 
 
-class PostgresSigns:
-    """Vital signs; the caller bounds the wait, and cancels."""
+class PostgresVitals:
+    """Reads vital signs; the caller limits the wait, and cancels."""
 
     def __init__(self, url: str, *, name: str) -> None:
-        """Nothing is opened yet."""
         given = conninfo_to_dict(url)
-        bounded = make_conninfo(url, options=f"{LIMITS} {given.get('options') or ''}".strip())
+        bounded = make_conninfo(url, options=f"{CONNECTION_OPTIONS} {given.get('options') or ''}".strip())
         # Not checked before use: that would be a second round trip that hangs where the first one would.
         self._database = Database(bounded, None, name=name, size=1, checked=False)
         self._seen: dict[tuple[str, str], float] = {}
@@ -41,8 +40,8 @@ class PostgresSigns:
         """See that the server answers at all."""
         await self._database.query("ping")
 
-    async def vitals(self) -> Vitals:
-        """What health is judged by."""
+    async def read_vitals(self) -> Vitals:
+        """The figures for health."""
         (row,) = await self._database.query("vitals")
         duties = {name: Duty(**duty) for name, duty in row.pop("duties").items()}
         step, holders = row.pop("clock_step"), row.pop("holders")
@@ -56,20 +55,20 @@ class PostgresSigns:
         )
 
     async def catalog(self) -> Catalog:
-        """How the database stands to the catalog's schema."""
+        """The status of the catalog's schema."""
         (row,) = await self._database.query("catalog_parts", extensions=list(EXTENSIONS))
         versions = await self._database.query("pgstac_version") if row.pop("has_pgstac") else []
         return judge(Found(pgstac=versions[0]["version"] if versions else None, **row))
 
     async def gauges(self) -> Gauges:
-        """What the database knows for metrics."""
+        """The figures for metrics."""
         (row,) = await self._database.query("gauges")
         horizon = self._judge(row.pop("holders"))
         return Gauges(horizon_seconds=horizon.seconds if horizon else 0.0, **row)
 
     async def stuck_jobs(self, after: int) -> StuckJobs:
         """The stuck ones among the next open jobs after an id."""
-        (row,) = await self._database.query("stuck_jobs", after=after, limit=LOOK_AT)
+        (row,) = await self._database.query("stuck_jobs", after=after, limit=PAGE_JOBS)
         return StuckJobs(row["last"] or 0, tuple(row["stuck"]))
 
     def _judge(self, rows: list[dict[str, Any]]) -> Horizon | None:  # JSON of the query

@@ -1,25 +1,5 @@
--- Tell, once for each open lane, that tasks of it are tried again: a reader of the job's events learns of crashes
--- and failures within a sweep, and ten thousand of them are one event. The node's end has the sum (app.set_node).
--- Reports can't do it: they never lock the job's row. Jobs and lanes are locked, and so read as they are now, whatever
--- ended since this began; none is waited for: what others hold is left to the next sweep. Answers how many.
+-- The name of app.record_repeats in release 33.
 create function app.tell_repeats(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
-returns integer language plpgsql as $$
-declare
-    _lane record;
-    _repeats jsonb;
-    _told integer := 0;
-begin
-    perform app.assert_read_committed();
-    for _lane in
-        select l.id, l.job, l.node from app.lanes l join app.jobs j on j.id = l.job
-         where l.told = 0 and not l.closed and l.id between _from and _to and j.state in ('pending', 'running', 'waiting')
-         order by l.id limit _batch for no key update of j, l skip locked
-    loop
-        _repeats := app.count_repeats(array[_lane.id]);
-        update app.lanes set told = (_repeats ->> 'attempts')::integer where id = _lane.id;
-        perform app.add_event(_lane.job, 'tasks.repeated', _lane.node, _repeats);
-        _told := _told + 1;
-    end loop;
-    return _told;
-end;
+returns integer language sql as $$
+    select app.record_repeats(_batch, _from, _to);
 $$;

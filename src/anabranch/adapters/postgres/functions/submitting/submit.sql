@@ -1,7 +1,8 @@
 -- Create a job whole (E2): definition, job, nodes, first event, the caller's key, and the right to start it, held by the
 -- submitter. Where it was planned already what its start brings, that is applied at once and the right is spent; the plan
 -- knows the job by its first id, so it is for no other. Answers the rights that are left to spend.
--- The same identity gives the job that exists, unless that one failed, was cancelled, or a re-run is asked for. The same
+-- The same identity gives the job that exists, unless that one failed (then the answer names it as failed_before), was
+-- cancelled, or a re-run is asked for. The same
 -- key gives the answer of its first time; without a job where the key belongs to another request (E15).
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
 -- that is stored already may be left out. _by: who submits it, which its first event names (P7); null where a job does.
@@ -11,7 +12,7 @@ create function app.submit(
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
     _key text default null, _request text default null, _keep interval default null, _start jsonb default null,
     _by text default null, _labels jsonb default null
-) returns table (job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[])
+) returns table (job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[], failed_before text)
 language plpgsql as $$
 declare
     _identity text := encode(sha256(convert_to(_head || '0' || _tail, 'UTF8')), 'hex');
@@ -24,7 +25,7 @@ begin
     perform app.assert_read_committed();
     if _key is not null then
         perform app.lock_key(_scope, _key);
-        return query select k.job_id, k.state, k.created, true, '{}'::bigint[] from app.recall(_scope, _key, _request) k;
+        return query select k.job_id, k.state, k.created, true, '{}'::bigint[], null from app.recall(_scope, _key, _request) k;
         if found then
             return;
         end if;
@@ -41,6 +42,7 @@ begin
             select j.state into _state from app.jobs j where j.job_id = _newest.job_id for share;
             continue when _state <> _newest.state;
         end if;
+        failed_before := case _newest.state when 'failed' then _newest.job_id end;
         -- A job that was purged keeps its number: its id stands for what is gone.
         _ordinal := 1 + greatest(
             _newest.ordinal, (select max(t.ordinal) from app.tombstones t where t.identity = _identity), -1);
@@ -81,6 +83,7 @@ begin
            set request = excluded.request, job_id = excluded.job_id, state = excluded.state,
                created = excluded.created, expires_at = excluded.expires_at;
     end if;
-    return query select _newest.job_id, _newest.state, submit.created, submit.replayed, submit.rights;
+    return query select _newest.job_id, _newest.state, submit.created, submit.replayed, submit.rights,
+                        submit.failed_before;
 end;
 $$;

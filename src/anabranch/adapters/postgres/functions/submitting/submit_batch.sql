@@ -4,7 +4,8 @@
 -- Plans are pinned: what was right for an empty table must not stay when it has grown.
 create function app.submit_batch(_session bigint, _workflows jsonb, _submissions jsonb)
 returns table (
-    place integer, job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[]
+    place integer, job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[],
+    failed_before text
 ) language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
@@ -34,7 +35,7 @@ begin
          order by sha256(convert_to(s.head || s.tail, 'UTF8')), s.place
     loop
         return query
-        select _s.place, a.job_id, a.state, a.created, a.replayed, a.rights
+        select _s.place, a.job_id, a.state, a.created, a.replayed, a.rights, a.failed_before
           from app.submit(_s.head, _s.tail, _s.scope, _s.workflow, _s.hash, null, _s.nodes, _s.parameters, _s.priority,
                           _s.rerun, _s.correlation_id, _session, _s.key, _s.request, _s.keep, _s.start,
                           _s.submitted_by, _s.labels) a;

@@ -1,4 +1,4 @@
-"""Fill in the parameters of tasks: the template from the pinned definition, the values from the job's data (G7)."""
+"""Fills in the parameters of tasks: templates from the pinned definition, values from the job's data (G7)."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -9,22 +9,21 @@ from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Missing, Reference, evaluate, walk
 from anabranch.workflows.nodes import Node
 
-__all__ = ["Definitions", "Given", "fill_in"]
+__all__ = ["Definitions", "TaskValues", "fill_in"]
 
-KEPT = 256
+MAX_CACHED_WORKFLOWS = 256
 
 
 class Source(Protocol):
-    """Where definitions are kept."""
+    """The store of definitions."""
 
     async def definition(self, workflow_hash: str) -> Workflow: ...
 
 
 class Definitions:
-    """The workflows that jobs were pinned to, the latest used of them kept."""
+    """A cache of the workflows that jobs are pinned to."""
 
     def __init__(self, store: Source) -> None:
-        """From this store."""
         self._store = store
         self._kept: OrderedDict[str, Workflow] = OrderedDict()
 
@@ -33,13 +32,13 @@ class Definitions:
         if workflow_hash not in self._kept:
             self._kept[workflow_hash] = await self._store.definition(workflow_hash)
         self._kept.move_to_end(workflow_hash)
-        if len(self._kept) > KEPT:
+        if len(self._kept) > MAX_CACHED_WORKFLOWS:
             self._kept.popitem(last=False)
         return self._kept[workflow_hash]
 
 
 @dataclass(frozen=True)
-class Given:
+class TaskValues:
     """What expressions of a task may name: the job, its inputs, values of nodes' outputs, the item and its index."""
 
     job_id: str
@@ -49,7 +48,7 @@ class Given:
     index: int | str
 
 
-def fill_in(node: Node, given: Given) -> JsonObject:
+def fill_in(node: Node, given: TaskValues) -> JsonObject:
     """The parameters of one task of a node that has a template."""
 
     def resolve(reference: Reference) -> Json:

@@ -78,7 +78,7 @@ def _figures(size: int, runs: int, found: dict[str, list[Run]]) -> CogFigures:
 
 
 def _start(way: str, source: Path, memory_mb: int) -> Run:
-    program = [sys.executable, "-m", "anabranch.bench.cog", way, str(source), str(memory_mb)]
+    program = [sys.executable, "-m", "anabranch.plugins.raster.cog.bench", way, str(source), str(memory_mb)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     if done.returncode:
         raise AnabranchError("bench.failed", f"writing a COG failed: {done.stderr.strip()[-500:]}")

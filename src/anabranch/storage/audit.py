@@ -1,4 +1,4 @@
-"""Rows and objects compared: what is published and gone, and what is there and nobody's."""
+"""Compares stored objects with the database: finds missing, damaged and unreferenced ones."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -10,16 +10,15 @@ from itertools import groupby, islice
 from typing import Protocol
 
 from anabranch.errors import NotFound
-from anabranch.storage.attempt_keys import parse_key, segment
+from anabranch.storage.attempt_keys import JOBS_FOLDER, parse_key, segment
+from anabranch.storage.results import RESULTS_FOLDER
 from anabranch.storage.tiers import Stat, Storage
 
-__all__ = ["Audit", "Fault", "Finding", "JobRecord", "Leftovers", "Published", "Records"]
+__all__ = ["Audit", "Fault", "Finding", "JobRecord", "Published", "PurgedObjects", "Records"]
 
-FOLDER = "jobs"
-RESULTS = "results"
-WORK = "work://"
-WRITTEN = ("silver", "gold")
-JOBS_AT_ONCE = 100
+WORK_SCHEME = "work://"
+JOB_TIERS = ("silver", "gold")
+BATCH_JOBS = 100
 
 
 class Fault(StrEnum):
@@ -27,7 +26,7 @@ class Fault(StrEnum):
 
     MISSING = "missing"  # published or a task's result, and not there
     DAMAGED = "damaged"  # published, and of another size or content
-    LOSER = "loser"  # of a job that has ended, and in none of its results
+    UNACCEPTED = "loser"  # of a job that has ended, and in none of its results
     ORPHAN = "orphan"  # of a job that is not known any more
 
 
@@ -41,14 +40,14 @@ class Finding:
     modified: datetime | None = None
 
     @property
-    def can_go(self) -> bool:
+    def is_unreferenced(self) -> bool:
         """Whether nothing refers to it."""
-        return self.fault in (Fault.LOSER, Fault.ORPHAN)
+        return self.fault in (Fault.UNACCEPTED, Fault.ORPHAN)
 
     @property
     def in_work(self) -> bool:
         """Whether it is in the work area."""
-        return self.address.startswith(WORK)
+        return self.address.startswith(WORK_SCHEME)
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Published(Protocol):
 
 
 class Records(Protocol):
-    """What the database says of objects."""
+    """The records of objects in the database."""
 
     def outputs(self) -> Iterator[Published]:
         """All that is published."""
@@ -101,30 +100,29 @@ class Audit:
     """Compares the tiers with the database; both may be at work meanwhile."""
 
     def __init__(self, storage: Storage, records: Records) -> None:
-        """Nothing is looked at yet."""
         self._storage = storage
         self._records = records
 
     def find(self, *, checksums: bool = False) -> Iterator[Finding]:
         """Everything that is wrong; with checksums, all that is published is read whole."""
-        yield from self._find_lost(checksums=checksums)
-        yield from self._find_lost_results()
-        for tier in WRITTEN:
+        yield from self._find_bad_outputs(checksums=checksums)
+        yield from self._find_bad_results()
+        for tier in JOB_TIERS:
             for jobs in _batches(self._walk(tier)):
-                yield from self._find_spare(tier, jobs)
-        for folder in (RESULTS, FOLDER):
+                yield from self._find_unreferenced(tier, jobs)
+        for folder in (RESULTS_FOLDER, JOBS_FOLDER):
             for jobs in _batches(_by_job(self._storage.work.walk(folder))):
-                yield from self._find_spare_work(jobs)
+                yield from self._find_unreferenced_work(jobs)
 
     def sweep(self, findings: Sequence[Finding], age: timedelta) -> int:
-        """Remove what nothing refers to and nobody has touched for so long; how many objects."""
+        """Remove the unreferenced objects that were not modified for this long; returns how many."""
         before = datetime.now(UTC) - age
-        spare = [found for found in findings if found.can_go and found.modified and found.modified <= before]
-        self._storage.work.delete([found.address.removeprefix(WORK) for found in spare if found.in_work])
+        spare = [found for found in findings if found.is_unreferenced and found.modified and found.modified <= before]
+        self._storage.work.delete([found.address.removeprefix(WORK_SCHEME) for found in spare if found.in_work])
         self._storage.delete([found.address for found in spare if not found.in_work])
         return len(spare)
 
-    def _find_lost(self, *, checksums: bool) -> Iterator[Finding]:
+    def _find_bad_outputs(self, *, checksums: bool) -> Iterator[Finding]:
         for output in self._records.outputs():
             try:
                 stat = self._storage.stat(output.address)
@@ -134,15 +132,15 @@ class Audit:
                 if stat.size != output.size or (checksums and self._hash(output.address) != output.sha256):
                     yield Finding(Fault.DAMAGED, output.address, stat.size, stat.modified)
 
-    def _find_lost_results(self) -> Iterator[Finding]:
+    def _find_bad_results(self) -> Iterator[Finding]:
         for key, size in self._records.results():
             try:
                 stat = self._storage.work.stat(key)
             except NotFound:
-                yield Finding(Fault.MISSING, f"{WORK}{key}", size)
+                yield Finding(Fault.MISSING, f"{WORK_SCHEME}{key}", size)
             else:
                 if stat.size != size:
-                    yield Finding(Fault.DAMAGED, f"{WORK}{key}", stat.size, stat.modified)
+                    yield Finding(Fault.DAMAGED, f"{WORK_SCHEME}{key}", stat.size, stat.modified)
 
     def _hash(self, address: str) -> str:
         digest = sha256()
@@ -152,12 +150,14 @@ class Audit:
 
     def _walk(self, tier: str) -> Iterator[tuple[str, list[Stat]]]:
         """The objects of each job; keys come in order, so those of a job come together."""
-        found = ((key.job, stat) for stat in self._storage.walk(f"{tier}://{FOLDER}") if (key := parse_key(stat.key)))
+        found = (
+            (key.job, stat) for stat in self._storage.walk(f"{tier}://{JOBS_FOLDER}") if (key := parse_key(stat.key))
+        )
         for job, pairs in groupby(found, key=lambda pair: pair[0]):
             yield job, [stat for _, stat in pairs]
 
-    def _find_spare(self, tier: str, jobs: Sequence[tuple[str, list[Stat]]]) -> Iterator[Finding]:
-        # Before the rows: what is published while we look has its row by then.
+    def _find_unreferenced(self, tier: str, jobs: Sequence[tuple[str, list[Stat]]]) -> Iterator[Finding]:
+        # After the objects were listed: one that was published meanwhile has its row by now.
         known = self._records.jobs([job for job, _ in jobs])
         published = self._records.published([f"{tier}://{stat.key}" for _, stats in jobs for stat in stats])
         for job, stats in jobs:
@@ -166,31 +166,35 @@ class Audit:
                 addressed = ((f"{tier}://{stat.key}", stat) for stat in stats)
                 yield from (Finding(fault, at, stat.size, stat.modified) for at, stat in addressed if at not in kept)
 
-    def _find_spare_work(self, jobs: Sequence[tuple[str, list[Stat]]]) -> Iterator[Finding]:
-        """What is in the work area and nobody's; the files of a job that has ended go by themselves."""
+    def _find_unreferenced_work(self, jobs: Sequence[tuple[str, list[Stat]]]) -> Iterator[Finding]:
+        """The unreferenced objects of the work area, but for work files of ended jobs: workers remove those."""
         known = self._records.jobs([job for job, _ in jobs])
         for job, stats in jobs:
             record = known.get(job)
-            fault = Fault.ORPHAN if record is None else Fault.LOSER
+            fault = Fault.ORPHAN if record is None else Fault.UNACCEPTED
             for stat in stats if record is None or record.ended else ():
-                is_spare = record is None or (stat.key.startswith(f"{RESULTS}/") and stat.key not in record.results)
-                if is_spare:
-                    yield Finding(fault, f"{WORK}{stat.key}", stat.size, stat.modified)
+                unreferenced = record is None or (
+                    stat.key.startswith(f"{RESULTS_FOLDER}/") and stat.key not in record.results
+                )
+                if unreferenced:
+                    yield Finding(fault, f"{WORK_SCHEME}{stat.key}", stat.size, stat.modified)
 
 
-class Leftovers:
-    """The objects of purged jobs, but for those that are published."""
+class PurgedObjects:
+    """Removes the unpublished objects of purged jobs."""
 
     def __init__(self, open_storage: Callable[[], Storage], open_records: Callable[[], Opened]) -> None:
-        """Both are opened when there is something to look at."""
+        """Both are opened on each call."""
         self._open_storage = open_storage
         self._open_records = open_records
 
     def remove(self, job_id: str, most: int) -> int:
-        """Remove up to so many of a job's; how many, and 0 when there are none."""
+        """Remove up to `most` objects of a job; returns how many, and 0 when there are none."""
         storage = self._open_storage()
         found = (
-            f"{tier}://{stat.key}" for tier in WRITTEN for stat in storage.walk(f"{tier}://{FOLDER}/{segment(job_id)}")
+            f"{tier}://{stat.key}"
+            for tier in JOB_TIERS
+            for stat in storage.walk(f"{tier}://{JOBS_FOLDER}/{segment(job_id)}")
         )
         while batch := list(islice(found, most)):
             with self._open_records() as records:
@@ -207,12 +211,12 @@ def _by_job(found: Iterator[Stat]) -> Iterator[tuple[str, list[Stat]]]:
 
 
 def _judge(record: JobRecord | None) -> Fault | None:
-    """What an object of a job is that nothing refers to; None where something still may."""
+    """The fault of an unreferenced object of a job; None while a result may still refer to it."""
     if record is None:
         return Fault.ORPHAN
-    return Fault.LOSER if record.ended and not record.put_aside else None
+    return Fault.UNACCEPTED if record.ended and not record.put_aside else None
 
 
 def _batches(jobs: Iterator[tuple[str, list[Stat]]]) -> Iterator[list[tuple[str, list[Stat]]]]:
-    while batch := list(islice(jobs, JOBS_AT_ONCE)):
+    while batch := list(islice(jobs, BATCH_JOBS)):
         yield batch

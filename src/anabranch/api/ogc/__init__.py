@@ -1,0 +1,1 @@
+"""OGC API - Processes: workflows and jobs as that standard names and writes them."""

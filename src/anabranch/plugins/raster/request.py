@@ -1,0 +1,97 @@
+"""A caller's request for a raster: what is wrong in it is known before the job exists."""
+
+import re
+from datetime import UTC, date, datetime
+from pathlib import PurePosixPath
+from typing import Literal
+
+from pydantic import ValidationInfo, field_validator
+
+from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
+from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
+from anabranch.plugins.stac.names import is_collection_id
+
+__all__ = ["RasterRequest", "Tiling"]
+
+Tiling = Literal["auto", "never"]
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
+
+
+class RasterRequest(ValidateOptions):
+    """A caller's request for a raster: the workflow's inputs; `datetime` becomes the moment in UTC."""
+
+    source: str
+    collection: str
+    tiling: Tiling = "auto"
+    datetime: str | None = None
+
+    @field_validator("source")
+    @classmethod
+    def _check_source(cls, source: str) -> str:
+        if DRAFT_ADDRESS.match(source):
+            raise ValueError(
+                f"{source[:80]} is an output of a job, which may not be published yet."
+                " Send the source again, or an object of the bronze tier"
+            )
+        name = PurePosixPath(source).name
+        suffix = PurePosixPath(name).suffix.lower()
+        if suffix and suffix not in SUFFIXES:  # without an extension, the content decides
+            raise ValueError(
+                f"{name[-80:]} has the extension {suffix[:20]}, which is not one of a supported raster format."
+                f" {how_to_convert(suffix, name)} Supported extensions: {', '.join(sorted(SUFFIXES))}"
+            )
+        return source
+
+    @field_validator("input_crs", "target_crs")
+    @classmethod
+    def _check_crs(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch(CRS_PATTERN, text):
+            raise ValueError(f"{text[:80]!r} is not the code of a CRS. Write it like EPSG:25832")
+        return text
+
+    @field_validator("tier")
+    @classmethod
+    def _check_tier(cls, tier: ProfileName, info: ValidationInfo) -> ProfileName:
+        kind = info.data.get("raster_type")
+        if tier == "visualization" and kind not in (None, Kind.RGB, Kind.RGBA):
+            raise ValueError(f"visualization is for 8-bit rgb and rgba, but raster_type is {kind}")
+        return tier
+
+    @field_validator("collection")
+    @classmethod
+    def _check_collection(cls, name: str) -> str:
+        if not is_collection_id(name):
+            raise ValueError(
+                f"{name[:80]!r} can't be the id of a collection. Use 1 to 63 letters, digits, dashes, underscores and"
+                " single dots; begin with a letter or digit"
+            )
+        return name
+
+    @field_validator("datetime")
+    @classmethod
+    def _read_moment(cls, text: str | None) -> str | None:
+        if text is None:
+            return None
+        try:
+            if MOMENT.fullmatch(text):
+                return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+        except (ValueError, OverflowError):
+            pass
+        raise ValueError(f"{text[:80]!r}: {_explain_moment(text)}. Write it like 2026-03-21T10:15:00Z")
+
+
+def _explain_moment(text: str) -> str:
+    """Why the text is not a moment."""
+    if not MOMENT.fullmatch(text):
+        return "that is not a date and time with a time zone"
+    day, _, clock = text.partition("T")
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        return f"the day {day} does not exist"
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return f"the time {clock} does not exist"
+    return "that is not between the years 1 and 9999 in UTC"
